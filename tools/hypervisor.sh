@@ -21,7 +21,6 @@ has qemu-img || missing+=(qemu-utils)
 compgen -G '/usr/share/OVMF/OVMF_CODE*.fd' >/dev/null || compgen -G '/usr/share/edk2/*/OVMF_CODE*' >/dev/null || missing+=(ovmf)
 has mkfs.vfat || missing+=(dosfstools) # ephemeral disks, where neither operator nor image names another file system
 has mkfs.ext4 || missing+=(e2fsprogs)
-has mkfs.vfat || missing+=(dosfstools)
 has swtpm || missing+=(swtpm)
 has swtpm_setup || missing+=(swtpm-tools)
 

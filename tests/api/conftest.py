@@ -8,6 +8,9 @@ from compute_cloud import Cloud, start_cloud
 
 from support.control import Control, NewControl, new_controls
 from support.identity import Identity, start_identity
+from support.notified_cloud import notified, notified_server
+
+__all__ = ["notified", "notified_server"]
 
 
 @pytest.fixture(params=["sqlite"])

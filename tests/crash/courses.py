@@ -15,7 +15,10 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True)
 class Course:
-    """One way that a workflow takes: undisturbed, with a step that always fails, or interrupted during a step."""
+    """One way that a workflow takes: undisturbed, with a step that always fails, or interrupted during a step.
+
+    ``loses``: the host that goes away when it is interrupted, and comes back when nothing is under way any more.
+    """
 
     kind: str
     starter: str
@@ -23,12 +26,14 @@ class Course:
     refused: bool = False
     interrupted: str = ""
     why: Interrupt | None = None
+    loses: str = ""
 
     def __str__(self) -> str:
         what = f"{self.kind} {self.starter}".strip()
         if self.breaks:
             return f"{what}, {self.breaks} {'is refused' if self.refused else 'fails'}"
-        return what if self.why is None else f"{what}, {self.why.value} during {self.interrupted}"
+        away = f", while {self.loses} is away" if self.loses else ""
+        return what if self.why is None else f"{what}, {self.why.value} during {self.interrupted}{away}"
 
     @property
     def starts(self) -> Starter:
@@ -83,10 +88,15 @@ def courses() -> Iterator[Course]:
                 if why is Interrupt.OTHER_ACTION and not _HARD_REBOOT.tasks.issuperset(workflow.transition.shown):
                     continue
                 yield Course(kind, first, interrupted=step.name, why=why)
+            for starter, loses in _LEFT_FROM.get(kind, ()):
+                yield Course(kind, starter, interrupted=step.name, why=Interrupt.EVACUATE, loses=loses)
 
 
 #: Ended by an evacuation in the matrix, for all that are: what waits for hosts, what moves.
 _LEFT = {"reboot", "rebuild", "resize", "live-migrate"}
+#: Ended by an evacuation from these beginnings, too: a resize in a cloud of one host, where no other will do, and which
+#: was only declared down, or is away.
+_LEFT_FROM = {"resize": (("same host", ""), ("same host", "node1"))}
 _HARD_REBOOT = TRANSITIONS["hard-reboot"]
 _DESTROYING = {"delete", "shelve-offload"}
 #: A batch has no server of its own, and a server that is being deleted is not deleted again.

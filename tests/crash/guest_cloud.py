@@ -19,6 +19,7 @@ from crash import cloud
 from crash.points import Watch
 from crash.starters import OTHER_IMAGE
 from kilonova.cli.tiny_image import tiny_image
+from kilonova.compute.folders import OWNER
 from kilonova.compute.virt.libvirt.domain.marks import NAMESPACE, GuestMark, read_mark
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.libvirt import LibvirtSettings
@@ -141,7 +142,7 @@ def _check(cell: Cell, ground: Ground) -> None:
         _check_disks(ground.instances / uuid, row, is_rescued=row.vm_state == VmState.RESCUED)
         if uuid in kept:
             _check_disks(ground.instances / f"{uuid}_resize", row, is_rescued=False)
-    wanted = {"_base", "snapshots", *here, *(f"{uuid}_resize" for uuid in kept)}
+    wanted = {"_base", "snapshots", OWNER, *here, *(f"{uuid}_resize" for uuid in kept)}
     left = {each.name for each in ground.instances.iterdir()} - wanted
     assert not left, f"left in the folder of guests: {left}"
     copies = {each.name for each in ground.instances.glob("snapshots/*")}

@@ -75,11 +75,18 @@ def _run(folder: Path, course: Course, kill_at: Point | None) -> list[Any]:
     watch.armed = False
     cell = cloud.open_cell(folder, starter.hosts, watch, piece=starter.piece)
     if course.why is not None:
-        watch.interrupt = partial(INTERRUPTERS[course.why], cell, known)
+        watch.interrupt = partial(_interrupt, cell, known, course)
     watch.armed = True
     starter.begin(cell, known)
     (folder / "answered").touch()
     return _rest(cell, watch)
+
+
+def _interrupt(cell: Any, known: list[str], course: Course) -> None:
+    if course.loses:
+        cell.bus.away.add(course.loses)
+    assert course.why is not None
+    INTERRUPTERS[course.why](cell, known)
 
 
 def _mend(folder: Path, course: Course, kill_at: Point | None) -> list[Any]:
@@ -89,6 +96,10 @@ def _mend(folder: Path, course: Course, kill_at: Point | None) -> list[Any]:
 
 def _rest(cell: Any, watch: Watch) -> list[Any]:
     cloud.come_to_rest(cell)
+    if cell.bus.away:
+        cell.bus.away.clear()
+        cell.announce()
+        cloud.come_to_rest(cell)
     cloud.check(cell)
     return [cloud.world(cell), watch.passed]
 

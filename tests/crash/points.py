@@ -21,6 +21,7 @@ from kilonova.conductor.turns import Turn
 from kilonova.db import workflows
 from kilonova.db.database import Database
 from kilonova.db.transaction import BatchedWrite
+from kilonova.errors import Unavailable
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AgentMessage,
@@ -141,13 +142,19 @@ class WatchedDatabase(Database):
 
 
 class WatchedBus(LocalBus):
-    """Tells of every message of a workflow."""
+    """Tells of every message of a workflow. ``away``: hosts that nothing reaches, and of which nothing is heard."""
 
     def __init__(self, watch: Watch) -> None:
         super().__init__()
         self._watch = watch
+        self.away: set[str] = set()
+
+    def hears(self, host: str) -> bool:
+        return host not in self.away and super().hears(host)
 
     def cast(self, host: str, message: AgentMessage) -> None:
+        if host in self.away:
+            raise Unavailable(f"No agent serves host {host}.")
         whose = self._watch.whose(message)
         if whose is not None:
             self._watch(*whose, Moment.BEFORE_MESSAGE)
@@ -166,6 +173,8 @@ class WatchedBus(LocalBus):
         self.run_in_conductor(lambda: self.tell(StepReply(message.step, host, uuid, power_state=state)))
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
+        if getattr(message, "host", None) in self.away:
+            return
         if isinstance(message, StepReply | StepStatus | MigrationProgress) or is_at_work(message):
             whose = self._watch.whose(message)
             if whose is not None:
@@ -188,6 +197,8 @@ class WatchedBus(LocalBus):
         if not undoing:
             self._watch.disturb(kind, step)
         self._watch(*whose, Moment.WORK_DONE)
+        if message.host in self.away:
+            return
         super().tell(message, urgent=urgent)
         self._watch(*whose, Moment.AFTER_REPLY)
 

@@ -51,10 +51,11 @@ def grow(size: int) -> Callable[[Transaction], None]:
 @pytest.mark.parametrize("beside", [0, 3])
 def test_an_sqlite_file_that_may_not_grow(database: Database, log: io.StringIO, beside: int) -> None:
     database.write(grow(10))
-    assert database._writer._writing is not None
-    pages = database._writer._writing.exec_driver_sql("PRAGMA page_count").scalar()
-    database._writer._writing.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
-    database._writer._writing.commit()
+    connection = database._writer._connection._connection
+    assert connection is not None
+    pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+    connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    connection.commit()
     futures = [database.submit(grow(1_000_000)) for _ in range(beside + 1)]
     for future in futures:
         with pytest.raises(StorageFull, match="There is no room left to store this; nothing was changed"):

@@ -11,6 +11,7 @@ import pytest
 
 from kilonova.cli.tiny_image import tiny_image
 from kilonova.compute.images import HostImages
+from kilonova.compute.virt.base import Rescue
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.driver import LibvirtDriver
 from kilonova.config.libvirt import LibvirtSettings
@@ -86,7 +87,7 @@ def test_with_a_device_of_its_own(
     assert drives(libvirt_node, guest) == own
     wait_until(lambda: boots(driver, guest) == 1, "the guest is up")
     for _ in range(2):
-        driver.rescue(guest, "tiny", image, "", None, {"hw_rescue_device": "disk", "hw_rescue_bus": "usb"})
+        driver.rescue(guest, Rescue("tiny", image, {"hw_rescue_device": "disk", "hw_rescue_bus": "usb"}))
     assert drives(libvirt_node, guest) == [
         ("sda", "usb", True),
         ("vda", "virtio", False),
@@ -100,7 +101,7 @@ def test_with_a_device_of_its_own(
 def test_without_one_it_takes_the_place_of_the_root_disk(
     driver: LibvirtDriver, libvirt_node: LibvirtNode, guest: GuestSpec, image: ImageData
 ) -> None:
-    driver.rescue(guest, "tiny", image, "", None, {})
+    driver.rescue(guest, Rescue("tiny", image))
     assert drives(libvirt_node, guest) == [("vda", "virtio", True), ("vdb", "virtio", False)]
 
 
@@ -109,7 +110,7 @@ def test_a_device_that_cannot_be_had_leaves_the_guest_as_it_was(
 ) -> None:
     before = drives(libvirt_node, guest)
     with pytest.raises(UnsupportedGuest, match="hw_rescue_bus=uml"):
-        driver.rescue(guest, "tiny", image, "", None, {"hw_rescue_bus": "uml"})
+        driver.rescue(guest, Rescue("tiny", image, {"hw_rescue_bus": "uml"}))
     assert drives(libvirt_node, guest) == before
     assert driver.list_guests()[guest.uuid] is PowerState.RUNNING
 
@@ -131,6 +132,6 @@ def test_an_iso_image_is_a_cd_that_is_booted(
 
 def test_a_rescue_from_a_cd(driver: LibvirtDriver, libvirt_node: LibvirtNode, guest: GuestSpec, iso: ImageData) -> None:
     wait_until(lambda: boots(driver, guest) == 1, "the guest is up")
-    driver.rescue(guest, "iso", iso, "", None, {"hw_rescue_device": "cdrom"})
+    driver.rescue(guest, Rescue("iso", iso, {"hw_rescue_device": "cdrom"}))
     assert drives(libvirt_node, guest) == [("hda", "ide", True), ("vda", "virtio", False), ("vdb", "virtio", False)]
     wait_until(lambda: boots(driver, guest) == 2, "the rescue system is up")

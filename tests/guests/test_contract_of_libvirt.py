@@ -1,96 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A libvirt host does what every driver does, with guests that really run."""
 
-import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import libvirt
 import pytest
 
-from kilonova.cli.tiny_image import tiny_image
-from kilonova.compute.images import HostImages
-from kilonova.compute.virt.host_setup import HostSetup
-from kilonova.compute.virt.libvirt.driver import LibvirtDriver
-from kilonova.config.libvirt import LibvirtSettings
 from kilonova.model.image_data import ImageData
-from support.driver_contract import DriverContract, Place
+from support.driver_contract import DriverContract
+from support.driver_places import Monitor, Place
 from support.libvirt_node import LibvirtNode
-
-
-class LibvirtPlace(Place):
-    """A host on the libvirtd of the session, with a folder of its own."""
-
-    host = "node1"
-
-    def __init__(self, node: LibvirtNode, folder: Path) -> None:
-        self._node, self._folder = node, folder
-        self._data: dict[str, bytes] = {}
-        self.image = self._image("obeys", tiny_image())
-        self.stubborn = self._image("ignores", tiny_image(obeys_acpi=False))
-        self.damaged = replace(self.image, image_id="damaged", location="", url="http://control")
-        self._images = HostImages(folder / "_base", max_bytes=1 << 30, transfers=self)
-        self.driver = self._new_driver()
-
-    def _image(self, name: str, data: bytes) -> ImageData:
-        file = self._folder / name
-        file.write_bytes(data)
-        digest = hashlib.sha256(data).hexdigest()
-        return ImageData(
-            name, file.as_uri(), size_bytes=len(data), hash_algo="sha256", hash_value=digest, disk_format="raw"
-        )
-
-    def _new_driver(self) -> LibvirtDriver:
-        settings = LibvirtSettings(connection_uri=self._node.uri, virt_type="qemu")
-        return LibvirtDriver(HostSetup(self.host, self._folder, self._images), settings)
-
-    def agent_dies(self) -> None:
-        self.driver.close()
-        self.driver = self._new_driver()
-
-    def _domain(self, uuid: str) -> Any:
-        return libvirt.open(self._node.uri).lookupByUUIDString(uuid)
-
-    def power_fails(self, uuid: str) -> None:
-        self._domain(uuid).destroy()
-
-    def vanishes(self, uuid: str) -> None:
-        domain = self._domain(uuid)
-        if domain.isActive():
-            domain.destroy()
-        domain.undefine()
-
-    def left_behind(self, uuid: str) -> list[str]:
-        there = [
-            domain.name() for domain in libvirt.open(self._node.uri).listAllDomains() if domain.UUIDString() == uuid
-        ]
-        return there + [str(found) for found in self._folder.rglob(f"{uuid}*")]
-
-    def files_with(self, secret: bytes) -> list[str]:
-        return [str(file) for file in self._folder.rglob("*") if file.is_file() and secret in file.read_bytes()]
-
-    def uploaded(self, image: ImageData) -> bytes | None:
-        return self._data.get(image.image_id)
-
-    def clear(self) -> None:
-        for uuid in self.driver.list_guests():
-            self.driver.destroy(uuid)
-        self.driver.close()
-
-    # --- implements ImageTransfers ------------------------------------------------------------------------------------
-
-    @contextmanager
-    def download(self, image: ImageData, start: int, *, verify: bool | str) -> Iterator[Any]:
-        del verify
-        yield start, iter([b"x" * image.size_bytes])
-
-    def upload(self, image: ImageData, data: Any, *, verify: bool | str) -> Any:
-        del verify
-        sent = self._data[image.image_id] = b"".join(data)
-        return {"size": len(sent), "os_hash_algo": "sha256", "os_hash_value": hashlib.sha256(sent).hexdigest()}
+from support.libvirt_place import LibvirtPlace
 
 
 @pytest.fixture
@@ -102,3 +22,20 @@ def place(libvirt_node: LibvirtNode, tmp_path: Path) -> Iterator[Place]:
 
 class TestLibvirtDriver(DriverContract):
     """Every test of the contract."""
+
+
+@pytest.mark.parametrize("before", ["stop", "pause"])
+def test_copies_for_images_are_where_operators_want_them(
+    libvirt_node: LibvirtNode, tmp_path: Path, before: str
+) -> None:
+    copies = tmp_path / "large" / "copies"
+    place = LibvirtPlace(libvirt_node, tmp_path, snapshots_directory=copies)
+    guest = place.made()
+    getattr(place.driver, before)(guest.uuid)
+    place.driver.snapshot(guest.uuid, "new", place.image, Monitor())
+    assert [file.name for file in copies.iterdir()] == [f"{guest.uuid}.new.qcow2"]
+    assert not (tmp_path / "snapshots").exists()
+    place.driver.upload_snapshot(guest.uuid, ImageData("new", url="http://control"), Monitor())
+    place.driver.destroy(guest.uuid)
+    assert not list(copies.iterdir())
+    place.clear()

@@ -309,22 +309,27 @@ def test_a_resize_copies_what_is_kept_and_can_go_back(
     assert left(instances) == {"g1"}
 
 
+def resized(disks: GuestDisks, described: GuestSpec) -> tuple[DiskFile, ...]:
+    """Give a guest another size, and confirm that."""
+    disks.keep(described.uuid)
+    made = disks.make_of_kept(described)
+    disks.drop_kept(described.uuid)
+    return made
+
+
 def test_no_disk_becomes_smaller(disks_with: MakeDisks, service: RealImages, instances: Path) -> None:
     image = service.make("image-1", "qcow2")
     disks = disks_with()
     (root,) = disks.make(guest(image, root_gib=3))
     with pytest.raises(UnsupportedGuest, match=f"root disk has {2 * GIB} bytes.* has {3 * GIB}"):
-        disks.resize(guest(image, root_gib=2))
-    assert info(root)["virtual-size"] == 3 * GIB
-    disks.keep("g1")
-    with pytest.raises(UnsupportedGuest):
-        disks.make_of_kept(guest(image, root_gib=2))
+        resized(disks, guest(image, root_gib=2))
     assert left(instances) == {"g1_resize"}
     disks.take_back("g1")
-    assert info(disks.resize(guest(image, root_gib=0))[0])["virtual-size"] == 3 * GIB
-    assert info(disks.resize(guest(image, root_gib=5))[0])["virtual-size"] == 5 * GIB
+    assert info(root)["virtual-size"] == 3 * GIB
+    assert info(resized(disks, guest(image, root_gib=0))[0])["virtual-size"] == 3 * GIB
+    assert info(resized(disks, guest(image, root_gib=5))[0])["virtual-size"] == 5 * GIB
     with pytest.raises(GuestMissing):
-        disks.resize(guest(image, "nobody"))
+        disks.make_of_kept(guest(image, "nobody"))
     with pytest.raises(GuestMissing):
         disks.keep("nobody")
 
@@ -333,13 +338,14 @@ def test_a_resize_adds_and_takes_further_disks(disks_with: MakeDisks, service: R
     image = service.make("image-1", "qcow2")
     disks = disks_with(default_ephemeral_format="ext4")
     disks.make(guest(image))
-    roles = [disk.role.value for disk in disks.resize(guest(image, ephemeral_gib=1, swap_mib=4))]
+    roles = [disk.role.value for disk in resized(disks, guest(image, ephemeral_gib=1, swap_mib=4))]
     assert roles == ["root", "ephemeral", "swap"]
-    swap = of_role(disks.resize(guest(image, ephemeral_gib=1, swap_mib=6)), DiskRole.SWAP)
+    swap = of_role(resized(disks, guest(image, ephemeral_gib=1, swap_mib=6)), DiskRole.SWAP)
     assert swap.path.stat().st_size == 6 * MIB
     with pytest.raises(UnsupportedGuest, match="ephemeral"):
-        disks.resize(guest(image))
-    assert [disk.role.value for disk in disks.resize(guest(image, ephemeral_gib=1))] == ["root", "ephemeral"]
+        resized(disks, guest(image))
+    disks.take_back("g1")
+    assert [disk.role.value for disk in resized(disks, guest(image, ephemeral_gib=1))] == ["root", "ephemeral"]
     assert not swap.path.exists()
 
 

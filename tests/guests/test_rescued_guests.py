@@ -12,6 +12,7 @@ import pytest
 
 from kilonova.cli.tiny_image import tiny_image
 from kilonova.compute.images import HostImages
+from kilonova.compute.virt.base import Rescue
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.driver import LibvirtDriver
 from kilonova.config.libvirt import LibvirtSettings
@@ -91,7 +92,7 @@ def test_it_boots_what_it_is_rescued_with(
 ) -> None:
     assert config_drive(libvirt_node, guest) == "disk.config"
     rescued = replace(guest, config_drive=ConfigDrive("web", admin_pass=_PASSWORD))
-    driver.rescue(rescued, "helper", replace(image, image_id="helper"), _PASSWORD, None, properties)
+    driver.rescue(rescued, Rescue("helper", replace(image, image_id="helper"), properties))
     wait_for_boots(driver, guest, 1, boot)
     assert config_drive(libvirt_node, guest) == "disk.config.rescue"
     driver.unrescue(guest.uuid)
@@ -104,7 +105,7 @@ def test_a_device_that_cannot_be_had_leaves_it_as_it_was(
 ) -> None:
     rescued = replace(guest, config_drive=ConfigDrive("web", admin_pass=_PASSWORD))
     with pytest.raises(UnsupportedGuest, match="hw_rescue_bus=uml"):
-        driver.rescue(rescued, "helper", image, _PASSWORD, None, {"hw_rescue_bus": "uml"})
+        driver.rescue(rescued, Rescue("helper", image, {"hw_rescue_bus": "uml"}))
     assert driver.list_guests() == {guest.uuid: PowerState.RUNNING}
     wait_for_boots(driver, guest, 1, 2)
     assert not list(folder.rglob("*rescue*"))

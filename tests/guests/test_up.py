@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kilonova.cli.tiny_image import tiny_image
 from kilonova.companions.libvirtd import Libvirtd
 from support.stock_cloud import StockCloud
 from support.supervisor import Supervisor
@@ -102,7 +103,7 @@ def test_a_guest_outlives_its_cloud_however_that_ends(cloud: RealCloud) -> None:
     wait_until(lambda: status(stock, "first") == "SHUTOFF", "the cloud knows", at_most_s=30, every_s=0.2)
     stock.do("server", "start", "first")
     wait_for_boots(stock, "first", 3)
-    (folder,) = (path for path in (cloud.folder / "instances").iterdir() if path.name != "_base")
+    (folder,) = (path for path in (cloud.folder / "instances").iterdir() if path.is_dir() and path.name != "_base")
     stock.do("server", "delete", "--wait", "first")
     wait_until(lambda: not folder.exists(), "its disks are gone")
     assert not cloud.libvirtd.guests()
@@ -110,6 +111,30 @@ def test_a_guest_outlives_its_cloud_however_that_ends(cloud: RealCloud) -> None:
     wait_until(lambda: not list(cloud.libvirtd.processes()), "everything of libvirt ends")
     left = [path for path in (cloud.folder / "libvirt").rglob("*") if "instance-0" in path.name]
     assert [path.name for path in left if path.parent.name != "qemu" or path.suffix != ".log"] == []
+
+
+def test_a_guest_that_ignores_its_power_button_and_whose_image_is_gone(cloud: RealCloud, tmp_path: Path) -> None:
+    options = tmp_path / "more.conf"
+    options.write_text("[DEFAULT]\nshutdown_timeout = 2\n[libvirt]\nwait_soft_reboot_seconds = 2\n")
+    (tmp_path / "deaf.raw").write_bytes(tiny_image(obeys_acpi=False))
+    stock = cloud.start("--config-file", str(options))
+    stock.do("image", "create", "--disk-format", "raw", "--file", str(tmp_path / "deaf.raw"), "deaf")
+    stock.do("server", "create", "--flavor", "m1.tiny", "--image", "deaf", "--wait", "first")
+    wait_for_boots(stock, "first", 1)
+    stock.do("server", "reboot", "--wait", "first")
+    wait_for_boots(stock, "first", 2)
+    assert f"{_SAYS}power button" not in stock.do("console", "log", "show", "first")
+
+    stock.do("image", "delete", "deaf")
+    stock.do("server", "reboot", "--wait", "first")
+    wait_for_boots(stock, "first", 3)
+    stock.do("server", "reboot", "--hard", "--wait", "first")
+    wait_for_boots(stock, "first", 4)
+    stock.do("server", "resize", "--flavor", "m1.small", "--wait", "first")
+    stock.do("server", "resize", "confirm", "first")
+    assert "No image found with ID" in stock.refused("server", "rebuild", "first", cloud="kilonova")
+    wait_until(lambda: status(stock, "first") == "ACTIVE", "the size to be confirmed", at_most_s=30, every_s=0.2)
+    stock.do("server", "delete", "--wait", "first")
 
 
 def test_a_cloud_of_real_and_simulated_hosts_in_agent_processes(cloud: RealCloud) -> None:

@@ -15,8 +15,8 @@ from kilonova.model.instance import Instance, VmState
 from kilonova.model.requester import Requester
 from kilonova.notifications.dispatcher import Dispatcher
 from kilonova.notifications.happenings import ServerActed
-from kilonova.notifications.message import Phase
-from kilonova.notifications.sinks import MessagingSink
+from kilonova.notifications.message import Format, Phase
+from kilonova.notifications.messaging_sink import MessagingSink
 from kilonova.notifications.wording import Wording
 from support.broker import NOTIFIER, Broker
 from support.waiting import wait_until
@@ -50,7 +50,8 @@ def test_both_formats_are_in_the_queues_of_their_topics(broker: Broker, tmp_path
     )
     sink = MessagingSink(
         conf_of_messaging([str(file)]),
-        topics=options.versioned_notifications_topics,
+        drivers=options.drivers,
+        topics={Format.UNVERSIONED: options.topics, Format.VERSIONED: options.versioned_notifications_topics},
         level=options.default_level,
         exchange=options.control_exchange,
         retry=options.retry,

@@ -30,7 +30,7 @@ CONTROL = "control"
 RESTRICTED = "restricted"
 #: Who sends notifications: what its rights name is what the documentation says that it needs.
 NOTIFIER = "notifier"
-_NOTIFIES = Rights(*[r"^(nova|(versioned_)?notifications\..+)$"] * 3)
+_NOTIFIES = Rights(*[r"^(nova(-lasting)?|(versioned_)?notifications\..+)$"] * 3)
 _AGENTS = tuple(f"agent{number}" for number in range(300))
 #: A queue whose broker is killed within about a second of being made may stay without a leader for ever.
 SETTLED_S = 4.0

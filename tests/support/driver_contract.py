@@ -6,12 +6,8 @@ guests. Its guests answer a request to shut down unless they are made of :attr:`
 """
 
 import socket
-import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -25,10 +21,11 @@ from kilonova.errors import (
     UnsupportedGuest,
 )
 from kilonova.identifiers import new_uuid
-from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.console import ConsoleProtocol
 from kilonova.model.image_data import CacheResult, ImageData
-from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.model.instance import PowerState
+from support.driver_places import Monitor, Patience, Place
+from support.replacement_contract import ReplacementContract
 from support.waiting import wait_until
 
 NOSTATE, RUNNING, PAUSED, SHUTDOWN, SUSPENDED = (
@@ -40,86 +37,7 @@ NOSTATE, RUNNING, PAUSED, SHUTDOWN, SUSPENDED = (
 )
 
 
-class Place(ABC):
-    """A host without guests, and what images there are."""
-
-    host: str
-    driver: VirtDriver
-    #: Of the image that guests are made of; one whose guests ignore that they are asked to shut down; one that does not
-    #: hash to what it should.
-    image: ImageData
-    stubborn: ImageData
-    damaged: ImageData
-
-    @abstractmethod
-    def agent_dies(self) -> None:
-        """Have another driver take over, as after a crash of the agent."""
-
-    @abstractmethod
-    def power_fails(self, uuid: str) -> None:
-        """Turn a guest off behind the driver's back."""
-
-    @abstractmethod
-    def vanishes(self, uuid: str) -> None:
-        """Remove a guest, but not its disk, behind the driver's back."""
-
-    @abstractmethod
-    def left_behind(self, uuid: str) -> list[str]:
-        """Name what the host still has of a guest."""
-
-    @abstractmethod
-    def files_with(self, secret: bytes) -> list[str]:
-        """Name the files of the host that contain a secret."""
-
-    @abstractmethod
-    def uploaded(self, image: ImageData) -> bytes | None:
-        """Return the data that an image got, None while it has none."""
-
-    def guest(self, image: ImageData | None = None, **more: Any) -> GuestSpec:
-        """Describe a guest that nobody has made yet."""
-        uuid, image = new_uuid(), image or self.image
-        known: dict[str, Any] = {"image_ref": image.image_id, "image": image, "ordered_at": now(), **more}
-        return GuestSpec(uuid, f"instance-{uuid[:8]}", "web", **{"vcpus": 1, "memory_mib": 32, "root_gib": 1, **known})
-
-    def made(self, image: ImageData | None = None, **more: Any) -> GuestSpec:
-        guest = self.guest(image, **more)
-        self.driver.spawn(guest)
-        return guest
-
-    def state(self, guest: GuestSpec) -> PowerState | None:
-        return self.driver.list_guests().get(guest.uuid)
-
-
-def now() -> datetime:
-    return datetime.now(UTC).replace(tzinfo=None)
-
-
-class Patience:
-    """Waits as often as it is asked to until it is over. Implements ``ShutdownPatience``."""
-
-    def __init__(self, looks: int = 600, *, stops: bool = False) -> None:
-        self._left, self._stops = looks, stops
-
-    def wait(self, seconds: float) -> bool:
-        if self._stops:
-            raise AgentStopsError
-        self._left -= 1
-        time.sleep(min(seconds, 0.1))
-        return self._left > 0
-
-
-class Monitor:
-    """Lets a snapshot go on, or not. Implements ``SnapshotMonitor``."""
-
-    def __init__(self, error: type[Exception] | None = None) -> None:
-        self._error = error
-
-    def check(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-
-class DriverContract:
+class DriverContract(ReplacementContract):
     """Subclass it, and give it a fixture ``place``."""
 
     # --- making and removing ------------------------------------------------------------------------------------------
@@ -278,145 +196,6 @@ class DriverContract:
         place.vanishes(guest.uuid)
         wait_until(lambda: place.driver.changed_guests() == {guest.uuid: NOSTATE}, "its end to be told")
 
-    # --- rescue and rebuild -------------------------------------------------------------------------------------------
-
-    @pytest.mark.parametrize("back", ["unrescue", "hard_reboot", "stop and start"])
-    def test_rescue_there_and_back(self, place: Place, back: str) -> None:
-        guest = place.made()
-        for _ in range(2):
-            place.driver.rescue(guest, place.stubborn.image_id, place.stubborn, "secret", Patience())
-            assert place.state(guest) is RUNNING
-        place.agent_dies()
-        match back:
-            case "unrescue":
-                for _ in range(2):
-                    place.driver.unrescue(guest.uuid)
-            case "hard_reboot":
-                place.driver.hard_reboot(guest.uuid, None)
-            case _:
-                place.driver.stop(guest.uuid)
-                place.driver.start(guest.uuid)
-        assert place.state(guest) is RUNNING
-        assert place.driver.marked_guests() == {guest.uuid: guest.ordered_at}
-
-    @pytest.mark.parametrize("own", [None, ConfigDrive("web")])
-    @pytest.mark.parametrize("back", ["unrescue", "hard_reboot", "stop and start", "destroy"])
-    def test_the_password_of_a_rescue_is_gone_with_it(self, place: Place, back: str, own: ConfigDrive | None) -> None:
-        guest = place.made(config_drive=own)
-        rescued = replace(guest, config_drive=ConfigDrive("web", admin_pass="heliotrope"))
-        for _ in range(2):
-            place.driver.rescue(rescued, place.stubborn.image_id, place.stubborn, "heliotrope", Patience())
-            assert len(place.files_with(b"heliotrope")) == 1
-        place.agent_dies()
-        assert len(place.files_with(b"heliotrope")) == 1
-        match back:
-            case "hard_reboot":
-                place.driver.hard_reboot(guest.uuid, None)
-            case "stop and start":
-                place.driver.stop(guest.uuid)
-                place.driver.start(guest.uuid)
-            case _:
-                getattr(place.driver, back)(guest.uuid)
-        assert place.files_with(b"heliotrope") == []
-
-    def test_a_rescue_that_cannot_be_leaves_it_as_it_was(self, place: Place) -> None:
-        guest = place.made()
-        rescued = replace(guest, config_drive=ConfigDrive("web", admin_pass="heliotrope"))
-        with pytest.raises(ImageUnusable):
-            place.driver.rescue(rescued, place.damaged.image_id, place.damaged, "heliotrope", Patience())
-        assert place.state(guest) is RUNNING
-        assert place.files_with(b"heliotrope") == []
-
-    @pytest.mark.parametrize("power_on", [True, False])
-    def test_a_rebuild_makes_it_anew_once(self, place: Place, *, power_on: bool) -> None:
-        guest = place.made()
-        anew = replace(guest, image_ref=place.stubborn.image_id, image=place.stubborn, ordered_at=later(guest))
-        for _ in range(2):
-            place.driver.rebuild(anew, power_on=power_on)
-            assert place.state(guest) is (RUNNING if power_on else SHUTDOWN)
-        assert place.driver.marked_guests() == {guest.uuid: anew.ordered_at}
-
-    def test_a_rebuild_of_one_that_is_gone(self, place: Place) -> None:
-        guest = place.guest()
-        place.driver.rebuild(guest, power_on=True)
-        assert place.state(guest) is RUNNING
-
-    @pytest.mark.parametrize("why", ["image", "model"])
-    def test_a_rebuild_that_cannot_be_leaves_it_as_it_was(self, place: Place, why: str) -> None:
-        guest = place.made()
-        anew = replace(guest, ordered_at=later(guest))
-        if why == "image":
-            anew = replace(anew, image_ref=place.damaged.image_id, image=place.damaged)
-        else:
-            anew = replace(anew, image_properties={"hw_vif_model": "netfront"})
-        with pytest.raises((ImageUnusable, UnsupportedGuest)):
-            place.driver.rebuild(anew, power_on=True)
-        assert place.state(guest) is RUNNING
-        assert place.driver.marked_guests() == {guest.uuid: guest.ordered_at}
-
-    # --- another size on the same host --------------------------------------------------------------------------------
-
-    @pytest.mark.parametrize("dies", [False, True])
-    def test_a_move_to_another_size_is_confirmed(self, place: Place, *, dies: bool) -> None:
-        guest = place.made()
-        bigger = replace(guest, memory_mib=64, root_gib=2, ordered_at=later(guest))
-        self._move(place, guest, bigger, dies=dies)
-        for _ in range(2):
-            place.driver.confirm_move(guest.uuid)
-            assert place.driver.list_guests() == {guest.uuid: RUNNING}
-        assert place.driver.marked_guests() == {guest.uuid: bigger.ordered_at}
-        place.driver.abandon_move(guest.uuid)  # which is not what a move made any more
-        self._move(place, bigger, replace(bigger, memory_mib=48, ordered_at=later(bigger)), dies=dies)
-
-    @pytest.mark.parametrize("power_on", [True, False])
-    def test_a_move_to_another_size_is_reverted(self, place: Place, *, power_on: bool) -> None:
-        guest = place.made()
-        self._move(place, guest, replace(guest, memory_mib=64, ordered_at=later(guest)))
-        with pytest.raises(DriverError):
-            place.driver.return_home(guest, power_on=True)
-        for _ in range(2):
-            place.driver.abandon_move(guest.uuid)
-            assert place.state(guest) is SHUTDOWN  # it is only kept
-        for _ in range(2):
-            state = place.driver.return_home(guest, power_on=power_on)
-            assert state is place.state(guest) is (RUNNING if power_on else SHUTDOWN)
-        assert place.driver.marked_guests() == {guest.uuid: guest.ordered_at}
-
-    def test_a_move_that_the_host_cannot_finish_is_reverted(self, place: Place) -> None:
-        guest = place.made()
-        place.driver.move_away(guest.uuid, place.host, Patience())
-        with pytest.raises(UnsupportedGuest):
-            place.driver.finish_move(
-                replace(guest, image_properties={"hw_vif_model": "netfront"}), place.host, power_on=True
-            )
-        assert place.driver.list_guests() == {guest.uuid: SHUTDOWN}
-        assert place.driver.return_home(guest, power_on=True) is RUNNING
-
-    def test_what_never_left_comes_home(self, place: Place) -> None:
-        guest = place.made()
-        assert place.driver.return_home(guest, power_on=True) is RUNNING
-        assert place.state(guest) is RUNNING
-
-    def test_a_kept_guest_is_removed_with_its_server(self, place: Place) -> None:
-        guest = place.made()
-        self._move(place, guest, replace(guest, memory_mib=64))
-        place.driver.destroy(guest.uuid)
-        assert (place.driver.list_guests(), place.left_behind(guest.uuid)) == ({}, [])
-
-    def _move(self, place: Place, guest: GuestSpec, anew: GuestSpec, *, dies: bool = False) -> None:
-        for _ in range(2):
-            place.driver.move_away(guest.uuid, place.host, Patience())
-            assert place.driver.list_guests() == {guest.uuid: SHUTDOWN}
-            if dies:
-                place.agent_dies()
-        for _ in range(2):
-            place.driver.finish_move(anew, place.host, power_on=True)
-            assert place.driver.list_guests() == {guest.uuid: RUNNING}
-            if dies:
-                place.agent_dies()
-        place.driver.move_away(guest.uuid, place.host, Patience())  # comes late: it is there already
-        assert place.driver.list_guests() == {guest.uuid: RUNNING}
-
     # --- images -------------------------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("before", [None, "stop", "pause", "suspend"])
@@ -501,8 +280,3 @@ class DriverContract:
         assert report.host == place.host
         assert {each.resource_class for each in report.inventories} >= {"VCPU", "MEMORY_MB", "DISK_GB"}
         assert place.driver.report() == replace(report, metrics=place.driver.report().metrics)
-
-
-def later(guest: GuestSpec) -> datetime:
-    assert guest.ordered_at is not None
-    return guest.ordered_at + timedelta(seconds=1)

@@ -43,29 +43,26 @@ def debian_12() -> HostCapabilities:
 
 def two_sockets() -> HostCapabilities:
     """Return a machine with two NUMA cells, hyperthreads and huge pages, whose libvirt and QEMU are newer."""
-    host = facts_of("two-sockets")
-    q35 = text_of("two-sockets", "q35")
-    return read_capabilities(
-        host,
-        {"pc-q35-10.1": q35},
-        ("virtio-net-pci", "virtio-sound-pci", "AC97", "virtio-scsi-pci"),
-        default=q35,
-        virt_type="kvm",
-        libvirt_version=11_010_000,
-        qemu_version=10_001_000,
-    )
+    devices = ("virtio-net-pci", "virtio-sound-pci", "AC97", "virtio-scsi-pci")
+    return _of_one_board("two-sockets", "q35", "pc-q35-10.1", devices, (11_010_000, 10_001_000))
 
 
 def arm() -> HostCapabilities:
     """Return an ARM server."""
-    host = facts_of("arm")
-    virt = text_of("arm", "virt")
+    return _of_one_board("arm", "virt", "virt-7.2", ARM_DEVICES, (9_000_000, 7_002_000))
+
+
+def _of_one_board(
+    host: str, name: str, board: str, devices: tuple[str, ...], versions: tuple[int, int]
+) -> HostCapabilities:
+    """Return a host with KVM of which one kind of board was recorded. ``versions``: of libvirt and QEMU."""
+    told = text_of(host, name)
     return read_capabilities(
-        host,
-        {"virt-7.2": virt},
-        ARM_DEVICES,
-        default=virt,
+        facts_of(host),
+        {board: told},
+        devices,
+        default=told,
         virt_type="kvm",
-        libvirt_version=9_000_000,
-        qemu_version=7_002_000,
+        libvirt_version=versions[0],
+        qemu_version=versions[1],
     )

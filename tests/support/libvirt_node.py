@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kilonova.cli.up_libvirt import why_no_kvm_here
 from kilonova.companions.libvirtd import Libvirtd
 
 _PREFIX = "kn-node-"
@@ -20,7 +21,8 @@ class LibvirtNode(Libvirtd):
     def __init__(self, host: str = "node1") -> None:
         _remove_leftovers()
         place = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
-        super().__init__(place / "libvirt", host, guests_end_with_parent=True)
+        emulates = why_no_kvm_here() is not None
+        super().__init__(place / "libvirt", host, emulates=emulates, guests_end_with_parent=True)
         self.instances = place / "instances"
         self.instances.mkdir()
 

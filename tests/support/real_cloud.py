@@ -12,6 +12,7 @@ from typing import Any
 import libvirt
 
 from kilonova.cli.tiny_image import tiny_image
+from kilonova.compute.folders import OWNER
 from support.api_client import Answer, Client
 from support.control import Control, start_control
 from support.glance_stand_in import ImageCloud, image_cloud
@@ -141,7 +142,7 @@ class RealCloud:
     def left(self) -> list[str]:
         """Name the domains there are, and the folders of guests."""
         connection = libvirt.open(self.node.uri)
-        folders = {each.name for each in self.instances.iterdir()} - {"_base", "snapshots"}
+        folders = {each.name for each in self.instances.iterdir()} - {"_base", "snapshots", OWNER}
         return sorted(folders | {each.name() for each in connection.listAllDomains()})
 
 

@@ -36,6 +36,22 @@ def test_a_task_is_done_again_and_again_until_it_is_stopped() -> None:
     assert task.turns == turns
 
 
+def test_a_turn_that_takes_long_puts_the_next_one_off_by_as_much() -> None:
+    begun: list[float] = []
+    ended: list[float] = []
+
+    def slowly() -> None:
+        begun.append(time.monotonic())
+        time.sleep(0.1)
+        ended.append(time.monotonic())
+
+    thread = PeriodicThread("t", slowly, 0.05, complaint="no", from_start=True)
+    thread.start()
+    wait_until(lambda: len(ended) >= 2, "two turns")
+    thread.stop()
+    assert begun[1] - ended[0] >= 0.05
+
+
 @pytest.mark.parametrize("from_start", [True, False])
 def test_the_first_turn_comes_at_once_or_after_the_first_wait(from_start: bool) -> None:
     task = Task()

@@ -181,7 +181,7 @@ class Exchange:
         body = self.family.decode_body(self.method, environ.get("CONTENT_TYPE"), raw, version)
         if self.method not in _READING and not endpoint.reads(body):
             require_writable(self.backend.writability)
-        _require_storable(path, query, raw, body)
+        _require_storable(path, raw, body)
         _require_own_project(path, credentials)
         if endpoint.query is not None:
             endpoint.query.check({name: list(values) for name, values in query.items()}, version)
@@ -269,13 +269,10 @@ class _Headers(Mapping[str, str]):
         return sum(key.startswith("HTTP_") for key in self._environ)
 
 
-def _require_storable(path: Mapping[str, str], query: Mapping[str, Iterable[str]], raw: bytes, body: Any) -> None:
+def _require_storable(path: Mapping[str, str], raw: bytes, body: Any) -> None:
     """Refuse what nothing is called, and the one character that no database takes. Raises: NotFound, InvalidRequest."""
     if any(not value or "\0" in value for value in path.values()):
         raise NotFound("The resource could not be found.")
-    for name, values in query.items():
-        if "\0" in name or any("\0" in value for value in values):
-            raise InvalidRequest(f"Invalid input for query parameters {name!r}: it holds a null character.")
     if b"\\u0000" in raw and _holds_null(body):
         raise InvalidRequest("Invalid input for field/attribute body: a text in it holds a null character.")
 

@@ -38,9 +38,11 @@ def read_query_string(text: str, settings: ApiSettings) -> Query:
 
 
 def parsed(text: str, most: int | None = None) -> Query:
-    """Return the parameters. Raises: ValueError for more than ``most``."""
+    """Return the parameters. Raises: ValueError for more than ``most``, InvalidRequest for what no database stores."""
     query: dict[str, list[str]] = {}
     for name, value in parse_qsl(text, keep_blank_values=True, max_num_fields=most):
+        if "\0" in name or "\0" in value:
+            raise InvalidRequest(f"Invalid input for query parameters {name!r}: it holds a null character.")
         query.setdefault(name, []).append(value)
     return MappingProxyType({name: tuple(values) for name, values in query.items()})
 

@@ -40,6 +40,7 @@ class Announcement:
             yield f"  export OS_CLIENT_CONFIG_FILE={shlex.quote(str(self.cloud.clouds_yaml))}"
             yield "  export OS_CLOUD=kilonova"
             yield f"  {openstack} server create --flavor m1.tiny --image {tiny_image.NAME} --wait first"
+            yield f"  {_installed('kilonova')} explain first"
             if self.real_guests:
                 yield f"  {openstack} console log show first"
             if self.unlimited:

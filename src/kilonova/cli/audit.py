@@ -16,12 +16,14 @@ _SERVERS_SHOWN = 10
 _COLORS = {"leak": "red", "fault": "yellow", "note": "cyan"}
 _ANY_OTHER = "*"
 
-app = typer.Typer(no_args_is_help=True, help="Prove that what is meant to hold does hold.")
+app = typer.Typer(
+    no_args_is_help=True, help="Find hosts that take servers they should not, and properties no rule reads."
+)
 
 
 @app.callback()
 def audit() -> None:
-    """Prove that what is meant to hold does hold."""
+    """Find hosts that take servers they should not, and properties no rule reads."""
 
 
 @app.command()

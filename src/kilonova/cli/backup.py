@@ -2,6 +2,7 @@
 """`kilonova backup` and `kilonova restore`: save an embedded cloud whole, also while it runs, and bring it back."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 from rich.progress import Progress, TaskID
 
 from kilonova.cli import backup_files
-from kilonova.cli.up import default_folder
+from kilonova.cli.data_folder import default_folder
 
 _Data = Annotated[
     Path | None,
@@ -28,7 +29,7 @@ def backup(
     """Save a cloud of `kilonova up` whole: databases, keys, passwords, images, simulated hosts. It may be running."""
     folder, target = _absolute(data or default_folder()), _absolute(target)
     os.umask(0o077)
-    with Progress(transient=True) as progress:
+    with _progress() as progress:
         saved = backup_files.back_up(folder, target, _shown(progress))
     print(f"{folder} is saved as {target} ({saved / 2**20:.1f} MiB). It holds passwords and keys: keep it private.")
 
@@ -40,9 +41,14 @@ def restore(
     """Bring back a cloud that `kilonova backup` saved, into a data folder that is new or empty."""
     folder, source = _absolute(data or default_folder()), _absolute(source)
     os.umask(0o077)
-    with Progress(transient=True) as progress:
+    with _progress() as progress:
         backup_files.restore(source, folder, _shown(progress))
     print(f"{source} is restored as {folder}. Start it with: kilonova up --data {folder}")
+
+
+def _progress() -> Progress:
+    """Return bars for a person at a terminal, and nothing for a file or a pipe."""
+    return Progress(transient=True, disable=not sys.stdout.isatty())
 
 
 def _shown(progress: Progress) -> backup_files.Progress:

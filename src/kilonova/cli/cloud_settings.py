@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kilonova.cli.data_folder import conf_of_folder
 from kilonova.errors import ConfigurationError
 
 if TYPE_CHECKING:  # slow to import, and not needed to show the help
@@ -32,10 +33,3 @@ def settings_of_cloud(config_file: Sequence[str] | None, data: Path | None) -> "
     if not conf.is_file():
         raise ConfigurationError(f"{conf} is not there; name the cloud with --data or --config-file")
     return load_settings([str(conf)])
-
-
-def conf_of_folder(data: Path | None) -> Path:
-    """Return where the configuration of a data folder is, None standing for the default one."""
-    from kilonova.cli.up import default_folder  # noqa: PLC0415
-
-    return (data or default_folder()).expanduser() / "kilonova.conf"

@@ -10,7 +10,9 @@ from kilonova.cli import enrolment, ticket_keys
 from kilonova.errors import ConfigurationError
 
 LOG = logging.getLogger(__name__)
-app = typer.Typer(help="Serve hypervisors in a process of its own, and say who may.", invoke_without_command=True)
+app = typer.Typer(
+    help="Run an agent of hosts in a process of its own; enrol and revoke agents.", invoke_without_command=True
+)
 
 
 @app.callback()

@@ -17,7 +17,7 @@ from openstack.config import OpenStackConfig
 from openstack.config.cloud_region import CloudRegion
 from openstack.exceptions import ConfigException
 
-from kilonova.cli.up import default_folder
+from kilonova.cli.data_folder import default_folder
 from kilonova.errors import ConfigurationError, Conflict, Forbidden, InvalidRequest, NotFound, Unavailable
 
 DEFAULT_CLOUD = "kilonova"
@@ -89,7 +89,7 @@ class Connection:
         try:
             return str(self._session.get_project_id())
         except failures.ClientException as error:
-            raise _as_own(error, "keystone") from error
+            raise _as_own(error, "keystone", self.cloud) from error
 
     def get(self, service: str, path: str, version: str | None = None, **query: str) -> Any:
         return self.call("GET", service, path, version, params=query)
@@ -101,17 +101,21 @@ class Connection:
         try:
             reply = adapter.request(path, method, headers=headers, raise_exc=False, connect_retries=0, **arguments)
         except (failures.ClientException, requests.RequestException) as error:
-            raise _as_own(error, service) from error
+            raise _as_own(error, service, self.cloud) from error
         if reply.status_code >= 400:
             raise _refusal(reply.status_code, _message(reply), service)
         return reply.json() if reply.content else None
 
 
-def _as_own(error: Exception, service: str) -> Exception:
+def _as_own(error: Exception, service: str, cloud: CloudName) -> Exception:
     if isinstance(error, failures.EndpointNotFound):
         return Unavailable(f"the cloud's catalogue has no service of type {service!r}: is it a Kilonova?")
     if isinstance(error, failures.Unauthorized):
-        return Unavailable("Keystone does not accept the cloud's password: has it been made anew since?")
+        where = f" of {cloud.file}" if cloud.file else ""
+        return Unavailable(
+            f"Keystone does not accept the password of cloud {cloud.name!r}{where}: was the cloud made anew since, "
+            "or is another one running?"
+        )
     url = _URL.search(str(error))
     return Unavailable(f"the cloud cannot be reached: no good answer from {url[0].rstrip('.:,') if url else service}")
 

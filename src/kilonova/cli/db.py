@@ -15,19 +15,19 @@ _PATIENCE_S = 120.0
 
 _MAYBE_MORE, _SOME_FAILED = 1, 2
 
-app = typer.Typer(no_args_is_help=True, help="Look after the database.")
+app = typer.Typer(no_args_is_help=True, help="Upgrade the database, and remove deleted servers from it for good.")
 
 
 @app.command()
 def upgrade(
-    config_file: Annotated[list[str], typer.Option("--config-file", help="Configuration file; later ones win.")],
+    config_file: ConfigFiles = None,
+    data: DataFolder = None,
 ) -> None:
     """Apply every missing migration. Safe to repeat."""
-    from kilonova.config.load import load_settings  # noqa: PLC0415 - slow to import and needed by this command only
-    from kilonova.db import schema  # noqa: PLC0415
+    from kilonova.db import schema  # noqa: PLC0415 - slow to import and needed by this command only
     from kilonova.db.database import Database  # noqa: PLC0415
 
-    database = Database(load_settings(config_file).database.connection, response_timeout_s=_PATIENCE_S)
+    database = Database(settings_of_cloud(config_file, data).database.connection, response_timeout_s=_PATIENCE_S)
     try:
         before = schema.current(database)
         schema.upgrade(database)
@@ -113,4 +113,4 @@ def online_data_migrations(
 
 @app.callback()
 def db() -> None:
-    """Look after the database."""
+    """Upgrade the database, and remove deleted servers from it for good."""

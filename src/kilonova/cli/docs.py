@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Print pages that are made from the code.", no_args_is_help=True)
+app = typer.Typer(help="Print pages of docs/ that are made from the code.", no_args_is_help=True)
 
 
 class Form(StrEnum):
@@ -16,7 +16,7 @@ class Form(StrEnum):
 
 @app.callback()
 def _docs() -> None:
-    """Print pages that are made from the code."""
+    """Print pages of docs/ that are made from the code."""
 
 
 @app.command()

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from kilonova.cli import virt_drivers
 from kilonova.cli.simulated_hosts import agent_for, host_images, make_folder, ratios_of
 from kilonova.compute.agent import Agent
+from kilonova.compute.folders import claim
 from kilonova.compute.images import ImageTransfers
 from kilonova.compute.virt.base import VirtDriver
 from kilonova.compute.virt.host_setup import HostSetup
@@ -60,6 +61,7 @@ def agent_of_driver(
         raise ConfigurationError("[DEFAULT] instances_path must be set for a host that is not simulated.")
     make_folder(folder, "[DEFAULT] instances_path")
     name = compute.host or socket.gethostname()
+    claim(folder, name)
     images = host_images(folder, settings.image_cache, transfers)
     setup = HostSetup(name, folder, images, ratios_of(compute), settings.host_resources)
     return agent_for(name, _driver(settings, options_of, setup), compute, bus, may_act)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from kilonova.cli.cloud_settings import ConfigFiles, DataFolder, settings_of_cloud
 from kilonova.cli.printing import counted, output_console, plain_table, print_json
-from kilonova.errors import ConfigurationError, Conflict, InvalidRequest, NotFound
+from kilonova.errors import Conflict, InvalidRequest, NotFound
 
 if TYPE_CHECKING:  # slow to import, and not needed to show the help
     from kilonova.cli.agent_account import AgentAccount, Certificate
@@ -27,12 +28,6 @@ _HOSTS_SHOWN = 4
 _NUMBERS = re.compile(r"([0-9]+)")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name, and its user at the broker.")]
-ConfigFiles = Annotated[
-    list[str] | None, typer.Option("--config-file", help="Configuration file of a control process; later ones win.")
-]
-DataFolder = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Data folder of `kilonova up`, instead of a configuration file.")
-]
 Result = TypeVar("Result")
 
 
@@ -76,7 +71,7 @@ def enrol(
     from kilonova.companions.private_file import write_private  # noqa: PLC0415
     from kilonova.db import enrolment  # noqa: PLC0415
 
-    settings = read_settings(config_file, data)
+    settings = settings_of_cloud(config_file, data)
     account = AgentAccount.make(name, settings.rabbit, _certificate(cert_file, key_file))
     conf = (output or Path(f"{name}.conf")).expanduser()
     for path in filter(None, (conf, definitions)):
@@ -109,7 +104,7 @@ def agents(
     """List the agents that are enrolled, and those that were revoked."""
     from kilonova.db import enrolment  # noqa: PLC0415
 
-    with open_database(read_settings(config_file, data)) as database, database.read() as connection:
+    with open_database(settings_of_cloud(config_file, data)) as database, database.read() as connection:
         found = enrolment.list_all(connection)
     if as_json:
         print_json({"agents": [_as_json(agent) for agent in found]})
@@ -133,7 +128,7 @@ def revoke(name: Name, config_file: ConfigFiles = None, data: DataFolder = None)
     from kilonova.cli.agent_account import revocation_commands  # noqa: PLC0415
     from kilonova.db import enrolment  # noqa: PLC0415
 
-    settings = read_settings(config_file, data)
+    settings = settings_of_cloud(config_file, data)
     with open_database(settings) as database:
         agent = _write(database, lambda tx: enrolment.revoke(tx, name))
     console = output_console()
@@ -147,16 +142,6 @@ def revoke(name: Name, config_file: ConfigFiles = None, data: DataFolder = None)
 
 
 # --- what is asked for ------------------------------------------------------------------------------------------------
-
-
-def read_settings(config_file: Sequence[str] | None, data: Path | None) -> "Settings":
-    from kilonova.cli.up import default_folder  # noqa: PLC0415
-    from kilonova.config.load import load_settings  # noqa: PLC0415
-
-    conf = (data or default_folder()).expanduser() / "kilonova.conf"
-    if not config_file and not conf.is_file():
-        raise ConfigurationError(f"{conf} is not there; name the cloud with --config-file or --data")
-    return load_settings(config_file or [str(conf)])
 
 
 def _certificate(cert_file: Path | None, key_file: Path | None) -> "Certificate | None":

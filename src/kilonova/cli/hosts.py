@@ -9,7 +9,9 @@ from kilonova.cli.agents_of_hosts import list_agents
 from kilonova.cli.cloud_options import AdminCloud, AsJson, DataFolder, connect
 from kilonova.cli.strays import list_strays, remove_guest
 
-app = typer.Typer(invoke_without_command=True, help="See where agents are and what hosts have, and mend it.")
+app = typer.Typer(
+    invoke_without_command=True, help="List hosts and their agents, find guests that are not where they are recorded."
+)
 app.command("remove-guest")(remove_guest)
 
 

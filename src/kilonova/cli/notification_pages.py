@@ -94,9 +94,13 @@ oslo.messaging is only loaded where a driver is set; it takes about 20 MiB of me
 
 - Nothing is told before it is durable, and nobody waits for a broker. What is told of a server comes in order.
 - Each is sent at most once. One is lost when its process is killed before it was sent, when `queue_size` others
-  wait for a broker that is away, and when `retry` says that it is given up. `kilonova_notifications_sent_total` and
-  `kilonova_notifications_lost_total` count them, and the log says so. Compare with `instance.exists` what must not
-  be missed.
+  wait for a broker that is away, when `retry` says that it is given up, and when RabbitMQ goes away before it has
+  confirmed the one that is on its way: that one may have arrived, and counts as lost.
+  `kilonova_notifications_sent_total` and `kilonova_notifications_lost_total` count them, and the log says so, in one
+  line a minute. Compare with `instance.exists` what must not be missed.
+- A broker that is away, also at the start, is looked for again after 10 s at most, and then gets what waits. One that
+  stands still is noticed after `[oslo_messaging_rabbit] heartbeat_timeout_threshold`. A process that ends has no more
+  than six seconds of patience with either.
 - A server is shown as it was at that moment. No password, no user data and no token is part of any of them; the
   public half of a key is. Faults have the details that administrators see.
 - Names of hosts are in them: let no tenant listen.
@@ -105,8 +109,10 @@ oslo.messaging is only loaded where a driver is set; it takes about 20 MiB of me
 
 - What an API request does at once has its `start` and its `end` told together, when it is done. A request that is
   refused tells nothing; Nova has told its `start` by then.
-- `instance.delete` is told in both formats, also of a server without a host, then by `nova-api`. Nova's unversioned
-  `force_delete` is not sent.
+- `instance.delete` is told in both formats, also of a server without a host, then by `nova-api`. By `forceDelete` such
+  a server is unversioned `compute.instance.force_delete`, as in Nova, and still versioned `instance.delete`, of which
+  Nova says nothing. Where Nova's API deletes a server because its host is down, that host's `nova-compute` tells of it
+  here.
 - A build that goes on to another host tells `create.start` and `create.error` for each of them; `compute_task` and
   its `error` come once, when it is given up.
 - `instance.update` tells changes of states that it finds between two steps. What comes and goes within one is not

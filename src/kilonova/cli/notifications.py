@@ -18,7 +18,8 @@ from kilonova.metrics import Metrics
 from kilonova.notifications.announcer import Announcer, CachingProgress
 from kilonova.notifications.dispatcher import Counters, Dispatcher
 from kilonova.notifications.message import Format
-from kilonova.notifications.sinks import FileSink, MessagingSink, Sink
+from kilonova.notifications.messaging_sink import MessagingSink
+from kilonova.notifications.sinks import FileSink, Sink
 from kilonova.notifications.usage_audit import UsageAudit
 from kilonova.notifications.wording import Wording
 from kilonova.notifications.workflow_watch import Changes, WorkflowWatch
@@ -130,7 +131,8 @@ def _messaging(options: NotificationSettings, files: Sequence[str]) -> Sink:
     try:
         return MessagingSink(
             conf_of_messaging(files),
-            topics=options.versioned_notifications_topics,
+            drivers=options.drivers,
+            topics={Format.UNVERSIONED: options.topics, Format.VERSIONED: options.versioned_notifications_topics},
             level=options.default_level,
             exchange=options.control_exchange,
             retry=options.retry,

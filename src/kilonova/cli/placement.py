@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kilonova.cli.cloud_settings import ConfigFiles, DataFolder, settings_of_cloud
 from kilonova.cli.printing import print_json
 from kilonova.errors import ConfigurationError, KilonovaError, Unavailable
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from kilonova.db.audit_finding import Finding
     from kilonova.db.database import Database
 
-app = typer.Typer(no_args_is_help=True, help="Look after what is allocated.")
+app = typer.Typer(no_args_is_help=True, help="Find what does not add up in inventories and allocations, and mend it.")
 
 #: Mending one thing may bring another to light, but never for long.
 _ROUNDS = 4
@@ -33,20 +34,20 @@ class Outcome:
 
 @app.callback()
 def placement() -> None:
-    """Look after what is allocated."""
+    """Find what does not add up in inventories and allocations, and mend it."""
 
 
 @app.command()
 def audit(
-    config_file: Annotated[list[str], typer.Option("--config-file", help="Configuration file; later ones win.")],
+    config_file: ConfigFiles = None,
+    data: DataFolder = None,
     fix: Annotated[bool, typer.Option("--fix", help="Mend each finding, in a transaction of its own.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> int:
     """Find and explain whatever in the database contradicts itself; exit code 1 when something does, or stays so."""
-    from kilonova.config.load import load_settings  # noqa: PLC0415 - what follows is slow to import and needed by this command only
-    from kilonova.db.database import Database  # noqa: PLC0415
+    from kilonova.db.database import Database  # noqa: PLC0415 - slow to import and needed by this command only
 
-    database = Database(load_settings(config_file).database.connection)
+    database = Database(settings_of_cloud(config_file, data).database.connection)
     try:
         with closing(database):
             _require_usable(database)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kilonova.cli.cloud_settings import AsJson, ConfigFiles, DataFolder, conf_of_folder, settings_of_cloud
+from kilonova.cli.cloud_settings import AsJson, ConfigFiles, DataFolder, settings_of_cloud
+from kilonova.cli.data_folder import conf_of_folder
 from kilonova.cli.printing import counted, output_console, plain_table, print_json
 from kilonova.errors import ConfigurationError, InvalidRequest
 
@@ -40,6 +41,9 @@ def list_rules(
     rules = [each for each in rules if text is None or text in " ".join([each["name"], *each["routes"]])]
     if as_json:
         print_json({"rules": rules})
+        return
+    if not rules:
+        print(f"No rule has {text!r} in its name or in a route that it guards.")
         return
     table = plain_table()
     for name in ("Rule", "Who", "Guards"):

@@ -10,8 +10,8 @@ from urllib.parse import quote
 import typer
 
 from kilonova.cli.cloud_options import DataFolder
+from kilonova.cli.data_folder import default_folder
 from kilonova.cli.printing import output_console, plain_table
-from kilonova.cli.up import default_folder
 from kilonova.compute.virt.fake.guests import GuestFile, Place
 from kilonova.errors import InvalidRequest
 from kilonova.model.instance import PowerState
@@ -23,8 +23,7 @@ StateDir = Annotated[
 ]
 
 app = typer.Typer(
-    help="Do something to a simulated host behind Kilonova's back, as its own administrator, a user inside a guest or "
-    "a power cut could.",
+    help="Crash, stop or remove guests of a simulated host, or cut its power, without Kilonova's knowledge.",
     no_args_is_help=True,
 )
 

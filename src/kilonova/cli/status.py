@@ -14,7 +14,7 @@ from kilonova.cli.printing import print_json
 if TYPE_CHECKING:  # slow to import, and not needed to show the help
     from kilonova.cli.upgrade_checks import Checked
 
-app = typer.Typer(no_args_is_help=True, help="See whether a cloud can be upgraded.")
+app = typer.Typer(no_args_is_help=True, help="Check whether a cloud can be upgraded.")
 _UNEXPECTED = 255
 _WIDTH = 100
 _TITLE = "Upgrade Check Results"
@@ -57,4 +57,4 @@ def table_of(checked: Iterable["Checked"]) -> str:
 
 @app.callback()
 def status() -> None:
-    """See whether a cloud can be upgraded."""
+    """Check whether a cloud can be upgraded."""

@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from kilonova.cli import enrolment
+from kilonova.cli.cloud_settings import ConfigFiles, DataFolder, settings_of_cloud
 
 
 def rotate_ticket_key(
-    config_file: enrolment.ConfigFiles = None,
-    data: enrolment.DataFolder = None,
+    config_file: ConfigFiles = None,
+    data: DataFolder = None,
     drop_old: Annotated[
         bool, typer.Option("--drop-old", help="Have what was signed so far be void within a minute.")
     ] = False,
@@ -18,6 +19,6 @@ def rotate_ticket_key(
     """Sign the tickets for image data with a new key. The old one is good until its tickets have expired."""
     from kilonova.db import ticket_keys  # noqa: PLC0415 - slow to import
 
-    with enrolment.open_database(enrolment.read_settings(config_file, data)) as database:
+    with enrolment.open_database(settings_of_cloud(config_file, data)) as database:
         database.write(lambda tx: ticket_keys.rotate(tx, drop_old=drop_old))
     print("Tickets are signed with a new key within a minute." + (" Older ones are void." if drop_old else ""))

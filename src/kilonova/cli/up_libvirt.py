@@ -8,15 +8,18 @@
                    kilonova compute     a process of its own does
 """
 
+import platform
 import shlex
+import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from kilonova.companions.libvirtd import Libvirtd, missing_programs
+from kilonova.compute.virt.libvirt.host import virt_type
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import ConfigurationError
 from kilonova.scenario.options import with_defaults
@@ -62,14 +65,28 @@ def host_name(operator: Sections) -> str:
     return str(operator.get("DEFAULT", {}).get("host") or socket.gethostname())
 
 
-class LibvirtSide:
-    """The host of real guests of a cloud, and its libvirtd. ``name``: of the host."""
+def why_no_kvm_here() -> str | None:
+    """Say why guests of a libvirtd of this machine cannot run by KVM, None where they can. Takes up to 5 seconds."""
+    architecture = platform.machine()
+    emulator = f"qemu-system-{architecture}"
+    return virt_type.why_no_kvm(shutil.which(emulator) or emulator, architecture, {"kvm"})
 
-    def __init__(self, folder: Path, name: str, operator: Sections) -> None:
+
+class LibvirtSide:
+    """The host of real guests of a cloud, and its libvirtd. ``name``: of the host. ``why_no_kvm``: tries KVM.
+
+    ``why_emulated``: why guests of this libvirtd are emulated where nobody has said so; None where they are not.
+    """
+
+    def __init__(
+        self, folder: Path, name: str, operator: Sections, why_no_kvm: Callable[[], str | None] = why_no_kvm_here
+    ) -> None:
         self.name = name
         self._instances = folder / "instances"
         self._uri = _given_uri(operator)
-        emulates = operator.get(LibvirtSettings.GROUP, {}).get("virt_type") == "qemu"
+        wanted = operator.get(LibvirtSettings.GROUP, {}).get("virt_type") or ""
+        self.why_emulated = why_no_kvm() if not (self._uri or wanted) else None
+        emulates = wanted == "qemu" or self.why_emulated is not None
         self.libvirtd = None if self._uri else Libvirtd(folder / "libvirt", self.name, emulates=emulates)
 
     def start(self) -> None:
@@ -89,11 +106,13 @@ class LibvirtSide:
         return with_defaults(self.options(), with_defaults(resizes, {"DEFAULT": {"control_serves_host": True}}))
 
     def options(self) -> Sections:
-        """Return what tells the process that serves the host of it."""
-        uri = self._uri or (self.libvirtd.uri if self.libvirtd else "")
+        """Return what tells the process that serves the host of it; which does not try KVM a second time in vain."""
+        libvirt = {"connection_uri": self._uri or (self.libvirtd.uri if self.libvirtd else "")}
+        if self.why_emulated is not None:
+            libvirt["virt_type"] = "qemu"
         return {
             "DEFAULT": {"compute_driver": _DRIVER, "host": self.name, "instances_path": self._instances},
-            LibvirtSettings.GROUP: {"connection_uri": uri},
+            LibvirtSettings.GROUP: libvirt,
         }
 
     def stop(self, guests: GuestsOnStop) -> str:

@@ -18,13 +18,15 @@ from kilonova.errors import Conflict, InvalidRequest, NotFound
 _COLORS = {"stuck": "red", "undoing": "yellow", "waiting": "cyan"}
 _STEP_MARKS = {"done": "✓", "under way": "→", "being undone": "←", "undone": "✗", "to come": ""}
 
-app = typer.Typer(no_args_is_help=True, help="See what is under way, and mend what is stuck.")
+app = typer.Typer(
+    no_args_is_help=True, help="List builds, moves and other long operations, and mend those that are stuck."
+)
 Workflow = Annotated[str, typer.Argument(metavar="WORKFLOW", help="A workflow's id, as `list` shows it.")]
 
 
 @app.callback()
 def workflows() -> None:
-    """See what is under way, and mend what is stuck."""
+    """List builds, moves and other long operations, and mend those that are stuck."""
 
 
 @app.command("list")

@@ -74,7 +74,6 @@ remote_display_port_max = {last}
 #: Has libvirt ask an emulator that starts about its CPU by two questions, not by some 400, which take as long as such a
 #: guest needs to start. Not with KVM: there CPUs have features of which the two say nothing.
 _FEW_QUESTIONS = 'capability_filters = ["cpu-unavailable-features"]\n'
-_KVM = Path("/dev/kvm")
 _FIRST_PORT, _PORTS, _PORT_RANGES = 5900, 200, 130
 
 
@@ -101,7 +100,7 @@ class Libvirtd:
             raise ConfigurationError(f"this machine lacks {', '.join(missing)}")
         self.folder = folder.absolute()
         self._host = host or socket.gethostname()
-        self._emulates = emulates or not _KVM.exists()
+        self.emulates = emulates
         self._guests_end = guests_end_with_parent
         self._private = os.geteuid() == 0
         self._base = short_way(self.folder, len(os.fsencode("/run/libvirt-sock" if self._private else _LONGEST)))
@@ -270,7 +269,7 @@ class Libvirtd:
         """Tell a process by the folder that it sees at libvirt's place, or by a folder that it is told of."""
         with contextlib.suppress(OSError):
             if self._private:
-                return Path(f"/proc/{pid}/root/run/libvirt").samefile(self.folder / "run")
+                return Path("/proc", str(pid), "root", "run", "libvirt").samefile(self.folder / "run")
             told = Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
             return any(f"{folder}/".encode() in told for folder in {self._base, str(self.folder)})
         return False
@@ -293,7 +292,7 @@ class Libvirtd:
             write_private(identity, f"{uuid.uuid4()}\n")
         log = "/var/log/libvirt/libvirtd.log" if self._private else f"{self._base}/log/libvirtd.log"
         conf = _LIBVIRTD_CONF.format(uuid=identity.read_text(encoding="utf-8").strip(), log=log)
-        more = self._screens() + (_FEW_QUESTIONS if self._emulates else "")
+        more = self._screens() + (_FEW_QUESTIONS if self.emulates else "")
         if self._private:
             write_private(self.folder / "etc" / "libvirtd.conf", f'{conf}unix_sock_group = "root"\n')
             write_private(self.folder / "etc" / "qemu.conf", _QEMU_CONF + more)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from kilonova.compute import reboots
 from kilonova.compute.absences import ABSENCE_S, Absences
+from kilonova.compute.homecomings import bring_home
 from kilonova.compute.image_reports import with_images
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
@@ -33,6 +34,7 @@ from kilonova.messaging.messages import (
     AskPowerStates,
     AskStep,
     CacheImages,
+    CallOff,
     CancelSnapshot,
     ConductorMessage,
     DestroyGuest,
@@ -41,6 +43,7 @@ from kilonova.messaging.messages import (
     GuestAnswer,
     GuestQuestion,
     GuestsFound,
+    Homecoming,
     Interrupt,
     LiveMigrate,
     Order,
@@ -192,6 +195,15 @@ class Agent:
             except DriverError as error:
                 LOG.warning("Host %s: guest %s stays: %s", self.host, removal.instance_uuid, error.message)
 
+    def bring_home(self, due: Iterable[Homecoming]) -> tuple[StepReply, ...]:
+        """Have guests be what they were before moves that were undone meanwhile; return what to tell of them."""
+        return tuple(bring_home(self.host, self.driver, each) for each in due)
+
+    def tell_home(self, replies: Iterable[StepReply]) -> None:
+        """Tell what came of guests that were to be taken back."""
+        for reply in replies:
+            self._tell(reply)
+
     def tell_removed(self, removals: Iterable[Removal]) -> None:
         """Tell which of the guests that had to go are still there."""
         self._tell(guests_of([self], tuple(removal.instance_uuid for removal in removals)))
@@ -220,6 +232,7 @@ class Agent:
         """
         order, uuid = waiting.order, waiting.order.instance_uuid
         is_allowed = self._is_allowed(order, waiting.session)
+        wanted = wanted and not self._steps.is_superseded(order.step)
         reply = (self._carry_out(order) if wanted else self._refuse(order)) if is_allowed else None
         self._steps.end(order.step, reply)
         if reply is not None:
@@ -358,7 +371,7 @@ class Agent:
 
 def _ends_waiting(order: Order) -> bool:
     """Tell whether an order ends what waits for a guest to shut down, since nothing depends on that any more."""
-    return isinstance(order, DestroyGuest) or (isinstance(order, RebootGuest) and order.hard)
+    return isinstance(order, DestroyGuest | CallOff) or (isinstance(order, RebootGuest) and order.hard)
 
 
 def guests_of(agents: Sequence[Agent], asked: tuple[str, ...] | None = None) -> GuestsFound:

@@ -7,7 +7,6 @@ Several processes may share the folder: whatever is made or removed there, is un
 
 import contextlib
 import errno
-import hashlib
 import logging
 import os
 import random
@@ -18,18 +17,18 @@ from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from kilonova.compute.file_locks import held, is_lock
 from kilonova.compute.folders import make_folder
 from kilonova.compute.image_names import EPHEMERAL_PREFIX, format_of, image_id_of, name_of, without_format
+from kilonova.compute.image_streams import PIECE, ImageDraft, WatchedFile, hashes_to
 from kilonova.errors import DriverError, ImageUnusable, TransferBroken, TransferPostponed
 from kilonova.model.cached_image import CachedImage
 from kilonova.model.image_data import ImageData
 
 LOG = logging.getLogger(__name__)
-_PIECE = 1 << 20
 _PAUSE_S, _LONGEST_PAUSE_S, _DOUBLED = 0.5, 8.0, 4
 _UNFINISHED = ".part"
 #: Nobody is at work any more on what has not changed for so long.
@@ -148,11 +147,11 @@ class HostImages:
 
         def send() -> Any:
             with file.open("rb") as data:
-                return self._transfers.upload(image, _Watched(data, file.stat().st_size, check), verify=self._verify)
+                return self._transfers.upload(image, WatchedFile(data, file.stat().st_size, check), verify=self._verify)
 
         try:
             stored = self._until_done(image, send)
-            if stored["size"] != file.stat().st_size or not _hashes_to(file, stored):
+            if stored["size"] != file.stat().st_size or not hashes_to(file, stored):
                 raise ImageUnusable(f"Image {image.image_id} did not arrive as it was sent.")
         except OSError as error:
             raise DriverError(f"The host cannot read what becomes image {image.image_id}: {error.strerror}.") from error
@@ -217,20 +216,20 @@ class HostImages:
 
     def _fetch_into(self, file: Path, image: ImageData) -> None:
         with file.open("r+b") as draft:
-            taken = _Draft(draft, image)
+            taken = ImageDraft(draft, image)
             if not self._copied(taken, image):
                 self._until_done(image, lambda: self._download(taken, image))
             taken.require_whole()
         LOG.info("Image %s is here: %d bytes", image.image_id, taken.size)
 
-    def _copied(self, taken: "_Draft", image: ImageData) -> bool:
+    def _copied(self, taken: ImageDraft, image: ImageData) -> bool:
         """Take an image from a folder that the host shares with the image service; tell whether it is there."""
         url = urlsplit(image.location)
         if url.scheme != "file":
             return False
         try:
             with Path(unquote(url.path)).open("rb") as data:
-                while piece := data.read(_PIECE):
+                while piece := data.read(PIECE):
                     taken.add(piece)
             taken.require_whole()
         except (OSError, ImageUnusable) as error:
@@ -243,7 +242,7 @@ class HostImages:
             return False
         return True
 
-    def _download(self, taken: "_Draft", image: ImageData) -> None:
+    def _download(self, taken: ImageDraft, image: ImageData) -> None:
         """Take the rest of an image from a control process. Raises: TransferBroken, ImageUnusable."""
         with self._transfers.download(image, taken.size, verify=self._verify) as (start, pieces):
             if start != taken.size:
@@ -306,69 +305,6 @@ class HostImages:
                         yield entry.name, entry.stat(), Path(entry.path)
 
 
-class _Watched:
-    """A file on its way to the control plane. ``len``: as HTTP clients ask for it."""
-
-    def __init__(self, file: IO[bytes], size: int, check: Callable[[], None]) -> None:
-        self._file = file
-        self._check = check
-        self.len = size
-
-    def read(self, size: int = _PIECE) -> bytes:
-        self._check()
-        return self._file.read(size)
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self.read, b"")
-
-
-class _Draft:
-    """A file that is being written, with what it hashes to so far."""
-
-    def __init__(self, file: IO[bytes], image: ImageData) -> None:
-        self._file = file
-        self._image = image
-        self.begin_anew()
-
-    def begin_anew(self) -> None:
-        self._file.seek(0)
-        self._file.truncate()
-        self.size = 0
-        self._hash = _hash_of(self._image.hash_algo)
-
-    def add(self, piece: bytes) -> None:
-        """Raises: ImageUnusable for more than there ought to be."""
-        self.size += len(piece)
-        if self._image.size_bytes and self.size > self._image.size_bytes:
-            raise ImageUnusable(f"Image {self._image.image_id} is larger than the image service says.")
-        self._file.write(piece)
-        if self._hash is not None:
-            self._hash.update(piece)
-
-    def require_whole(self) -> None:
-        """Raises: ImageUnusable."""
-        image = self._image
-        if image.size_bytes and self.size != image.size_bytes:
-            raise ImageUnusable(f"Image {image.image_id} has {self.size} bytes instead of {image.size_bytes}.")
-        if self._hash is not None and self._hash.hexdigest() != image.hash_value:
-            raise ImageUnusable(f"Image {image.image_id} is damaged: it does not have its {image.hash_algo} checksum.")
-
-
 def _size(stat: os.stat_result) -> int:
     """Return how much room a file takes: holes take none, and what is left of its last block is not counted."""
     return min(stat.st_blocks * 512, stat.st_size)
-
-
-def _hash_of(algorithm: str) -> Any:
-    """Return what hashes, None where the image service does not say how or this machine does not know that."""
-    if algorithm not in hashlib.algorithms_available:
-        return None
-    return hashlib.new(algorithm, usedforsecurity=False)
-
-
-def _hashes_to(file: Path, stored: Any) -> bool:
-    if _hash_of(stored["os_hash_algo"]) is None:
-        return True
-    with file.open("rb") as data:
-        digest = hashlib.file_digest(data, lambda: _hash_of(stored["os_hash_algo"]))
-    return digest.hexdigest() == str(stored["os_hash_value"])

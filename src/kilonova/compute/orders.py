@@ -8,11 +8,12 @@ from kilonova.compute.reboots import reboot
 from kilonova.compute.removals import GuestRemover
 from kilonova.compute.shutdowns import Shutdowns
 from kilonova.compute.snapshots import Snapshots
-from kilonova.compute.virt.base import VirtDriver
+from kilonova.compute.virt.base import Rescue, VirtDriver
 from kilonova.messaging.messages import (
     AbandonMove,
     ActivateMigrated,
     CacheImages,
+    CallOff,
     ConfirmMove,
     DestroyGuest,
     DiscardSnapshot,
@@ -88,9 +89,8 @@ def carry_out(
             return PowerState.RUNNING
         case RescueGuest():
             with shutdowns.patience_of(order) as patience:
-                driver.rescue(
-                    order.guest, order.image_ref, order.image, order.admin_password, patience, order.image_properties
-                )
+                rescue = Rescue(order.image_ref, order.image, order.image_properties, order.admin_password)
+                driver.rescue(order.guest, rescue, patience)
             return PowerState.RUNNING
         case UnrescueGuest():
             driver.unrescue(order.instance_uuid)
@@ -136,6 +136,8 @@ def carry_out(
                 driver.upload_snapshot(order.instance_uuid, order.image, monitor)
         case CacheImages():
             return PowerState.NOSTATE  # what it is about has none
+        case CallOff():
+            pass  # that it came is what matters
         case DiscardSnapshot():
             driver.discard_snapshot(order.instance_uuid)
     return _state(driver, order.instance_uuid)

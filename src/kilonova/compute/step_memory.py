@@ -48,6 +48,11 @@ class StepMemory:
             self._running.add(step)
             return StepState.UNKNOWN
 
+    def is_superseded(self, step: StepId) -> bool:
+        """Tell whether a later attempt of its workflow was heard of since a step was given."""
+        with self._lock:
+            return step.attempt < self._newest_attempts.get(step.workflow, 0)
+
     def end(self, step: StepId, reply: StepReply | None) -> None:
         """Note what came of a step; without a reply it has never been given."""
         with self._lock:

@@ -14,9 +14,10 @@ from itertools import islice
 
 from sqlalchemy.engine import Connection
 
-from kilonova.db import departures, guest_placement, moves, odd_guests, server_migrations
+from kilonova.db import departures, guest_placement, homecomings, moves, odd_guests, server_migrations
 from kilonova.db.database import Database
 from kilonova.db.guest_placement import Found
+from kilonova.db.homecomings import DueHomecoming
 from kilonova.db.odd_guests import Differences
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Unavailable
@@ -41,7 +42,8 @@ class Reported:
     """What follows from a report.
 
     ``outdated``: records (host, instance) of guests that are gone for long. ``clean``: evacuations whose source has no
-    guest any more. ``new_services``: of hosts that were never heard of before.
+    guest any more. ``new_services``: of hosts that were never heard of before. ``homecomings``: guests that hosts which
+    have just started have to take back.
     """
 
     removals: Mapping[str, tuple[Removal, ...]]
@@ -49,6 +51,7 @@ class Reported:
     outdated: tuple[tuple[str, str], ...] = ()
     clean: tuple[ServerMigration, ...] = ()
     new_services: tuple[Service, ...] = ()
+    homecomings: tuple[DueHomecoming, ...] = ()
 
     def store(self, tx: Transaction) -> None:
         for evacuation in self.clean:
@@ -79,7 +82,8 @@ def read_report(connection: Connection, message: HostsStarted | GuestsFound, now
         return Reported(examined.removals, differences, clean=clean)
     still_there = {host: {removal.instance_uuid for removal in examined.removals.get(host, ())} for host in found}
     outdated = tuple(departures.forgettable(connection, still_there, now))
-    return Reported(examined.removals, differences, outdated, clean)
+    due = homecomings.due(connection, found) if isinstance(message, HostsStarted) else ()
+    return Reported(examined.removals, differences, outdated, clean, homecomings=due)
 
 
 def _clean(connection: Connection, found: Found, asked: Collection[str] | None) -> tuple[ServerMigration, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from kilonova.conductor.workflow import NOTHING, Failure, Interrupt, Workflow
+from kilonova.conductor.workflow import Failure, Interrupt, Workflow
 from kilonova.db import instance_actions, workflows
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
@@ -40,7 +40,7 @@ def interrupt(
 
 def _has_to_undo(workflow: Workflow[Any], row: WorkflowRow) -> bool:
     """Tell whether what waits has left something already, in the transaction that stored it or after that."""
-    return workflow.can_walk_back(row.step) and workflow.step(row.step).undo is not NOTHING
+    return workflow.can_walk_back(row.step) and not workflow.step(row.step).leaves_nothing
 
 
 def _supersede(tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:

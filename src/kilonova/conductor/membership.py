@@ -123,23 +123,29 @@ class Membership:
     def find_forgotten(self) -> int:
         """Go on with workflows that were stored although whoever stored them was told that this is not known.
 
-        That happens while a database is away. They are looked for a while later, so that each is either under way by
-        then or will never be. Returns how many there were.
+        That happens while a database is away. They are looked for a while later, so that each is by then under way, or
+        promised to begin, or will never be. Returns how many there were.
         """
         unheard, self._unheard = self._unheard, self._database.unheard_writes
         if unheard != self._unheard:
             self._search_at = self._clock() + _FORGOTTEN_AFTER.total_seconds()
         if self._search_at is None or self._clock() < self._search_at:
             return 0
+        known = self._present()  # some of these end while the journal is read
         with self._database.read() as connection:
             own = workflows.of_owner(connection, self._owner)
         self._search_at = None
-        long_ago, known = self._database.clock.now() - _FORGOTTEN_AFTER, self._runner.known
+        long_ago, known = self._database.clock.now() - _FORGOTTEN_AFTER, known | self._present()
         forgotten = [row for row in own if row.uuid not in known and (row.created_at or long_ago) < long_ago]
         if forgotten:
             LOG.warning("%d operations go on that nobody knew to be stored", len(forgotten))
             self._go_on(forgotten)
         return len(forgotten)
+
+    def _present(self) -> frozenset[str]:
+        """Return the workflows that this process has under way, or will. The latter first: they become the former."""
+        promised = self._runner.promised
+        return promised | self._runner.known
 
     def take_inheritance(self) -> int:
         """Go on with workflows that other processes handed over or interrupted; return how many there are."""

@@ -126,13 +126,19 @@ class ServerStore:
 
         Where quotas do not allow all of them, there are as many as they do, if these are at least as many as asked.
         """
-        spec, owner, size = asked.request.spec, self._services.owner, self._services.claimer.piece
+        spec = asked.request.spec
         ids = new_uuid(), BATCH.kind, "", asked.instances[0].reservation_id, spec.request_id
         leader = BATCH.first_row(WorkflowRow(*ids, ""), BatchFacts(asked.request.uuid))
         claiming = BATCH.after(BATCH.run(leader))
         assert claiming is not None
         with self._database.read() as connection:
             asked = asked.only(quotas.room(connection, asked.quota(), self._services.limits))
+        with self._runner.promise(leader.uuid):
+            self._store_pieces(asked, leader, claiming)
+
+    def _store_pieces(self, asked: NewServers, leader: WorkflowRow, claiming: WorkflowRow) -> None:
+        """Store one piece after the other, and have the leader begin: to claim, or to withdraw what is stored."""
+        owner, size = self._services.owner, self._services.claimer.piece
         for start in range(0, len(asked.instances), size):
             needed = min(size, max(0, asked.at_least - start))
             piece = asked.piece(start, size, needed)

@@ -9,9 +9,9 @@ from typing import Any
 
 from kilonova.conductor.workflow import AGENT_TOO_OLD, UNREACHABLE, Run, SendToAgent
 from kilonova.errors import AgentTooOld, Unavailable
+from kilonova.logs.complaints import Complaints
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import AskStep, MigrationProgress, StepReply, StepState, StepStatus, TaskReached
-from kilonova.messaging.rabbit.complaints import Complaints
 from kilonova.model.instance import TaskState
 
 LOG = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ def meaning_of(services: Services, step: Step[Any], run: Run[Any], reply: StepRe
         if not _is_left(services, run, reply.host):
             raise
         LOG.warning("Instance %s leaves host %s as it is: %s", run.instance_uuid, reply.host, error)
-        return Completed()
+        return Completed(write=step.passed_over(services, run, reply))
 
 
 def _is_left(services: Services, run: Run[Any], host: str) -> bool:

@@ -7,7 +7,8 @@ How they go on, of whatever kind they are, says :mod:`kilonova.conductor.stepper
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -75,6 +76,8 @@ class Runner:
         self._find_agent = find_agent
         self._retries = Retries(pause_s, max_tries, clock)
         self._runs = Runs(registry, lambda uuid: self._retries.later(uuid, 1))
+        #: Stored workflows that a thread of this process has begin later. A dict, so that any thread may change it.
+        self._promised: dict[str, None] = {}
         self._stepper = Stepper(
             services,
             bus,
@@ -99,6 +102,20 @@ class Runner:
     def known(self) -> frozenset[str]:
         """The workflows that this process has under way."""
         return self._runs.uuids
+
+    @property
+    def promised(self) -> frozenset[str]:
+        """The workflows that are stored, and that a thread of this process has yet to begin."""
+        return frozenset(self._promised.copy())
+
+    @contextmanager
+    def promise(self, workflow: str) -> Iterator[None]:
+        """Have nobody take a stored workflow for forgotten while this thread does what comes before it can begin."""
+        self._promised[workflow] = None
+        try:
+            yield
+        finally:
+            del self._promised[workflow]
 
     @property
     def waits_for_agents(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from kilonova.claims.claimer import Claimer
-from kilonova.conductor import story
+from kilonova.conductor import homecomings, story
 from kilonova.conductor.agent_directory import AgentDirectory
 from kilonova.conductor.agent_questions import AgentQuestions, QuestionLimits
 from kilonova.conductor.config_drives import ConfigDrives
@@ -203,6 +203,8 @@ class Conductor:
     def handle(self, message: ConductorMessage) -> None:
         """Take a message of an agent."""
         match message:
+            case StepReply() if message.step == homecomings.STEP:
+                homecomings.take(self.database, message)
             case StepReply():
                 self.runner.take_reply(message)
             case StepStatus():
@@ -256,7 +258,8 @@ class Conductor:
         reported.tell()
         if reported.new_services:
             self.listeners.new_services(reported.new_services)
-        return HostsRegistered(reported.removals, self.lease.duration.total_seconds())
+        due = homecomings.orders(self.database, reported.homecomings)
+        return HostsRegistered(reported.removals, self.lease.duration.total_seconds(), due)
 
     def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> Answer | Future[Answer]:
         """Note that the hosts of a process are alive; a session that is not has to begin anew."""

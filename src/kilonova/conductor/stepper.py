@@ -41,9 +41,9 @@ from kilonova.conductor.workflow import (
 from kilonova.db import instances
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedTaskState
+from kilonova.logs.complaints import Complaints
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import StepReply
-from kilonova.messaging.rabbit.complaints import Complaints
 
 LOG = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from kilonova.conductor.services import Services
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
-from kilonova.messaging.messages import AgentMessage, FaultOf, StepId, StepReply
+from kilonova.messaging.messages import AgentMessage, CallOff, FaultOf, StepId, StepReply
 from kilonova.model.instance import Fault, PowerState, TaskState, VmState
 from kilonova.model.transitions import Transition
 
@@ -277,6 +277,21 @@ def NOTHING(_services: Services, _run: Run[Any]) -> Effect:  # noqa: N802 - stan
     return Completed(durable=False)
 
 
+def CALL_OFF(_services: Services, run: Run[Any]) -> Effect:  # noqa: N802 - as NOTHING
+    """The step leaves nothing, but its order may still be on the way when somebody interrupts it.
+
+    Then the agent is told, so that what others do next is not overtaken by it. Goes with :func:`CALLED_OFF`.
+    """
+    if run.interrupt in (None, Interrupt.EVACUATE) or run.facts.host is None:
+        return Completed(durable=False)
+    return SendToAgent(run.facts.host, CallOff(run.step_id, run.instance_uuid))
+
+
+def CALLED_OFF(_services: Services, _run: Run[Any], _reply: StepReply) -> Effect:  # noqa: N802 - as CALL_OFF
+    """Go on, whatever came of it: an agent that cannot be reached begins another session, which takes no old orders."""
+    return Completed()
+
+
 @dataclass(frozen=True, slots=True)
 class Step(Generic[F]):
     """One step.
@@ -284,6 +299,7 @@ class Step(Generic[F]):
     ``shows``: the task state from this step on; None: as before. ``event``: the name under which users see it.
     ``interrupts``: what is sent when the step waits for its agent and is to end sooner; its reply says who won. A step
     without walks back at once: the undo follows its message to the agent.
+    ``passed_over``: what is written where a host that is taken for dead does not undo it; None: nothing.
     ``together``: does the step for the first time for all servers of one request. ``blocking``: it may take seconds.
     """
 
@@ -297,6 +313,12 @@ class Step(Generic[F]):
     interrupts: Mapping[Interrupt, Do[F]] = field(default_factory=dict)
     together: Callable[[Services, Sequence[Run[F]]], Sequence[Effect]] | None = None
     blocking: Callable[[Services], bool] = lambda _services: False
+    passed_over: Callable[[Services, Run[F], StepReply], Write | None] = lambda _services, _run, _reply: None
+
+    @property
+    def leaves_nothing(self) -> bool:
+        """Tell whether nothing has to be undone of a step that has not begun, or has failed."""
+        return self.undo in (NOTHING, CALL_OFF)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ class LibvirtSettings:
         str,
         Option(
             "What guests see as their CPU: host-model, the nearest model that can be named; host-passthrough, the "
-            "host's own; custom, that of cpu_models; none, what the emulator takes. Unset: host-model.",
+            "host's own; custom, that of cpu_models; none, what the emulator takes. Unset: host-model, on ARM "
+            "host-passthrough; where libvirt has neither, as much as the emulator can do.",
             choices=("", "host-model", "host-passthrough", "custom", "none"),
         ),
     ] = ""

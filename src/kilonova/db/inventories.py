@@ -89,7 +89,8 @@ def all_changed(inventories: Sequence[Inventory]) -> Change:
         if unknown:
             raise NotFound(f"No such resource class {', '.join(unknown)}.", names=unknown)
         wanted = stored(state, words, inventories)
-        return with_inventories(advanced(without_others(state, wanted)), wanted)
+        _require_unused(state, state.inventories.keys() - wanted.keys())
+        return with_inventories(advanced(state), wanted)
 
     return change
 

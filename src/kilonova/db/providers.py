@@ -272,8 +272,11 @@ _HELD = Prepared(
     sa.select(
         _ME.c.id,
         _ME.c.uuid,
-        sa.exists().where(_child.c.parent_provider_id == _ME.c.id).label("has_children"),
-        sa.exists().where(t.allocations.c.resource_provider_id == _ME.c.id).label("has_allocations"),
+        # A column of the index: after an ANALYZE that found no parents, SQLite would read the whole table for others.
+        sa.exists(_child.c.parent_provider_id).where(_child.c.parent_provider_id == _ME.c.id).label("has_children"),
+        sa.exists(t.allocations.c.resource_provider_id)
+        .where(t.allocations.c.resource_provider_id == _ME.c.id)
+        .label("has_allocations"),
     ).where(_ME.c.uuid.in_(_UUIDS))
 )
 _REMOVE = (

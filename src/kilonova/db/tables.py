@@ -548,6 +548,16 @@ departures = _table(
     Column("created_at", Time, nullable=False),
 )
 
+# Guests that have to be what they were before a move that their host could not be asked to undo.
+homecomings = _table(
+    "homecomings",
+    Column("host", String(255), primary_key=True),
+    Column("instance_uuid", String(36), ForeignKey("instances.uuid"), primary_key=True, index=True),
+    Column("drops_made", Boolean, nullable=False),
+    Column("runs", Boolean, nullable=False),
+    Column("created_at", Time, nullable=False),
+)
+
 # Where the last report of a host and the database differ, in the words of ``Oddity``.
 odd_guests = _table(
     "odd_guests",

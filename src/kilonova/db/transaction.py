@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from sqlalchemy.engine import Connection, CursorResult
@@ -83,15 +84,13 @@ class Transaction:
         except DBAPIError as error:
             raise AllUndone(error) from error
 
-    @contextmanager
-    def attempt(self) -> Iterator[None]:
-        """Frame a whole job, so that its failure undoes all that it did and nothing else."""
+    def attempt(self, job: Callable[[], Outcome]) -> Outcome:
+        """Run a whole job, framed so that its failure undoes all that it did and nothing else."""
         if self._framing is Framing.EACH:
             with self.savepoint():
-                yield
-            return
+                return job()
         try:
-            yield
+            return job()
         except Exception as error:
             self.is_spoilt = True
             if self._framing is Framing.NONE and not ends_transaction(error):
@@ -123,8 +122,7 @@ def batched(
 
     def run(tx: Transaction, items: Sequence[Item]) -> Sequence[Outcome | BaseException]:
         try:
-            with tx.attempt():
-                return write(tx, items)
+            return tx.attempt(lambda: write(tx, items))
         except Exception as error:
             if ends_transaction(error):
                 raise
@@ -141,8 +139,7 @@ def run_singly(tx: Transaction, jobs: Sequence[Callable[[Transaction], Any]]) ->
     outcomes: list[Any] = []
     for job in jobs:
         try:
-            with tx.attempt():
-                outcomes.append(job(tx))
+            outcomes.append(tx.attempt(partial(job, tx)))
         except Exception as error:
             if ends_transaction(error):
                 raise

@@ -21,25 +21,23 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy.engine import URL, Connection, Engine, RootTransaction
+from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
 from kilonova import deadline
-from kilonova.db import change_log
 from kilonova.db.changes import Commit
 from kilonova.db.clock import DatabaseClock
 from kilonova.db.engines import is_away, is_full, is_retryable, storage_full
 from kilonova.db.pending_outcome import PendingOutcome
 from kilonova.db.server_watch import AWAY, Watch
-from kilonova.db.transaction import AllUndone, BatchedWrite, FramesNeeded, Framing, Transaction
+from kilonova.db.transaction import BatchedWrite
+from kilonova.db.writer_connection import Done, InDoubt, WriterConnection
 from kilonova.errors import StorageFull, Unavailable
-from kilonova.identifiers import new_uuid
 
 LOG = logging.getLogger(__name__)
 
@@ -85,7 +83,7 @@ class _Attempt:
     """Jobs that are to be written in one transaction, and how that went so far."""
 
     batch: list[_Job]
-    doubt: "_InDoubt | None" = None
+    doubt: InDoubt | None = None
     conflicts: int = 0
     waits: int = 0
 
@@ -119,9 +117,9 @@ class Writer:
         *,
         patience_s: float,
     ) -> None:
-        self._engine = engine
+        self._url = engine.url
+        self._connection = WriterConnection(engine, clock)
         self._watch = watch
-        self._clock = clock
         self._announce = announce
         self._patience_s = patience_s
         #: How many writes happened, or may have, whose callers had been told that this is not known.
@@ -130,7 +128,6 @@ class Writer:
         #: Wakes the writer thread: there are jobs (True), or there will be no more (False).
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._writing: Connection | None = None
         #: Held by the one thread that writes.
         self._baton = threading.Lock()
         #: What was begun and is not done; who has the baton goes on with it before taking anything new.
@@ -140,10 +137,6 @@ class Writer:
         self._closed = False
         self._is_full = False
         self._is_away = False
-
-    @property
-    def _url(self) -> URL:
-        return self._engine.url
 
     @property
     def waiting(self) -> int:
@@ -214,7 +207,7 @@ class Writer:
                 with self._baton:
                     self._write_waiting(may_wait=True)
                     if not goes_on and self._queue.empty() and not self._begun:
-                        self._stop_writing()
+                        self._connection.close()
                         return
 
     def _write_waiting(self, *, may_wait: bool) -> None:
@@ -278,7 +271,7 @@ class Writer:
             LOG.error("Writes are refused: %s", error.what)
             self._is_full = True
 
-    def _transact_until_done(self, attempt: _Attempt, *, may_wait: bool) -> "_Done":
+    def _transact_until_done(self, attempt: _Attempt, *, may_wait: bool) -> Done:
         """Repeat the transaction while that may help: a few times after a conflict, for ever while the server is away.
 
         Raises: _NotNow, when it is away and this thread may not wait; Unavailable when the database is closed
@@ -290,15 +283,15 @@ class Writer:
                 continue
             try:
                 if attempt.doubt is not None:
-                    if self._has_landed(attempt.doubt.token):
+                    if self._connection.has_landed(attempt.doubt.token):
                         return attempt.doubt.done
                     failed = attempt.doubt.error
                     attempt.begin_again()
                     if not is_retryable(failed) or attempt.conflicts >= _MAX_TRIES:
                         raise failed
                     continue
-                done = self._transact(attempt.batch)
-            except _InDoubt as unknown:
+                done = self._connection.write(attempt.batch)
+            except InDoubt as unknown:
                 attempt.doubt = unknown
                 attempt.conflicts += 1
                 if not is_full(unknown.error):
@@ -326,7 +319,7 @@ class Writer:
                     self._is_away = False
                 self._watch.heard()
                 return done
-        return _Done(None, ())
+        return Done(None, ())
 
     def _await_answers(self, attempt: _Attempt, *, may_wait: bool) -> None:
         """Wait a moment for a server that does not answer, without trying. Raises: _NotNow."""
@@ -347,61 +340,6 @@ class Writer:
         time.sleep(min(0.01 * 2 ** min(attempt.waits, 10), _LONGEST_WAIT_S))
         attempt.let_go()
 
-    def _transact(self, batch: list[_Job]) -> "_Done":
-        try:
-            if len(batch) == 1:
-                return self._transact_once(batch, Framing.ALONE)
-            try:
-                return self._transact_once(batch, Framing.NONE)
-            except FramesNeeded:
-                return self._transact_once(batch, Framing.EACH)
-        except AllUndone as undone:
-            raise undone.error from None
-
-    def _transact_once(self, batch: list[_Job], framing: Framing) -> "_Done":
-        outcomes: dict[int, Any] = {}
-        token = new_uuid()
-        with self._begin() as (connection, transaction):
-            seq, now = change_log.lock(connection)
-            tx = Transaction(connection, self._clock.told(now), framing=framing)
-            for run, members in _grouped(batch):
-                outcomes.update(zip(members, run(tx, [batch[index].item for index in members]), strict=True))
-            in_order = [outcomes[index] for index in range(len(batch))]
-            if tx.is_spoilt:
-                transaction.rollback()
-                return _Done(None, in_order)
-            done = _Done(change_log.append(tx, token, seq), in_order)
-            try:
-                transaction.commit()
-            except DBAPIError as error:
-                raise _InDoubt(token, done, error) from error
-        return done
-
-    @contextmanager
-    def _begin(self) -> Iterator[tuple[Connection, RootTransaction]]:
-        """Begin a transaction on the writer's connection, which is kept for the next one unless something fails."""
-        if self._writing is None:
-            self._writing = self._engine.connect()
-        try:
-            with self._writing.begin() as transaction:
-                yield self._writing, transaction
-        except BaseException:
-            self._stop_writing()
-            raise
-
-    def _stop_writing(self) -> None:
-        connection, self._writing = self._writing, None
-        if connection is not None:
-            connection.close()
-
-    def _has_landed(self, token: str) -> bool:
-        """Whether a commit without an answer happened. Waits for the lock that its transaction may still hold."""
-        with self._begin() as (connection, transaction):
-            change_log.lock(connection)
-            found = change_log.has(connection, token)
-            transaction.rollback()
-        return found
-
 
 class _NotNow(Exception):
     """The server is away, and the thread that has the baton has something better to do than to wait for it."""
@@ -411,30 +349,5 @@ class _OutcomeUnknown(Exception):
     """A commit went unanswered, and nobody could be asked whether it happened."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """What one transaction did. ``commit`` is None when it told the mirrors nothing."""
-
-    commit: Commit | None
-    outcomes: Sequence[Any]
-
-
-@dataclass(slots=True)
-class _InDoubt(Exception):
-    """COMMIT was sent and failed or went unanswered. The log row with ``token`` is there if it happened."""
-
-    token: str
-    done: _Done
-    error: DBAPIError
-
-
 def _first_line(error: DBAPIError) -> str:
     return next(iter(str(error.orig).splitlines()), "")
-
-
-def _grouped(batch: Sequence[_Job]) -> Iterable[tuple[BatchedWrite[Any, Any], list[int]]]:
-    """Return for each way of running, in order of appearance, the places of its jobs."""
-    groups: dict[BatchedWrite[Any, Any], list[int]] = {}
-    for index, job in enumerate(batch):
-        groups.setdefault(job.run, []).append(index)
-    return groups.items()

@@ -28,7 +28,7 @@ import msgspec
 from kilonova.errors import AgentTooOld
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, HostsRegistered, Question
 
-VERSION = 6
+VERSION = 7
 NEEDS = 2
 #: The version of the release before this one: agents that know less are two releases old, and refused.
 OLDEST = 3
@@ -60,8 +60,15 @@ _OF_VERSION_4 = _OF_VERSION_2 | {
     "UnpauseGuest", "UnrescueGuest", "UploadSnapshot",
 }  # fmt: skip
 _OF_VERSION_5 = _OF_VERSION_4 | {"AskConsoleAddress", "AskDiagnostics", "ConsoleAddress", "Diagnostics"}
+_OF_VERSION_6 = _OF_VERSION_5 | {"AskCachedImages", "CachedImages"}
 #: Earlier version → the messages that it knows. Those that are in none of them came with ``VERSION``.
-KNOWN: Mapping[int, frozenset[str]] = {2: _OF_VERSION_2, 3: _OF_VERSION_2, 4: _OF_VERSION_4, 5: _OF_VERSION_5}
+KNOWN: Mapping[int, frozenset[str]] = {
+    2: _OF_VERSION_2,
+    3: _OF_VERSION_2,
+    4: _OF_VERSION_4,
+    5: _OF_VERSION_5,
+    6: _OF_VERSION_6,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,8 +178,7 @@ class ProviderColumns:
             columns[row:-1] = columns[row + 1 :]
         self._clear(-1)
         self._view_used[-1] = 0
-        for later in range(row, len(self.uuids)):
-            self.row_of[self.uuids[later]] = later
+        self._number_from(row)
         self._changed()
 
     def table(self) -> ProviderTable:
@@ -250,9 +249,12 @@ class ProviderColumns:
                 columns[row + 1 : count + 1] = columns[row:count]
             self._clear(row)
             self._view_used[row] = 0
-        for later in range(row, count + 1):
-            self.row_of[self.uuids[later]] = later
+        self._number_from(row)
         return row
+
+    def _number_from(self, row: int) -> None:
+        """Say of this row and all after it which they are: under the lock of all decisions, so no loop of our own."""
+        self.row_of.update(zip(self.uuids[row:], range(row, len(self.uuids)), strict=True))
 
     def _changed(self) -> None:
         self.version += 1

@@ -6,13 +6,14 @@ that dies, lose what they have: nobody is promised a notification, as in Nova (A
 """
 
 import contextlib
-import itertools
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from kilonova.logs.complaints import Complaints
 from kilonova.model.requester import Requester
 from kilonova.notifications.happenings import Happening
 from kilonova.notifications.message import Message
@@ -22,8 +23,8 @@ from kilonova.notifications.wording import Wording
 LOG = logging.getLogger(__name__)
 #: How long a process that ends waits for what it has still to send.
 CLOSING_S = 5.0
+#: How long it waits for a broker that has not taken a message for so long already, and for connections to be closed.
 _LAST_S = 1.0
-_COMPLAIN_EVERY = 1000
 
 
 def _nobody() -> None:
@@ -48,7 +49,11 @@ class Dispatcher:
         self._sinks = tuple(sinks)
         self._counters = counters or Counters()
         self._queue: queue.Queue[tuple[Happening, Requester | None] | None] = queue.Queue(queue_size)
-        self._losses = itertools.count(1)
+        self._complaints = Complaints(LOG)
+        #: Since when the present message is being sent.
+        self._sending_since: float | None = None
+        self._is_drained = threading.Event()
+        self._asked_to_end = 0
         self._thread = threading.Thread(target=self._run, name="notifications", daemon=True)
         self._thread.start()
 
@@ -72,40 +77,49 @@ class Dispatcher:
         try:
             self._queue.put_nowait((happening, who))
         except queue.Full:
-            self.lose(f"{self._queue.maxsize} of them wait already")
+            self.lose("queue", f"{self._queue.maxsize} of them wait already")
 
-    def lose(self, why: str) -> None:
-        """Count a happening that nobody will be told of; log the first one, and every thousandth."""
+    def lose(self, kind: str, why: str) -> None:
+        """Count a happening that nobody will be told of; log the first of a kind, and then one line a minute."""
         self._counters.lost()
-        number = next(self._losses)
-        if number % _COMPLAIN_EVERY == 1:
-            LOG.warning("Notifications are lost: %s (%d so far)", why, number)
+        self._complaints.complain(kind, f"A notification is lost: {why}")
 
     def close(self) -> None:
         """Send what waits, as far as that goes within some seconds, and let go of the broker."""
-        for seconds in (CLOSING_S, _LAST_S):
-            if self._ends_within(seconds):
-                return
+        seconds = _LAST_S if self._is_stuck() else CLOSING_S
+        if not self._ends_within(seconds):
             for sink in self._sinks:
                 sink.hurry()
+            self._ends_within(_LAST_S)
+        if self._is_drained.is_set():
+            self._thread.join(_LAST_S)
+            return
         # A driver of oslo.messaging cannot be interrupted; the thread goes with the process.
-        LOG.warning("About %d notifications were not sent before the end", self.waiting)
+        LOG.warning("%d notifications were not sent before the end", self._queue.unfinished_tasks - self._asked_to_end)
+
+    def _is_stuck(self) -> bool:
+        since = self._sending_since
+        return since is not None and time.monotonic() - since > CLOSING_S
 
     def _ends_within(self, seconds: float) -> bool:
-        """Ask the thread to end after what waits. Tells whether it has."""
+        """Ask the thread to end after what waits. Tells whether everything was sent or lost by then."""
+        ends_at = time.monotonic() + seconds
         with contextlib.suppress(queue.Full):
             self._queue.put(None, timeout=seconds)
-            self._thread.join(seconds)
-        return not self._thread.is_alive()
+            self._asked_to_end += 1
+        return self._is_drained.wait(max(0.0, ends_at - time.monotonic()))
 
     def _run(self) -> None:
         while (told := self._queue.get()) is not None:
+            self._sending_since = time.monotonic()
             try:
                 self._send(*told)
             except Exception:
                 self._counters.lost()
                 LOG.exception("A notification could not be made")
+            self._sending_since = None
             self._queue.task_done()
+        self._is_drained.set()
         for sink in self._sinks:
             try:
                 sink.close()
@@ -123,6 +137,6 @@ class Dispatcher:
         try:
             sink.send(message)
         except Exception as error:  # noqa: BLE001 - whatever a driver raises, the others go on
-            self.lose(f"{type(error).__name__}: {error}")
+            self.lose(type(error).__name__, f"{type(error).__name__}: {error}")
             return False
         return True

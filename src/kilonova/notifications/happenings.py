@@ -22,12 +22,13 @@ class Details:
     """What some actions tell beside the server.
 
     ``key``: whose owner may log in. ``new_flavor``: of a resize. ``image_id``: that a snapshot makes, or that a server
-    is rescued with.
+    is rescued with. ``forced``: of a delete that was asked for as forceDelete.
     """
 
     key: PublicKey | None = None
     new_flavor: Flavor | None = None
     image_id: str | None = None
+    forced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,8 @@ class Wording:
         event = f"instance.{told.action}{end}"
         yield self._versioned(who, event, self._action_payload(told, who), told.source, told.host, is_error=is_error)
         name = OLDER_NAMES.get(told.action, told.action)
+        if told.details.forced and told.action == "delete" and told.source is Source.API:
+            name = "force_delete"  # only where no compute service has a part in it
         if name is not None:
             payload = self._server(told.instance) | _beside(told)
             yield self._unversioned(

@@ -84,7 +84,7 @@ class WorkflowWatch:
                 who = instance_actions.requester(connection, event.instance_uuid, event.request_id)
                 told = list(self._told(connection, event, rules))
         except Exception as error:  # noqa: BLE001 - whatever it was, the workflow goes on
-            self._dispatcher.lose(f"server {event.instance_uuid} cannot be read: {error}")
+            self._dispatcher.lose("unread", f"server {event.instance_uuid} cannot be read: {error}")
             return
         for happening in told:
             self._dispatcher.tell(happening, who)
@@ -159,6 +159,8 @@ def _details(connection: Connection, event: WorkflowEvent, instance: Instance, r
             return Details(new_flavor=server_migrations.get(connection, event.facts.migration).new_flavor)
         except NotFound:
             return Details()
+    if event.kind == "delete":
+        return Details(forced=event.facts.forced)
     if event.kind in _SNAPSHOTS:
         return Details(image_id=event.facts.image_id)
     return Details(image_id=event.facts.image.id) if "rescue" in actions else Details()

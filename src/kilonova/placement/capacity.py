@@ -3,6 +3,8 @@
 
 from typing import Protocol
 
+import numpy as np
+
 from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 
 
@@ -29,16 +31,21 @@ def within_units(table: Units, column: int, amount: int) -> BoolArray:
     return allowed
 
 
-def units_allow(table: ProviderTable, column: int, amount: int) -> BoolArray:
-    """Return which providers have the class and hand it out in amounts like this one. Shapes: → (P,)."""
-    return table.remember(
-        ("units", column, amount),
-        lambda: table.has_inventory[:, column] & within_units(table, column, amount),
-    )
+def most_used(table: ProviderTable, column: int, amount: int) -> IntArray:
+    """Return what may be in use of a class so that there is room for ``amount``, -1 where there never is.
+
+    Shapes: → (P,).
+    """
+
+    def compute() -> IntArray:
+        able = table.has_inventory[:, column] & within_units(table, column, amount)
+        return np.where(able, table.capacity[:, column] - amount, -1)
+
+    most: IntArray = table.remember(("most used", column, amount), compute)
+    return most
 
 
 def has_room(table: ProviderTable, column: int, amount: int) -> BoolArray:
     """Return which providers may give ``amount`` of a class right now. Shapes: → (P,)."""
-    room: BoolArray = table.used[:, column] <= table.capacity[:, column] - amount
-    room &= units_allow(table, column, amount)
+    room: BoolArray = table.used[:, column] <= most_used(table, column, amount)
     return room

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from kilonova import __version__
+from kilonova.cli.application import COMMANDS
+from kilonova.cli.data_folder import default_folder
 from kilonova.cli.main import main
-from kilonova.cli.up import default_folder
 
 
 @pytest.mark.parametrize(
@@ -37,6 +43,46 @@ def test_bad_input_is_one_line_and_exit_code_2(
 def test_help_is_no_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 0
     assert "up" in capsys.readouterr().out
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"kilonova {__version__}\n"
+
+
+def test_the_help_shows_every_command_under_its_heading(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    headings = [shown.index(f" {heading} ") for heading in COMMANDS]
+    assert headings == sorted(headings)
+    for commands, start, end in zip(COMMANDS.values(), headings, [*headings[1:], len(shown)], strict=True):
+        assert all(f"│ {command} " in shown[start:end] for command in commands)
+
+
+_INTERRUPTED_WHEN_IMPORTING = """
+import os, signal, sys
+
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == os.environ["INTERRUPT_AT"]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder)
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "kilonova.cli.up", "numpy"])
+def test_ctrl_c_ends_a_command_that_is_still_being_imported_without_a_word(module: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(_INTERRUPTED_WHEN_IMPORTING)
+    ended = subprocess.run(
+        (sys.executable, "-m", "kilonova", "up", "--help"),
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "INTERRUPT_AT": module},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_the_data_folder_follows_xdg(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,15 @@ def test_without_being_told_it_has_the_simulated_ones_only(new_control: NewContr
     assert not (tmp_path / "instances").exists()
 
 
+def test_the_folder_of_another_host_is_refused(new_control: NewControl, tmp_path: Path) -> None:
+    new_control(more=driver(tmp_path)).process.close()
+    new_control(more=driver(tmp_path)).process.close()
+    with pytest.raises(ConfigurationError, match=r"instances_path: .* the guests of host metal7, not of metal8"):
+        new_control(more=driver(tmp_path, host="metal8"))
+    (tmp_path / "instances" / "host").unlink()
+    assert new_control(more=driver(tmp_path, host="metal8")).process.core.agents[-1].host == "metal8"
+
+
 def test_a_name_that_is_there_twice_is_refused(new_control: NewControl, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="host = node2 is the name of a simulated host, too"):
         new_control(more=driver(tmp_path, host="node2"))

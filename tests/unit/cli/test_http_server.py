@@ -5,7 +5,7 @@ import pytest
 
 from kilonova.cli.addresses import Address
 from kilonova.cli.http_server import limits_of, open_port
-from kilonova.cli.up import UpOptions, run
+from kilonova.cli.supervisor import UpOptions, run
 from kilonova.config.load import load_settings
 from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError

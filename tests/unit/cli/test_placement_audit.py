@@ -62,6 +62,18 @@ def test_a_clean_cloud_has_no_finding(cloud: Cloud, capsys: pytest.CaptureFixtur
     assert said(capsys) == []
 
 
+def test_the_cloud_may_be_named_by_its_data_folder(
+    cloud: Cloud, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = cloud.config.parent
+    assert main(["placement", "audit", "--data", str(folder)]) == 0
+    assert main(["db", "upgrade", "--data", str(folder)]) == 0
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder))
+    capsys.readouterr()
+    assert main(["placement", "audit"]) == 2
+    assert f"kilonova: {folder}/kilonova/kilonova.conf is not there;" in capsys.readouterr().err
+
+
 def test_findings_are_explained_and_nothing_is_changed(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
     cloud.execute(CAPACITY + " WHERE resource_class_id = 1")
     for _ in range(2):

@@ -69,6 +69,32 @@ def test_it_uses_the_libvirtd_that_the_operator_names_and_no_other(tmp_path: Pat
     assert not (tmp_path / "libvirt").exists()
 
 
+@pytest.mark.parametrize(
+    ("wanted", "reason", "filters", "option"),
+    [
+        ("", None, False, None),
+        ("", "a tiny guest was stopped", True, "qemu"),
+        ("qemu", None, True, None),
+        ("kvm", "a tiny guest was stopped", False, None),
+    ],
+)
+def test_kvm_is_tried_before_libvirtd_is_told_how_to_look_at_emulators(
+    tmp_path: Path, wanted: str, reason: str | None, filters: bool, option: str | None
+) -> None:
+    tries: list[str | None] = []
+
+    def trial() -> str | None:
+        tries.append(reason)
+        return reason
+
+    side = LibvirtSide(tmp_path, "metal7", {"libvirt": {"virt_type": wanted}}, trial)
+    assert side.libvirtd is not None
+    assert side.libvirtd.emulates is filters
+    assert side.options()["libvirt"].get("virt_type") == option
+    assert len(tries) == (0 if wanted else 1)
+    assert LibvirtSide(tmp_path, "metal7", ELSEWHERE, trial).why_emulated is None, "of its KVM nothing is known here"
+
+
 def test_the_control_process_serves_the_host_beside_the_simulated_ones(cloud: Cloud) -> None:
     side = LibvirtSide(cloud.folder, "metal7", ELSEWHERE)
     conf = _conf(cloud, parts=[side.control_options(serves=True)])

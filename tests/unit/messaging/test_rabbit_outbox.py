@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kilonova.logs.complaints import Complaints
 from kilonova.messaging.rabbit import outbox as module
 from kilonova.messaging.rabbit.acknowledgements import Acknowledgements
-from kilonova.messaging.rabbit.complaints import Complaints
 from kilonova.messaging.rabbit.letters import Letter
 from kilonova.messaging.rabbit.outbox import CONFIRMED_WITHIN_S, WINDOW, Outbox
 

@@ -16,7 +16,8 @@ from kilonova.config.notifications import conf_of_messaging
 from kilonova.errors import ConfigurationError
 from kilonova.metrics import Metrics
 from kilonova.notifications.message import Format, Message
-from kilonova.notifications.sinks import MessagingSink, UnsentError
+from kilonova.notifications.messaging_sink import MessagingSink
+from kilonova.notifications.sinks import UnsentError
 
 MESSAGE = Message(Format.VERSIONED, "nova-compute:node1", "instance.reboot.end", {"a": 1})
 #: Nothing listens there.
@@ -26,7 +27,15 @@ NOWHERE = "[oslo_messaging_notifications]\ndriver = messagingv2\ntransport_url =
 def sink(folder: Path, text: str, **options: Any) -> MessagingSink:
     file = folder / "kilonova.conf"
     file.write_text(text)
-    usual = {"topics": ["v"], "level": "INFO", "exchange": "nova", "retry": -1, "needs_broker": True}
+    topics = {Format.VERSIONED: ["v"]}
+    usual = {
+        "drivers": ["messagingv2"],
+        "topics": topics,
+        "level": "INFO",
+        "exchange": "nova",
+        "retry": -1,
+        "needs_broker": True,
+    }
     return MessagingSink(conf_of_messaging([str(file)]), **{**usual, **options})
 
 
@@ -68,7 +77,7 @@ def test_a_message_waits_for_its_broker_until_the_process_ends(
 
 def test_the_log_has_what_its_driver_says(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    made = sink(tmp_path, "[oslo_messaging_notifications]\ndriver = log\n", needs_broker=False)
+    made = sink(tmp_path, "[oslo_messaging_notifications]\ndriver = log\n", drivers=["log"], needs_broker=False)
     made.send(MESSAGE)
     made.close()
     (record,) = [each for each in caplog.records if each.name == "oslo.messaging.notification.instance.reboot.end"]

@@ -2,7 +2,7 @@
 """What every hypervisor driver must do. Calls block; the agent owns threads and order."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -27,6 +27,21 @@ class CopyProgress:
     disk_total_bytes: int = 0
     disk_processed_bytes: int = 0
     disk_remaining_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rescue:
+    """What a guest is rescued with. ``image``: how the host gets the image ``image_ref``; None: it has no way to it.
+
+    ``image_properties``: of RESCUE_PROPERTIES, those that the image has. With one, the guest's own disks keep their
+    names, and the rescue disk comes behind them.
+    ``admin_password``: for whoever logs in to it; the config drive of the guest says it, too.
+    """
+
+    image_ref: str
+    image: ImageData | None
+    image_properties: Mapping[str, str] = field(default_factory=dict)
+    admin_password: str = ""
 
 
 class AgentStopsError(Exception):
@@ -145,22 +160,11 @@ class VirtDriver(Protocol):
     def resume(self, uuid: str) -> None:
         """Let a suspended guest go on with its memory; one that runs is success. Raises: DriverError."""
 
-    def rescue(
-        self,
-        guest: GuestSpec,
-        image_ref: str,
-        image: ImageData | None,
-        admin_password: str,
-        patience: ShutdownPatience | None = None,
-        image_properties: Mapping[str, str] | None = None,
-    ) -> None:
+    def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
         """Start a guest from an image, with its own disk beside it; one that is rescued with it is success.
 
-        ``image``: how the host gets it. ``admin_password``: for whoever logs in to it. ``patience``: see :meth:`stop`.
-        The config drive of ``guest`` says the password, too: as long as the rescue lasts the guest has that drive
-        instead of its own, and it is gone with the rescue.
-        ``image_properties``: of RESCUE_PROPERTIES, those that the image has. With one, the guest's own disks keep their
-        names, and the rescue disk comes behind them.
+        ``patience``: see :meth:`stop`. As long as the rescue lasts the guest has the config drive of ``guest`` instead
+        of its own, and it is gone with the rescue.
         A start or a hard reboot takes its own disk again. Raises: DriverError, AgentStopsError; then it is as it was,
         or off.
         """

@@ -64,7 +64,7 @@ class Deletes:
             current = instances.find(tx.connection, instance.uuid)
             if current is None or current.task_state is TaskState.DELETING:
                 return ()
-            return self._begin(tx, current, who)
+            return self._begin(tx, current, who, forced=current.vm_state is not VmState.BUILDING)
 
         self._starter.go_on(self._database.write(begin))
 
@@ -98,11 +98,13 @@ class Deletes:
         self._starter.runner.begin([each.row for each in reclaimed])
         return len(reclaimed)
 
-    def _begin(self, tx: Transaction, current: Instance, who: Requester) -> tuple[WorkflowRow, ...]:
+    def _begin(
+        self, tx: Transaction, current: Instance, who: Requester, *, forced: bool = False
+    ) -> tuple[WorkflowRow, ...]:
         others = self._interrupt(tx, current)
         hosts = None if others else hosts_of_guest(tx.connection, current.uuid)
         flow = replace(self._starter.row(DELETE, current, who), waiting=bool(others))
-        row = DELETE.first_row(flow, DeleteFacts(hosts))
+        row = DELETE.first_row(flow, DeleteFacts(hosts, forced=forced))
         workflows.insert(tx, [row], self._starter.services.owner)
         instance_actions.begin(tx, [action_of(DELETE, current, who)])
         instances.change(tx, current.uuid, task_state=TaskState.DELETING, progress=0)

@@ -77,10 +77,11 @@ class Starter:
 
         One that was withdrawn, or was ended by somebody else, finds that it is gone.
         """
-        try:
-            yield
-        finally:
-            self.go_on(rows)
+        with self.runner.promise(rows[-1].uuid):
+            try:
+                yield
+            finally:
+                self.go_on(rows)
 
     def _withdraw(self, row: WorkflowRow, workflow: Workflow[Any], image_id: str) -> None:
         """End a workflow that has not begun, and whose image may or may not have been made."""

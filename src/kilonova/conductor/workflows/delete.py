@@ -39,12 +39,14 @@ class DeleteFacts:
     """``hosts``: where the guest may be, None while nobody has looked; a server that is being moved has two.
 
     ``clean``: those where it is gone, or that could not be reached. ``absent``: of these, in journals of an earlier
-    release, those that no record speaks of yet.
+    release, those that no record speaks of yet. ``forced``: whoever asked for it did so by forceDelete, of a server
+    that has begun to exist.
     """
 
     hosts: tuple[str, ...] | None = None
     clean: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    forced: bool = False
 
     @property
     def host(self) -> str | None:

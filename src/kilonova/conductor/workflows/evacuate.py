@@ -39,7 +39,7 @@ from kilonova.conductor.workflow import (
     complete_or_repeat,
     is_unreachable,
 )
-from kilonova.conductor.workflows.move_steps import move_away
+from kilonova.conductor.workflows.move_steps import left_halfway, move_away
 from kilonova.conductor.workflows.moves import (
     Claiming,
     MoveFacts,
@@ -87,11 +87,15 @@ def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def _woken(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """The server is in error, and its host counted as dead before: what it could not do keeps nothing waiting."""
+    """The server is in error, and its host counted as dead before: what it could not do keeps nothing waiting.
+
+    One that cannot be asked takes its guest back when it returns.
+    """
     if not _was_left(run.facts):  # the migration was stored with the workflow, whose journal may have come no further
         return give_destination_back(services, run)
     if reply.error is not None:
         LOG.warning("Instance %s stays off on host %s: %s", run.instance_uuid, reply.host, reply.error)
+        return Completed(write=left_halfway(services, run, reply))
     return Completed(durable=False)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is done inside a guest that runs: its password changes, or it writes a crash dump. The server stays as it is."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import NOTHING, Completed, Effect, Ended, Run, SendToAgent, Step, Workflow, Write
+from kilonova.conductor.workflow import CALL_OFF, CALLED_OFF, Effect, Ended, Run, SendToAgent, Step, Workflow, Write
 from kilonova.conductor.workflows.outcomes import failed, settle
 from kilonova.db import instances, server_passwords
 from kilonova.db.transaction import Transaction
@@ -37,10 +37,6 @@ def _set_password(_services: Services, run: Run[PasswordFacts]) -> Effect:
     return SendToAgent(run.facts.host, order)
 
 
-def _forget_password(_services: Services, run: Run[PasswordFacts]) -> Effect:
-    return Completed(replace(run.facts, admin_password=""))
-
-
 def _settle_password(_services: Services, run: Run[PasswordFacts], power_state: PowerState | None) -> Write:
     def write(tx: Transaction) -> None:
         settle(tx, run, TRANSITIONS[run.row.kind].settled, power_state)
@@ -65,7 +61,7 @@ def _not_dumped(_services: Services, run: Run[DumpFacts]) -> Ended:
 CHANGE_PASSWORD = Workflow(
     "change-password",
     PasswordFacts,
-    (Step("act", do=_set_password, undo=_forget_password, event="compute_set_admin_password"),),
+    (Step("act", do=_set_password, undo=CALL_OFF, on_undone=CALLED_OFF, event="compute_set_admin_password"),),
     TRANSITIONS["change-password"],
     settle=_settle_password,
     unwound=failed,
@@ -75,7 +71,7 @@ CHANGE_PASSWORD = Workflow(
 CRASH_DUMP = Workflow(
     "crash-dump",
     DumpFacts,
-    (Step("act", do=_dump, undo=NOTHING, event="compute_trigger_crash_dump"),),
+    (Step("act", do=_dump, undo=CALL_OFF, on_undone=CALLED_OFF, event="compute_trigger_crash_dump"),),
     TRANSITIONS["crash-dump"],
     settle=_dumped,
     unwound=_not_dumped,

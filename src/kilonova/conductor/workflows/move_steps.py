@@ -14,9 +14,12 @@ from kilonova.conductor.workflow import (
     Gone,
     Run,
     SendToAgent,
+    Write,
+    is_unreachable,
 )
 from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home
-from kilonova.db import instances, moves, server_migrations
+from kilonova.conductor.workflows.outcomes import require_absent
+from kilonova.db import homecomings, instances, moves, server_migrations
 from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import AbandonMove, ConfirmMove, MoveAway, ReturnHome, StepReply
 from kilonova.model.image_properties import shutdown_timeout_s
@@ -56,6 +59,25 @@ def return_home(services: Services, run: Run[MoveFacts]) -> Effect:
     if guest is None:
         return Gone()
     return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, run.facts.runs))
+
+
+def left_halfway(
+    services: Services, run: Run[MoveFacts], reply: StepReply, *, drops_made: bool = False
+) -> Write | None:
+    """Return the write that has a source, which cannot be asked, take its guest back as soon as it returns.
+
+    ``drops_made``: what the move has made there goes first.
+    """
+    facts = run.facts
+    if reply.host != facts.source or not is_unreachable(reply):
+        return None
+
+    def write(tx: Transaction) -> None:
+        require_absent(services, tx, facts.source)
+        move = server_migrations.get(tx.connection, facts.migration)
+        homecomings.note(tx, facts.source, move, drops_made=drops_made, runs=facts.runs)
+
+    return write
 
 
 def drop_source(_services: Services, run: Run[MoveFacts]) -> Effect:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import NOTHING, Effect, Ended, Interrupt, Run, SendToAgent, Step, Workflow
+from kilonova.conductor.workflow import CALL_OFF, CALLED_OFF, Effect, Ended, Interrupt, Run, SendToAgent, Step, Workflow
 from kilonova.conductor.workflows.outcomes import ended_in, settled
 from kilonova.messaging.messages import (
     AgentMessage,
@@ -47,7 +47,7 @@ def _workflow(
     return Workflow(
         kind,
         PowerFacts,
-        (Step("act", do=ask_host, undo=NOTHING, event=event),),
+        (Step("act", do=ask_host, undo=CALL_OFF, on_undone=CALLED_OFF, event=event),),
         TRANSITIONS[kind],
         settle=settled,
         unwound=_failed,

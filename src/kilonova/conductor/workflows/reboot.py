@@ -17,7 +17,8 @@ from dataclasses import replace
 from kilonova.conductor.guest_description import present_guest
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
-    NOTHING,
+    CALL_OFF,
+    CALLED_OFF,
     Completed,
     Do,
     Effect,
@@ -93,8 +94,16 @@ def _workflow(kind: str, do: Do[PowerFacts]) -> Workflow[PowerFacts]:
         kind,
         PowerFacts,
         (
-            Step("act", do=do, undo=NOTHING, on_reply=_rebooted, event=_EVENT),
-            Step("act-hard", do=_hard_or_anew, undo=NOTHING, on_reply=_rebooted, shows=hard, event=_EVENT),
+            Step("act", do=do, undo=CALL_OFF, on_undone=CALLED_OFF, on_reply=_rebooted, event=_EVENT),
+            Step(
+                "act-hard",
+                do=_hard_or_anew,
+                undo=CALL_OFF,
+                on_undone=CALLED_OFF,
+                on_reply=_rebooted,
+                shows=hard,
+                event=_EVENT,
+            ),
         ),
         TRANSITIONS[kind],
         settle=settled,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from kilonova.conductor.guest_description import config_drive_for, guest_of, reserved_for
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
-    NOTHING,
-    Completed,
+    CALL_OFF,
+    CALLED_OFF,
     Effect,
     Ended,
     Gone,
@@ -73,11 +73,6 @@ def _rescue(services: Services, run: Run[RescueFacts]) -> Effect:
     return SendToAgent(facts.host, order)
 
 
-def _forget_password(_services: Services, run: Run[RescueFacts]) -> Effect:
-    """There is nothing to undo on the host: what failed there has left the guest as it was."""
-    return Completed(replace(run.facts, admin_password=""))
-
-
 def _unrescue(_services: Services, run: Run[UnrescueFacts]) -> Effect:
     return SendToAgent(run.facts.host, UnrescueGuest(run.step_id, run.instance_uuid))
 
@@ -101,7 +96,7 @@ def _failed(_services: Services, run: Run[RescueFacts] | Run[UnrescueFacts]) -> 
 RESCUE = Workflow(
     "rescue",
     RescueFacts,
-    (Step("act", do=_rescue, undo=_forget_password, event="compute_rescue_instance"),),
+    (Step("act", do=_rescue, undo=CALL_OFF, on_undone=CALLED_OFF, event="compute_rescue_instance"),),
     TRANSITIONS["rescue"],
     settle=_settle,
     unwound=_failed,
@@ -111,7 +106,7 @@ RESCUE = Workflow(
 UNRESCUE = Workflow(
     "unrescue",
     UnrescueFacts,
-    (Step("act", do=_unrescue, undo=NOTHING, event="compute_unrescue_instance"),),
+    (Step("act", do=_unrescue, undo=CALL_OFF, on_undone=CALLED_OFF, event="compute_unrescue_instance"),),
     TRANSITIONS["unrescue"],
     settle=settled,
     unwound=_failed,

@@ -6,6 +6,8 @@
     claim ──▶ move-away ──▶ switch ──▶ finish ──▶ (resized: confirm or revert)
 """
 
+from functools import partial
+
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
     NOTHING,
@@ -22,6 +24,7 @@ from kilonova.conductor.workflow import (
 from kilonova.conductor.workflows.move_steps import (
     abandon,
     advance,
+    left_halfway,
     move_away,
     return_home,
     status_write,
@@ -81,6 +84,7 @@ def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
                 "move-away",
                 do=move_away,
                 undo=return_home,
+                passed_over=left_halfway,
                 on_reply=advance(MigrationStatus.POST_MIGRATING, touched=True),
                 shows=TaskState.RESIZE_MIGRATING,
                 event="compute_resize_instance",
@@ -90,6 +94,7 @@ def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
                 "finish",
                 do=_finish,
                 undo=abandon,
+                passed_over=partial(left_halfway, drops_made=True),
                 shows=TaskState.RESIZE_FINISH,
                 event="compute_finish_resize",
             ),

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import (
-    NOTHING,
+    CALL_OFF,
+    CALLED_OFF,
     Completed,
     Effect,
     Ended,
@@ -60,7 +61,7 @@ def _failed(_services: Services, run: Run[RestoreFacts]) -> Ended:
 RESTORE = Workflow(
     "restore",
     RestoreFacts,
-    (Step("power-on", do=_power_on, undo=NOTHING, event="compute_restore_instance"),),
+    (Step("power-on", do=_power_on, undo=CALL_OFF, on_undone=CALLED_OFF, event="compute_restore_instance"),),
     TRANSITIONS["restore"],
     settle=_settle,
     unwound=_failed,

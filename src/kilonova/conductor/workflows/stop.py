@@ -7,7 +7,7 @@ A failure leaves a fault and no running task.
 from dataclasses import dataclass
 
 from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import NOTHING, Effect, Interrupt, Run, SendToAgent, Step, Workflow
+from kilonova.conductor.workflow import CALL_OFF, CALLED_OFF, Effect, Interrupt, Run, SendToAgent, Step, Workflow
 from kilonova.conductor.workflows.outcomes import failed, settled
 from kilonova.messaging.messages import StopGuest
 from kilonova.model.image_properties import shutdown_timeout_s
@@ -36,7 +36,7 @@ def _workflow(kind: str) -> Workflow[StopFacts]:
     return Workflow(
         kind,
         StopFacts,
-        (Step("act", do=_ask_host, undo=NOTHING, event="compute_stop_instance"),),
+        (Step("act", do=_ask_host, undo=CALL_OFF, on_undone=CALLED_OFF, event="compute_stop_instance"),),
         TRANSITIONS[kind],
         settle=settled,
         unwound=failed,

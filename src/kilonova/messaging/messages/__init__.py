@@ -5,6 +5,7 @@ from kilonova.messaging.messages.cold_moves import (
     AbandonMove,
     ConfirmMove,
     FinishMove,
+    Homecoming,
     MoveAway,
     ReturnHome,
 )
@@ -65,6 +66,7 @@ from kilonova.messaging.messages.snapshots import (
 )
 from kilonova.messaging.messages.steps import (
     AskStep,
+    CallOff,
     FaultOf,
     StepId,
     StepReply,
@@ -88,6 +90,7 @@ __all__ = [
     "AskStep",
     "CacheImages",
     "CachedImages",
+    "CallOff",
     "CancelSnapshot",
     "ConductorMessage",
     "ConfirmMove",
@@ -105,6 +108,7 @@ __all__ = [
     "GuestsFound",
     "Heartbeat",
     "HeartbeatAnswer",
+    "Homecoming",
     "HostsRegistered",
     "HostsStarted",
     "Interrupt",
@@ -173,6 +177,7 @@ Order = (
     | UploadSnapshot
     | DiscardSnapshot
     | CacheImages
+    | CallOff
 )
 #: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
 GuestQuestion = AskConsoleOutput | AskConsoleAddress | AskDiagnostics | AskCachedImages

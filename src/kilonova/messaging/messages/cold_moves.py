@@ -55,6 +55,20 @@ class ReturnHome:
 
 
 @dataclass(frozen=True, slots=True)
+class Homecoming:
+    """A part of the answer to a host that reports itself: what it has to undo of a move before it takes any order.
+
+    The guest is to be what it was before, as ``ReturnHome`` makes it; with ``drops_made`` what the move made on the
+    same host goes first, as by ``AbandonMove``. The host says with ``step`` what came of it.
+    """
+
+    step: StepId
+    guest: GuestSpec
+    power_on: bool
+    drops_made: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ConfirmMove:
     """To the source: drop what is kept, and nothing else. Absent is success."""
 

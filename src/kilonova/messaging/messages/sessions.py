@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from kilonova.messaging.messages.cold_moves import Homecoming
 from kilonova.model.found_guest import Removal
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import PowerState
@@ -62,7 +63,10 @@ class HostsRegistered:
 
     ``removals``: host → guests that a record says have to go; see :class:`RemoveGuest`.
     ``lease_s``: how long the process may act for its hosts after it has said that it is alive.
+    ``homecomings``: host → guests that it has to take back. An agent of an earlier release passes them over, and is
+    told again when it starts the next time.
     """
 
     removals: Mapping[str, tuple[Removal, ...]] = field(default_factory=dict)
     lease_s: float = 60.0
+    homecomings: Mapping[str, tuple[Homecoming, ...]] = field(default_factory=dict)

@@ -30,6 +30,14 @@ class AskStep:
     instance_uuid: str
 
 
+@dataclass(frozen=True, slots=True)
+class CallOff:
+    """Orders of earlier starts of a workflow's steps are not carried out any more; one that runs is waited for."""
+
+    step: StepId
+    instance_uuid: str
+
+
 class FaultOf(StrEnum):
     """Whose fault a failed step is. Only what is the host's counts against it when hosts are weighed."""
 

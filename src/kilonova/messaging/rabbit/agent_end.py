@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from kilonova.errors import Unavailable
+from kilonova.logs.complaints import Complaints
 from kilonova.messaging.bus import Accept
 from kilonova.messaging.codec import Envelope, decode, encode
 from kilonova.messaging.local import LocalBus
@@ -37,7 +38,6 @@ from kilonova.messaging.messages import (
     StepState,
     StepStatus,
 )
-from kilonova.messaging.rabbit.complaints import Complaints
 from kilonova.messaging.rabbit.letters import Delivery, Letter, always
 from kilonova.messaging.rabbit.link import Link
 from kilonova.messaging.rabbit.topology import from_agent, to_agent

@@ -15,6 +15,7 @@ from functools import partial
 import msgspec
 
 from kilonova.errors import Forbidden, KilonovaError
+from kilonova.logs.complaints import Complaints
 from kilonova.messaging.bus import Accept, Answerer, DeclinedError, Speaker
 from kilonova.messaging.codec import Envelope, decode, encode, require_known
 from kilonova.messaging.local import LocalBus
@@ -31,7 +32,6 @@ from kilonova.messaging.messages import (
     StepStatus,
     TaskReached,
 )
-from kilonova.messaging.rabbit.complaints import Complaints
 from kilonova.messaging.rabbit.fair_turns import FairTurns
 from kilonova.messaging.rabbit.letters import Delivery, Letter, always
 from kilonova.messaging.rabbit.link import Link

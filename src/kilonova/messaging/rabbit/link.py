@@ -18,8 +18,8 @@ from typing import Any
 
 import amqp
 
+from kilonova.logs.complaints import Complaints
 from kilonova.messaging.rabbit.acknowledgements import Acknowledgements
-from kilonova.messaging.rabbit.complaints import Complaints
 from kilonova.messaging.rabbit.connection import BROKEN, close, connect, discard
 from kilonova.messaging.rabbit.letters import Delivery, Letter
 from kilonova.messaging.rabbit.outbox import Outbox

@@ -10,7 +10,7 @@ from typing import Any
 
 import amqp
 
-from kilonova.messaging.rabbit.complaints import Complaints
+from kilonova.logs.complaints import Complaints
 from kilonova.messaging.rabbit.letters import Letter
 
 LOG = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Any
 
 import amqp
 
-from kilonova.messaging.rabbit.complaints import Complaints
+from kilonova.logs.complaints import Complaints
 from kilonova.messaging.rabbit.connection import BROKEN, close, connect, discard
 from kilonova.messaging.rabbit.letters import Delivery
 from kilonova.messaging.rabbit.link import Link

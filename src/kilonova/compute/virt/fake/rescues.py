@@ -1,43 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """What helps with a guest of a simulated hypervisor that does not work: rescue, a new password, a crash dump."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import Rescue, ShutdownPatience
 from kilonova.compute.virt.fake.hypervisor import AWAKE, SimulatedHypervisor
 from kilonova.errors import DriverError
-from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec, PowerState
 
 
 class Rescues(SimulatedHypervisor):
     """Starts a guest from another image beside its own disk, and back; reaches into a guest."""
 
-    def rescue(
-        self,
-        guest: GuestSpec,
-        image_ref: str,
-        image: ImageData | None,
-        admin_password: str,
-        patience: ShutdownPatience | None = None,
-        image_properties: Mapping[str, str] | None = None,
-    ) -> None:
-        del admin_password, image_properties  # nobody logs in to a simulated guest
+    def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
         self._take(self._host.spawn_delay_s)
-        if self._images is not None and image is not None:
-            self._images.fetch(image)
+        if self._images is not None and rescue.image is not None:
+            self._images.fetch(rescue.image)
         with self._lock:
             present = self._present(guest.uuid)
-        if present.state is PowerState.RUNNING and present.rescue_image_ref != image_ref:
+        if present.state is PowerState.RUNNING and present.rescue_image_ref != rescue.image_ref:
             self._shut_down(patience)
         with self._lock:
             present = self._present(guest.uuid)
-            if present.rescue_image_ref != image_ref or present.state is not PowerState.RUNNING:
-                rescued = replace(present, rescue_image_ref=image_ref)
+            if present.rescue_image_ref != rescue.image_ref or present.state is not PowerState.RUNNING:
+                rescued = replace(present, rescue_image_ref=rescue.image_ref)
                 self._drives.make_for_rescue(guest)
                 try:
-                    self._guests.put(guest.uuid, guest=rescued.booted(f"rescue from image {image_ref}"))
+                    self._guests.put(guest.uuid, guest=rescued.booted(f"rescue from image {rescue.image_ref}"))
                 except DriverError:
                     self._drives.end_rescue(guest.uuid)
                     raise

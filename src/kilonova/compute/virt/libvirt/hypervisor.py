@@ -43,7 +43,7 @@ class LibvirtHost:
         self._connection = Connection(settings.connection_uri, self._happened, self._reopened)
         self._domains = Domains(self._connection)
         self._disks = GuestDisks(setup.folder, setup.images, settings)
-        self._copies = SnapshotFiles(setup.folder / "snapshots")
+        self._copies = SnapshotFiles(settings.snapshots_directory or setup.folder / "snapshots")
         self._report = HostReport(setup, settings)
         self._changes = PowerChanges(self._states)
         self._serial_ports = SerialPorts(self._consoles.serial_reached_at, self._consoles.serial_ports)

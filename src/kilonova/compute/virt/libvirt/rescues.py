@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What helps with a real guest that does not work: rescue, a new password, a crash dump."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import libvirt
 
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import Rescue, ShutdownPatience
 from kilonova.compute.virt.libvirt.connection import explained
 from kilonova.compute.virt.libvirt.domains import OwnDomain
 from kilonova.compute.virt.libvirt.power import Power
 from kilonova.errors import DriverError, GuestNotRunning, Unsupported
-from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec, PowerState
 
 _NO_AGENT = frozenset(
@@ -29,29 +27,20 @@ _AWAKE = (PowerState.RUNNING, PowerState.PAUSED)
 class Rescues(Power):
     """Starts a guest from another image with its own disk beside it, and back; reaches into a guest."""
 
-    def rescue(
-        self,
-        guest: GuestSpec,
-        image_ref: str,
-        image: ImageData | None,
-        admin_password: str,
-        patience: ShutdownPatience | None = None,
-        image_properties: Mapping[str, str] | None = None,
-    ) -> None:
-        del admin_password  # it is on the config drive
+    def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
         uuid = guest.uuid
         with self._changes.ordered(uuid, PowerState.RUNNING):
             domain = self._domains.get(uuid)
-            if domain.mark.rescue_image == image_ref and domain.power_state() is PowerState.RUNNING:
+            if domain.mark.rescue_image == rescue.image_ref and domain.power_state() is PowerState.RUNNING:
                 return
-            if image is None:
+            if rescue.image is None:
                 raise DriverError("The host has no way to the image to rescue from.")
             runs = domain.power_state() is PowerState.RUNNING
             self._stop(domain, patience)
-            mark = replace(self._from_own_disk(domain).mark, rescue_image=image_ref)
+            mark = replace(self._from_own_disk(domain).mark, rescue_image=rescue.image_ref)
             try:
-                disks = (*self._disks.make_rescue(guest, image), *self._disks.present(uuid))
-                xml = self._described(guest, disks, mark, rescue=image_properties or {})
+                disks = (*self._disks.make_rescue(guest, rescue.image), *self._disks.present(uuid))
+                xml = self._described(guest, disks, mark, rescue=rescue.image_properties)
                 self._domains.define(xml, mark).power_on()
             except BaseException:
                 back = self._from_own_disk(self._domains.get(uuid))

@@ -118,16 +118,6 @@ class GuestDisks:
 
     # --- moves --------------------------------------------------------------------------------------------------------
 
-    def resize(self, guest: GuestSpec) -> tuple[DiskFile, ...]:
-        """Give the disks of a guest, which is off, the sizes that its flavor has. No root disk becomes smaller.
-
-        Raises: UnsupportedGuest, leaving all as it is; DriverError.
-        """
-        folder = self.folder(guest.uuid)
-        with self._doing("resize", guest.uuid):
-            resized(folder, self._record(guest.uuid), guest, self._maker)
-        return self.present(guest.uuid)
-
     def keep(self, uuid: str) -> None:
         """Keep the disks of a guest for a move; kept already is success. Raises: GuestMissing, DriverError."""
         with self._doing("keep", uuid):

@@ -7,19 +7,17 @@ import kilonova
 from kilonova.compute.virt.libvirt.domain.description import Clock, Features, Firmware, Timer, VirtType
 from kilonova.compute.virt.libvirt.domain.device_description import Iommu
 from kilonova.compute.virt.libvirt.domain.guest_options import GuestOptions, one_of, shown
-from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities, MachineType
+from kilonova.compute.virt.libvirt.host.capabilities import EFI_ONLY, HostCapabilities, MachineType
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import UnsupportedGuest
 from kilonova.model.image_properties import canonical_architecture, canonical_vm_mode
 from kilonova.model.instance import GuestSpec
 
-#: Kinds of machine for guests that name none. pc, not q35, on x86: guests were installed for it.
+#: Kinds of machine for guests that name none, else the emulator's. pc, not q35, on x86: guests were installed for it.
 _DEFAULT_MACHINES = {"x86_64": "pc", "i686": "pc", "aarch64": "virt", "armv7l": "virt", "ppc64le": "pseries"}
 _SECURE_BOOT = ("required", "optional", "disabled")
 _FIRMWARE = {"bios": "bios", "uefi": "efi"}
 _X86 = frozenset({"x86_64", "i686"})
-#: Architectures whose boards have nothing that boots a guest but UEFI.
-_UEFI_ONLY = frozenset({"aarch64", "armv7l"})
 #: In the names of UEFI programs that want keys, or encrypt memory. A guest gets them only where it asks for them.
 _SPECIAL_LOADERS = ("secboot", "secure", ".ms.", "snakeoil", "amdsev", "inteltdx")
 #: Architectures whose guests run on a host of another one.
@@ -62,9 +60,10 @@ def choose_board(options: GuestOptions, host: HostCapabilities, settings: Libvir
 
 def describe_firmware(options: GuestOptions, board: Board) -> Firmware:
     """Return what boots the guest. Raises: UnsupportedGuest naming the property."""
-    kind = options.property("hw_firmware_type") or ("uefi" if board.architecture in _UEFI_ONLY else "bios")
-    one_of("hw_firmware_type", kind.lower(), _FIRMWARE)
-    kind = _FIRMWARE[kind.lower()]
+    asked = options.property("hw_firmware_type")
+    kind = (asked or ("uefi" if board.architecture in EFI_ONLY else "bios")).lower()
+    one_of("hw_firmware_type", kind, _FIRMWARE)
+    kind = _FIRMWARE[kind]
     secure_boot = one_of("os_secure_boot", options.agreed("secure_boot", prefix="os"), _SECURE_BOOT)
     menu = options.property_flag("hw_boot_menu")
     firmware = Firmware(boot_menu=bool(options.spec_flag("hw:boot_menu") if menu is None else menu))
@@ -72,7 +71,9 @@ def describe_firmware(options: GuestOptions, board: Board) -> Firmware:
         if secure_boot == "required":
             raise UnsupportedGuest("os_secure_boot=required needs hw_firmware_type=uefi.")
         return firmware
-    if board.facts is not None and board.facts.firmware and kind not in board.facts.firmware:
+    if board.facts is not None and kind not in board.facts.firmware:
+        if asked is None:
+            raise UnsupportedGuest(f"{board.name} machines start by UEFI, and libvirt finds no UEFI firmware here.")
         raise UnsupportedGuest(f"hw_firmware_type=uefi is not supported by this host on {board.name} machines.")
     stateless = bool(options.property_flag("hw_firmware_stateless"))
     why_insecure = _why_insecure(board, stateless=stateless)
@@ -160,7 +161,7 @@ def _default_machine(host: HostCapabilities, settings: LibvirtSettings) -> str:
         architecture, _, machine = entry.partition("=")
         if architecture.strip() == host.architecture and machine.strip():
             return machine.strip()
-    return _DEFAULT_MACHINES.get(host.architecture, "")
+    return _DEFAULT_MACHINES.get(host.architecture, host.default_machine)
 
 
 def _require_architecture(options: GuestOptions, host: HostCapabilities) -> None:

@@ -57,8 +57,9 @@ class NumaCell:
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """The CPUs of a guest. ``mode``: host-model, host-passthrough, custom, or None for what the emulator takes.
+    """The CPUs of a guest.
 
+    ``mode``: host-model, host-passthrough, maximum, custom, or None for what the emulator takes.
     ``features``: name → require or disable. ``address_mode``, ``address_bits``: of physical addresses.
     """
 

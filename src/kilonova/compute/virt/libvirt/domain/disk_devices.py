@@ -102,8 +102,12 @@ def scsi_controllers(disks: Sequence[Disk], options: GuestOptions) -> tuple[Cont
         name, model = "vmware_adaptertype", adapter
     if model is None or not any(disk.bus == "scsi" for disk in disks):
         return ()
-    model = _SCSI_SPELLINGS.get(model.lower(), model.lower())
-    return (Controller("scsi", 0, one_of(name, model, _SCSI_MODELS)),)
+    return (Controller("scsi", 0, one_of(name, canonical_scsi_model(model), _SCSI_MODELS)),)
+
+
+def canonical_scsi_model(model: str) -> str:
+    """Return the one spelling of a SCSI controller; images of VMware have others."""
+    return _SCSI_SPELLINGS.get(model.lower(), model.lower())
 
 
 def _default_cdrom_bus(board: Board) -> str:

@@ -14,6 +14,9 @@ from kilonova.model.instance import GuestSpec
 _PARTS = ("sockets", "cores", "threads")
 _UNLIMITED = 65536
 _SMALL_PAGE_KIB = 4
+#: What guests see as their CPU where operators do not say, the best first that libvirt has for the host.
+_MODES = ("host-model", "host-passthrough", "maximum")
+_ARM_MODES = ("host-passthrough", "maximum", "host-model")
 _ADDRESS_MODES = ("passthrough", "emulate")
 
 
@@ -51,7 +54,7 @@ def choose_topology(vcpus: int, options: GuestOptions) -> Topology:
 def describe_cpu(guest: GuestSpec, options: GuestOptions, host: HostCapabilities, settings: LibvirtSettings) -> Cpu:
     """Return the CPUs of a guest. Raises: UnsupportedGuest naming the property."""
     topology = choose_topology(guest.vcpus, options)
-    mode: str | None = settings.cpu_mode or ("host-passthrough" if host.architecture == "aarch64" else "host-model")
+    mode = settings.cpu_mode or _default_mode(host)
     mode = None if mode == "none" else mode
     if mode is not None and host.cpu_modes and mode not in host.cpu_modes:
         raise UnsupportedGuest(f"[libvirt] cpu_mode={mode} is not supported by this host with {host.virt_type}.")
@@ -135,6 +138,12 @@ def memory_is_locked(guest: GuestSpec, options: GuestOptions) -> bool:
     if locked and not (options.spec("hw:mem_page_size") or options.property("hw_mem_page_size")):
         raise UnsupportedGuest("hw:locked_memory needs hw:mem_page_size.")
     return bool(locked) or bool(realtime_vcpus(guest, options))
+
+
+def _default_mode(host: HostCapabilities) -> str | None:
+    """Return what guests see as their CPU where operators do not say; None for what the emulator takes."""
+    modes = _ARM_MODES if host.architecture == "aarch64" else _MODES
+    return next((mode for mode in modes if mode in host.cpu_modes or not host.cpu_modes), None)
 
 
 def _addresses(options: GuestOptions) -> tuple[str | None, int | None]:

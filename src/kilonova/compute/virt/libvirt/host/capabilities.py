@@ -4,6 +4,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+#: Architectures whose boards have no firmware of their own: guests on them start by UEFI.
+EFI_ONLY = frozenset({"aarch64", "armv7l", "loongarch64", "riscv64"})
+
 
 @dataclass(frozen=True, slots=True)
 class MachineType:

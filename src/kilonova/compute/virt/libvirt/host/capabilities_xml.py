@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from kilonova.compute.virt.libvirt.host.capabilities import (
+    EFI_ONLY,
     CellCpu,
     CellFacts,
     CpuModel,
@@ -20,8 +21,6 @@ from kilonova.compute.virt.libvirt.host.capabilities import (
 from kilonova.compute.virt.libvirt.host.device_types import DEVICE_TYPES, models_of
 from kilonova.model.cpu_set import parse_cpus
 
-#: Architectures whose boards have no firmware of their own: guests on them start by UEFI.
-_EFI_ONLY = ("aarch64", "armv7l", "loongarch64", "riscv64")
 _KIB = {"b": 1 / 1024, "bytes": 1 / 1024, "KB": 1000 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024**2, "TiB": 1024**3}
 
 
@@ -150,7 +149,7 @@ def _machine(name: str, architecture: str, text: str) -> MachineType:
         name=name,
         disk_buses=_values(told, "devices/disk", "bus"),
         video_models=_values(told, "devices/video", "modelType"),
-        firmware=frozenset({"efi"} if efi else ()) | ({"bios"} if architecture not in _EFI_ONLY else frozenset()),
+        firmware=frozenset({"efi"} if efi else ()) | ({"bios"} if architecture not in EFI_ONLY else frozenset()),
         max_vcpus=0 if vcpus is None else int(vcpus.get("max", 0)),
         loaders=tuple(str(value.text) for value in told.iterfind("os/loader[@supported='yes']/value")) if efi else (),
         secure_boot=efi and _values(told, "os/loader", "secure") >= {"yes"},

@@ -32,14 +32,10 @@ def device_types(emulator: str, timeout_s: float = _TIMEOUT_S) -> frozenset[str]
 @lru_cache(maxsize=8)
 def _device_types(emulator: str, replaced_at: int, timeout_s: float) -> frozenset[str]:
     del replaced_at
-    command = [
-        emulator,
-        *["-machine", "none", "-S", "-nodefaults", "-no-user-config", "-display", "none", "-qmp", "stdio"],
-    ]
     asked = "".join(json.dumps(each) + "\n" for each in _COMMANDS)
     try:
         done = subprocess.run(  # noqa: S603  the emulator that libvirt names
-            command, input=asked, capture_output=True, text=True, timeout=timeout_s, check=False
+            [emulator, *_NO_MACHINE], input=asked, capture_output=True, text=True, timeout=timeout_s, check=False
         )
     except OSError as error:
         raise DriverError(f"The emulator {emulator} cannot be asked for its devices: {error.strerror}.") from error

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
+from kilonova.compute.virt.libvirt.domain.disk_devices import canonical_scsi_model
 from kilonova.compute.virt.libvirt.domain.guest_options import shown
 from kilonova.compute.virt.libvirt.domain.hardware import describe
 from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
@@ -28,10 +29,9 @@ _OF_FLAVORS = frozenset(
 )
 _FLAGS = frozenset({"hw_firmware_stateless"})
 _YES = frozenset({"1", "t", "true", "on", "y", "yes"})
-_SCSI_SPELLINGS: Mapping[str, str] = {"lsilogicsas": "lsisas1068", "paravirtual": "vmpvscsi"}
 _SPELLINGS: Mapping[str, Callable[[str], str]] = {
     "hw_emulation_architecture": canonical_architecture,
-    "hw_scsi_model": lambda value: _SCSI_SPELLINGS.get(value.lower(), value.lower()),
+    "hw_scsi_model": canonical_scsi_model,
     "hw_vif_model": canonical_vif_model,
 }
 #: What every guest has, and one that asks for nothing.

@@ -81,12 +81,7 @@ def try_guest(emulator: str, architecture: str, accelerator: str, timeout_s: flo
 
     On other architectures than x86 the emulator only makes a machine, whose CPUs never run.
     """
-    command = [
-        emulator,
-        "-accel",
-        accelerator,
-        *["-nodefaults", "-no-user-config", "-display", "none", "-qmp", "stdio", "-S"],
-    ]
+    command = [emulator, "-accel", accelerator, *_BARE]
     if architecture not in _X86:
         return _outcome([*command, "-machine", _MACHINES.get(architecture, "virt")], _QUIT, 0, timeout_s)
     with TemporaryDirectory(prefix="kilonova-kvm-") as folder:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kilonova.compute.virt.libvirt.domain.description import CpuTuning
@@ -64,6 +64,7 @@ def test_impossible_topologies(specs: dict[str, str], properties: dict[str, str]
 _SMALL = st.none() | st.integers(1, 9)
 
 
+@settings(deadline=None)  # on a busy machine
 @given(st.integers(1, 24), st.tuples(_SMALL, _SMALL, _SMALL), st.tuples(_SMALL, _SMALL, _SMALL))
 def test_a_topology_is_the_best_of_all_that_are_possible(
     vcpus: int, wanted: tuple[int | None, ...], limits: tuple[int | None, ...]
@@ -73,11 +74,8 @@ def test_a_topology_is_the_best_of_all_that_are_possible(
     specs |= {f"hw:cpu_max_{part}": str(number) for part, number in zip(parts, limits, strict=True) if number}
     most = [number or vcpus for number in limits]
     counts = range(1, vcpus + 1)
-    possible = [
-        each
-        for each in product(counts, counts, counts)
-        if each[0] * each[1] * each[2] == vcpus and all(a <= b for a, b in zip(each, most, strict=True))
-    ]
+    every = [(a, b, vcpus // (a * b)) for a, b in product(counts, counts) if vcpus % (a * b) == 0]
+    possible = [each for each in every if all(a <= b for a, b in zip(each, most, strict=True))]
     options = GuestOptions(guest_of(specs, vcpus=vcpus))
     if not possible:
         with pytest.raises(UnsupportedGuest):
@@ -188,3 +186,20 @@ def test_time_on_cpus_is_limited_as_the_flavor_says() -> None:
         "period": "2000",
         "quota": "-1",
     }
+
+
+@pytest.mark.parametrize(
+    ("architecture", "modes", "expected"),
+    [
+        ("x86_64", {"host-passthrough", "host-model", "maximum", "custom"}, "host-model"),
+        ("aarch64", {"host-passthrough", "maximum", "custom"}, "host-passthrough"),
+        ("aarch64", {"maximum", "custom"}, "maximum"),
+        ("riscv64", {"host-passthrough", "custom"}, "host-passthrough"),
+        ("s390x", {"custom"}, None),
+    ],
+)
+def test_what_guests_see_as_their_cpu_where_operators_do_not_say(
+    architecture: str, modes: set[str], expected: str | None
+) -> None:
+    host = replace(HOST, architecture=architecture, cpu_modes=frozenset(modes), machines={}, default_machine="virt")
+    assert described(guest_of(), host=host).cpu.mode == expected

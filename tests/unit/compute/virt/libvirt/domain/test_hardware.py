@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kilonova.compute.virt.libvirt.domain.description import Domain
+from kilonova.compute.virt.libvirt.host.capabilities import MachineType
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import UnsupportedGuest
@@ -145,6 +146,13 @@ def test_text_stays_text(text: str) -> None:
     root = written(described(guest_of(hostname=text)))
     assert root.findtext("title") == text
     assert [child.tag for child in root].count("name") == 1
+
+
+def test_an_architecture_without_a_default_of_ours_gets_the_board_of_its_emulator() -> None:
+    virt = MachineType("virt-10.0", firmware=frozenset({"efi"}))
+    host = replace(HOST, architecture="riscv64", machines={"virt": virt, virt.name: virt}, default_machine=virt.name)
+    domain = described(guest_of(), ROOT, host=host)
+    assert (domain.machine, domain.firmware.efi) == ("virt-10.0", True)
 
 
 def test_a_host_of_which_nothing_is_known_is_trusted() -> None:

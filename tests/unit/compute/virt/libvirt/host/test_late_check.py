@@ -133,6 +133,14 @@ def test_tpms_have_to_be_switched_on() -> None:
     assert "[libvirt] swtpm_enabled" in reason
 
 
+def test_an_arm_host_without_firmware_makes_no_guest_and_says_why() -> None:
+    boards = {name: replace(board, firmware=frozenset()) for name, board in arm().machines.items()}
+    assert why_unusable(arm(), LibvirtSettings()) is None
+    reason = why_unusable(replace(arm(), machines=boards), LibvirtSettings())
+    assert reason is not None
+    assert reason.endswith(": virt machines start by UEFI, and libvirt finds no UEFI firmware here.")
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

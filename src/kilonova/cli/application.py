@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find the command that was asked for, load only that, and turn expected errors into one line and an exit code."""
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+import kilonova
+from kilonova.errors import NO_ROOM, ConfigurationError, InvalidRequest, KilonovaError, StorageFull, full_disk
+
+# Each command is a function for typer, or a typer.Typer with commands of its own, in a module named after it. The help
+# shows them under these headings, in this order.
+COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "A cloud on this machine": {
+        "up": "kilonova.cli.up:up",
+        "demo": "kilonova.cli.demo:demo",
+        "simulate": "kilonova.cli.simulate:app",
+        "backup": "kilonova.cli.backup:backup",
+        "restore": "kilonova.cli.backup:restore",
+    },
+    "Why servers are where they are": {
+        "explain": "kilonova.cli.explain:explain",
+        "whatif": "kilonova.cli.whatif:whatif",
+        "audit": "kilonova.cli.audit:app",
+    },
+    "Look after a cloud": {
+        "hosts": "kilonova.cli.hosts:app",
+        "images": "kilonova.cli.images:images",
+        "servers": "kilonova.cli.servers:app",
+        "workflows": "kilonova.cli.workflows:app",
+        "placement": "kilonova.cli.placement:app",
+        "policy": "kilonova.cli.policy:app",
+        "read-only": "kilonova.cli.read_only:app",
+        "db": "kilonova.cli.db:app",
+        "status": "kilonova.cli.status:app",
+    },
+    "Processes of a cloud on several machines": {
+        "api": "kilonova.cli.api:api",
+        "compute": "kilonova.cli.compute:app",
+        "console-proxy": "kilonova.cli.console_proxy:console_proxy",
+    },
+    "Documentation": {
+        "docs": "kilonova.cli.docs:app",
+    },
+}
+
+# Whatever typer raises for arguments it cannot use, whichever library it has that from.
+_USAGE_ERRORS = tuple(
+    kind for kind in typer.BadParameter.__mro__ if issubclass(kind, Exception) and kind.__module__.startswith("typer")
+)
+
+
+def run(command: Callable[..., Any], argv: Sequence[str]) -> int:
+    """Run the command that `build` returned. Returns its exit code, as `main` does."""
+    try:
+        result = command(args=argv, prog_name="kilonova", standalone_mode=False)
+    except _USAGE_ERRORS as error:
+        return _complain(error.format_message(), 2)  # type: ignore[attr-defined]
+    except (ConfigurationError, InvalidRequest) as error:
+        return _complain(error.message, 2)
+    except StorageFull as error:
+        return _complain(error.what, 1)
+    except KilonovaError as error:
+        return _complain(error.message, 1)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        return _complain(full_disk(error).what, 1)
+    except (typer.Abort, KeyboardInterrupt):
+        return _complain("interrupted", 130)
+    return result if isinstance(result, int) else 0
+
+
+def _complain(message: str, code: int) -> int:
+    print(f"kilonova: {message}", file=sys.stderr)
+    return code
+
+
+def build(wanted: str) -> Callable[..., Any]:
+    """Build the application with the one command that is wanted, or with all of them for help and for mistakes."""
+    app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+
+    @app.callback()
+    def all_commands(
+        *,
+        version: Annotated[
+            bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
+        ] = False,
+    ) -> None:
+        """OpenStack Compute and Placement in one process. `kilonova COMMAND --help` says more."""
+
+    is_known = any(wanted in commands for commands in COMMANDS.values())
+    for heading, commands in COMMANDS.items():
+        for name, target in commands.items():
+            if is_known and wanted != name:
+                continue
+            module, _, attribute = target.partition(":")
+            command = getattr(importlib.import_module(module), attribute)
+            if isinstance(command, typer.Typer):
+                app.add_typer(command, name=name, rich_help_panel=heading)
+            else:
+                app.command(name, rich_help_panel=heading)(command)
+    return typer.main.get_command(app)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"kilonova {kilonova.__version__}")
+        raise typer.Exit

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests that a host takes back when it returns, since nobody could ask it to undo a move while it was away."""
+
+import logging
+
+from kilonova.compute.virt.base import VirtDriver
+from kilonova.errors import DriverError
+from kilonova.messaging.messages import Homecoming, StepReply
+
+LOG = logging.getLogger(__name__)
+
+
+def bring_home(host: str, driver: VirtDriver, due: Homecoming) -> StepReply:
+    """Make a guest what it was before a move, and return what to say of it. What fails is tried at the next start."""
+    uuid = due.guest.uuid
+    try:
+        if due.drops_made:
+            driver.abandon_move(uuid)
+        state = driver.return_home(due.guest, power_on=due.power_on)
+    except DriverError as error:
+        LOG.warning("Host %s: guest %s could not be taken back from a move: %s", host, uuid, error.message)
+        return StepReply(due.step, host, uuid, error.message)
+    LOG.warning("Host %s: guest %s is taken back from a move that came to nothing meanwhile", host, uuid)
+    return StepReply(due.step, host, uuid, power_state=state)
