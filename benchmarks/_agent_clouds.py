@@ -136,7 +136,7 @@ def broker_url(broker: RabbitMQ, user: str) -> str:
 
 
 def control_config(folder: Path, database_url: str, more: str) -> tuple[Path, int]:
-    """Write the configuration file of a control process without Keystone and quotas, and return the port that it has."""
+    """Write the configuration file of a control process without Keystone and quotas; return that and its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

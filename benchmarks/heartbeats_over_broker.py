@@ -93,9 +93,9 @@ def _rest(cloud: ManyAgents, what: str, seconds: float) -> None:
     print(
         f"  {what}, {passed:.0f} s: " + ", ".join(f"{kind} {share:.2f} %" for kind, share in shares.items()) + " of a "
         f"core (goal of control {GOAL_CPU:.0f}); an hour: change log {an_hour(after.change_log - before.change_log)} "
-        f"in {(after.commits - before.commits) * 3600 / passed:.0f} commits, text log "
-        f"{an_hour(logs['control'])} of control (goal {GOAL_MIB_AN_HOUR:.0f} together) and "
-        f"{an_hour(logs['agents'])} of agents, WAL {an_hour(after.wal - before.wal)}; {len(sessions - cloud.sessions())} sessions ended{_load()}",
+        f"in {(after.commits - before.commits) * 3600 / passed:.0f} commits, text log {an_hour(logs['control'])} of "
+        f"control (goal {GOAL_MIB_AN_HOUR:.0f} together) and {an_hour(logs['agents'])} of agents, WAL "
+        f"{an_hour(after.wal - before.wal)}; {len(sessions - cloud.sessions())} sessions ended{_load()}",
         flush=True,
     )
 
@@ -136,7 +136,7 @@ def _list(cloud: ManyAgents) -> None:
             f"before, {cloud.memory_mib('control')[2]:.0f} at most{_load()}",
             flush=True,
         )
-    program = Path(sys.executable).parent / "openstack"
+    program = str(Path(sys.executable).parent / "openstack")
     access = ("--os-auth-type", "admin_token", "--os-token", "admin", "--os-endpoint", f"{cloud.url}/compute/v2.1")
     since = time.perf_counter()
     command = [program, *access, "compute", "service", "list", "-f", "csv"]
