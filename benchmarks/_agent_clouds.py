@@ -45,7 +45,7 @@ class Cloud:
 
     def cpu_s(self) -> dict[str, float]:
         """Return the seconds of processor time that each kind of process has taken."""
-        return {kind: sum(_cpu_s(one) for one in some) for kind, some in self.processes.items()}
+        return {kind: sum(cpu_s(one) for one in some) for kind, some in self.processes.items()}
 
     def memory_mib(self) -> dict[str, list[tuple[float, float]]]:
         """Return what each process has in memory: all of it, and its share when shared pages are divided up."""
@@ -59,7 +59,7 @@ class Cloud:
 def cloud_in_one_process(folder: Path, database: DatabaseServer, hosts: int) -> Iterator[Cloud]:
     """The hosts are simulated inside the control process."""
     folder.mkdir()
-    _fresh(database, "inside")
+    fresh(database, "inside")
     with _control(folder, database.url("inside"), "", _scenario(folder, _names(hosts))) as (process, port):
         yield _ready(Cloud("in-process bus", port, {"control": [psutil.Process(process.pid)]}), hosts)
 
@@ -68,7 +68,7 @@ def cloud_in_one_process(folder: Path, database: DatabaseServer, hosts: int) -> 
 def cloud_over_a_broker(folder: Path, database: DatabaseServer, hosts: int, agents: int) -> Iterator[Cloud]:
     """The hosts are divided among ``agents`` processes."""
     folder.mkdir(mode=0o711)
-    _fresh(database, "apart")
+    fresh(database, "apart")
     names = _names(hosts)
     shares = {f"agent{number}": names[number::agents] for number in range(agents)}
     opened = Database(database.url("apart"))
@@ -81,9 +81,9 @@ def cloud_over_a_broker(folder: Path, database: DatabaseServer, hosts: int, agen
     started: list[subprocess.Popen[bytes]] = []
     try:
         broker.wait()
-        more = f"[DEFAULT]\ntransport_url = {_url(broker, _CONTROL)}\n"
+        more = f"[DEFAULT]\ntransport_url = {broker_url(broker, _CONTROL)}\n"
         with _control(folder, database.url("apart"), more, _scenario(folder, ())) as (control, port):
-            started += [_agent(folder / agent, _url(broker, agent), served) for agent, served in shares.items()]
+            started += [_agent(folder / agent, broker_url(broker, agent), served) for agent, served in shares.items()]
             processes = {
                 "control": [psutil.Process(control.pid)],
                 "broker": [psutil.Process(broker.pid)],
@@ -101,10 +101,11 @@ def postgresql_cpu_s(database: DatabaseServer) -> float:
     """Return the seconds of processor time that a PostgreSQL has taken, for all of its clients."""
     parent = next(one for one in psutil.Process().children() if one.name().startswith("postgres"))
     assert str(database.folder) in " ".join(parent.cmdline())
-    return sum(_cpu_s(one) for one in (parent, *parent.children(recursive=True)))
+    return sum(cpu_s(one) for one in (parent, *parent.children(recursive=True)))
 
 
-def _cpu_s(process: psutil.Process) -> float:
+def cpu_s(process: psutil.Process) -> float:
+    """Return the seconds of processor time that a process has taken, and those of its children that have ended."""
     taken = process.cpu_times()
     return float(taken.user + taken.system + taken.children_user + taken.children_system)
 
@@ -113,7 +114,8 @@ def _names(hosts: int) -> tuple[str, ...]:
     return tuple(f"node{number:04d}" for number in range(hosts))
 
 
-def _fresh(server: DatabaseServer, name: str) -> None:
+def fresh(server: DatabaseServer, name: str) -> None:
+    """Make a database with our tables on a server."""
     server.create(name)
     database = Database(server.url(name))
     schema.upgrade(database)
@@ -128,21 +130,28 @@ def _scenario(folder: Path, hosts: Sequence[str]) -> str:
     return f"[fake]\nstate_dir = {folder / 'hypervisors'}\nscenario = {path}\n"
 
 
-def _url(broker: RabbitMQ, user: str) -> str:
+def broker_url(broker: RabbitMQ, user: str) -> str:
+    """Return the transport URL of a user whose password is its name."""
     return f"rabbit://{user}:{user}@127.0.0.1:{broker.port}/"
 
 
-@contextmanager
-def _control(folder: Path, database_url: str, more: str, fake: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def control_config(folder: Path, database_url: str, more: str) -> tuple[Path, int]:
+    """Write the configuration file of a control process without Keystone and quotas; return that and its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     config = folder / "kilonova.conf"
     config.write_text(
         f"{more}[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{port}\n[database]\nconnection = {database_url}\n"
-        f"[quota]\ninstances = -1\ncores = -1\nram = -1\n{fake}"
+        "[quota]\ninstances = -1\ncores = -1\nram = -1\n"
     )
-    process = _kilonova("api", config, folder / "control.log")
+    return config, port
+
+
+@contextmanager
+def _control(folder: Path, database_url: str, more: str, fake: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    config, port = control_config(folder, database_url, more + fake)
+    process = kilonova("api", config, folder / "control.log")
     try:
         yield process, port
     finally:
@@ -154,12 +163,13 @@ def _agent(folder: Path, url: str, hosts: Sequence[str]) -> subprocess.Popen[byt
     folder.mkdir()
     config = folder / "agent.conf"
     config.write_text(f"[DEFAULT]\ntransport_url = {url}\n{_scenario(folder, hosts)}")
-    return _kilonova("compute", config, folder / "agent.log")
+    return kilonova("compute", config, folder / "agent.log")
 
 
-def _kilonova(command: str, config: Path, log: Path) -> subprocess.Popen[bytes]:
+def kilonova(command: str, config: Path, log: Path) -> subprocess.Popen[bytes]:
+    """Start one of our commands, which ends with this process. ``log``: what it writes is added there."""
     parent = os.getpid()
-    with log.open("wb") as output:
+    with log.open("ab") as output:
         started = [sys.executable, "-m", "kilonova", command, "--config-file", str(config)]
         return subprocess.Popen(
             started,

@@ -90,7 +90,7 @@ class _AgentProcess:
 
     def beat(self, core: Core) -> bool:
         self._count += 1
-        message = codec.decode(codec.encode(Heartbeat(self.hosts, self.session, self._count)))
+        message = codec.decode(codec.encode(Heartbeat(session=self.session, number=self._count)))
         assert isinstance(message, Heartbeat)
         answer = core.conductor.answer(message, self.speaker)
         return isinstance(answer, HeartbeatAnswer) and answer.counts

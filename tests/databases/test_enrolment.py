@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection
 import pytest
 
 from kilonova.conductor.enrolled_agents import EnrolledAgents
-from kilonova.db import enrolment
+from kilonova.db import enrolment, host_agents
 from kilonova.db.database import Database
+from kilonova.db.host_agents import Process
+from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, Forbidden, InvalidRequest, KilonovaError, NotFound, Unavailable
 from support.waiting import wait_until
 
@@ -33,6 +35,21 @@ def test_an_agent_is_enrolled_again_for_more_hosts_or_for_fewer(database: Databa
     assert enrol(database, "rack1", removed=["node2"]).hosts == ("node1", "node3")
     enrol(database, "rack2", "node2")
     assert hosts_of_all(database) == {"rack1": (("node1", "node3"), True), "rack2": (("node2",), True)}
+
+
+def test_the_session_of_an_agent_ends_that_has_a_host_which_is_its_no_more(database: Database) -> None:
+    """Its heartbeats do not name its hosts, so nothing else would end it."""
+
+    def begin(tx: Transaction) -> None:
+        for agent, hosts in (("rack1", ("node1", "node2")), ("rack2", ("node3",))):
+            enrolment.enrol(tx, agent, hosts)
+            host_agents.register(tx, Process(f"session of {agent}", agent=agent), hosts, host_agents.LEASE)
+
+    database.write(begin)
+    enrol(database, "rack2", "node4")
+    enrol(database, "rack1", removed=["node2"])
+    with database.read() as connection:
+        assert host_agents.living(connection, database.clock.now()) == {"session of rack2"}
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)

@@ -18,6 +18,7 @@ from kilonova.messaging.rabbit.conductor_end import RabbitConductorBus
 from support.broker import CONTROL, Broker
 from support.database_servers import free_port
 from support.rabbit_ends import RabbitEnds, connected
+from support.waiting import wait_until
 
 _FIRST = HeartbeatAnswer("first", 1, counts=True)
 
@@ -61,7 +62,8 @@ def test_another_control_process_answers_within_seconds(
     answered: list[Question] = []
 
     def answer(question: Question, _speaker: Speaker) -> Answer:
-        answered.append(question)
+        if isinstance(question, HostsStarted):
+            answered.append(question)
         return HostsRegistered()
 
     ends.serve_conductor(lambda _: None, fails)
@@ -100,6 +102,55 @@ def test_one_that_is_declined_hears_so_at_once(ends: RabbitEnds) -> None:
     began = time.monotonic()
     assert ends.agent.ask(HostsStarted((), session=ends.session)) == refusal
     assert time.monotonic() - began < 10
+
+
+def test_a_heartbeat_waits_behind_no_hosts_that_are_registered(ends: RabbitEnds) -> None:
+    """Else agent processes that start together have the sessions of all others lapse."""
+    goes_on, begun = threading.Event(), threading.Semaphore(0)
+
+    def answer(question: Question, _speaker: Speaker) -> Answer:
+        if isinstance(question, Heartbeat):
+            return _FIRST
+        begun.release()
+        assert goes_on.wait(30)
+        return HostsRegistered()
+
+    ends.serve_conductor(lambda _: None, answer)
+    waiting = [threading.Thread(target=ends.agent.ask, args=(HostsStarted(()), 30.0)) for _ in range(20)]
+    for thread in waiting:
+        thread.start()
+    try:
+        for _ in range(16):  # as many as there are threads for it
+            assert begun.acquire(timeout=20)
+        began = time.monotonic()
+        assert ends.agent.ask(Heartbeat(session=ends.session)) == _FIRST
+        assert time.monotonic() - began < 10
+    finally:
+        goes_on.set()
+        for thread in waiting:
+            thread.join()
+
+
+def test_who_waits_to_report_more_hosts_is_alive(ends: RabbitEnds) -> None:
+    """Each copy says so: where many start together, the turn of one may come after its lease."""
+    told: list[Question] = []
+    goes_on = threading.Event()
+
+    def answer(question: Question, _speaker: Speaker) -> Answer:
+        told.append(question)
+        if isinstance(question, HostsStarted):
+            assert goes_on.wait(20)
+        return HostsRegistered()
+
+    ends.serve_conductor(lambda _: None, answer)
+    waiting = threading.Thread(target=ends.agent.ask, args=(HostsStarted((), session="mine"), 30.0))
+    waiting.start()
+    try:
+        wait_until(lambda: told.count(Heartbeat(session="mine")) == 2, "it is asked again", at_most_s=20)
+    finally:
+        goes_on.set()
+        waiting.join()
+    assert sum(isinstance(question, HostsStarted) for question in told) == 1
 
 
 def test_nothing_is_asked_over_and_over_of_a_broker_that_is_away(broker: Broker) -> None:

@@ -26,8 +26,9 @@ from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 
 #: Until the control side says how long it is.
 _FIRST_LEASE = timedelta(seconds=60)
-#: How long the control side may take to register hosts: many agent processes may start at once.
-_ANSWER_S = 60.0
+#: How long the control side may take to register hosts: many agent processes may start at once. Whoever gives up sooner
+#: asks again behind all others, in another session, and what he has asked before is done in vain.
+_ANSWER_S = 600.0
 
 
 def make_agent_process(settings: AgentSettings) -> AgentProcess:

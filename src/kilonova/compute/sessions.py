@@ -112,7 +112,7 @@ class Sessions:
 
     def _is_counted(self) -> bool:
         self._heartbeats += 1
-        asked = Heartbeat(tuple(agent.host for agent in self._agents), self._session, self._heartbeats)
+        asked = Heartbeat(session=self._session, number=self._heartbeats)
         since = self._lease.now()
         answer = self._bus.ask(asked, max(_SHORTEST_S, self._lease.renewal_s))
         if answer == HeartbeatAnswer(asked.session, asked.number, counts=True):

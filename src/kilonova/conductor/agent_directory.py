@@ -3,6 +3,8 @@
 
 import logging
 import threading
+import time
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 
@@ -17,8 +19,9 @@ from kilonova.periodic import PeriodicThread
 LOG = logging.getLogger(__name__)
 #: How soon a process notices agents that another one has registered.
 _LOOK_EVERY_S = 1.0
-#: At which looks at a session its hosts are read: it reports them in several messages, the first of them at the start.
-_READ_AT = frozenset({0, 1, 2, 4, 8, 16})
+#: How many seconds after it was seen first the hosts of a session are read: it reports them in several messages, and
+#: where many agent processes start at once the last of them may come minutes after the first.
+_READ_AFTER_S = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class AgentDirectory:
@@ -31,18 +34,19 @@ class AgentDirectory:
     before it starts.
     """
 
-    def __init__(self, database: Database, lease: timedelta) -> None:
+    def __init__(self, database: Database, lease: timedelta, clock: Callable[[], float] = time.monotonic) -> None:
         self.on_moved: Callable[[Collection[str]], None] = lambda _: None
         self.on_enrolled: Callable[[], None] = lambda: None
         self._database = database
         self._lease = lease
+        self._clock = clock
         self._enrolled = EnrolledAgents(database, self._tell_of_enrolments, self._end_sessions)
         self._lock = threading.Lock()
         self._routes: dict[str, Route] = {}
         #: The sessions that have their lease.
         self._alive: frozenset[str] = frozenset()
-        #: How often each session was looked at.
-        self._looks: Mapping[str, int] = {}
+        #: Session → when it was seen first, and how often since then its hosts should have been read.
+        self._seen: Mapping[str, tuple[float, int]] = {}
         self._thread = PeriodicThread(
             "routes", self.refresh, _LOOK_EVERY_S, complaint="Where agents are was not looked at"
         )
@@ -75,23 +79,32 @@ class AgentDirectory:
     def may_speak(self, agent: str, host: str) -> bool:
         return self._enrolled.may_speak(agent, host)
 
-    def refresh(self) -> None:
-        """Read what has changed since the last time. Raises: Unavailable; then everything stays as it was."""
+    def refresh(self, registered: str = "") -> None:
+        """Read what has changed since the last time. Raises: Unavailable; then everything stays as it was.
+
+        ``registered``: a session that has just reported hosts.
+        """
         with self._lock:
+            at = self._clock()
             now = self._database.clock.now()
             with self._database.read(patient=True) as connection:
                 sessions = agent_sessions.not_given_up(connection, now - self._lease)
+                seen = {each.uuid: self._reads(each.uuid, at) for each in sessions}
                 hosts = {
                     each: agent_sessions.hosts(connection, each.uuid)
                     for each in sessions
-                    if self._looks.get(each.uuid, 0) in _READ_AT
+                    if each.uuid == registered or self._seen.get(each.uuid) != seen[each.uuid]
                 }
-            looks = {each.uuid: self._looks.get(each.uuid, 0) + 1 for each in sessions}
-            ended, self._looks = self._looks.keys() - looks.keys(), looks
+            ended, self._seen = self._seen.keys() - seen.keys(), seen
             self._alive = frozenset(each.uuid for each, until in sessions.items() if until > now)
             moved = self._take(hosts, ended)
         if moved:
             self.on_moved(moved)
+
+    def _reads(self, session: str, at: float) -> tuple[float, int]:
+        """Return when a session was seen first, and how often its hosts should have been read by now."""
+        since, _ = self._seen.get(session, (at, 0))
+        return since, bisect_right(_READ_AFTER_S, at - since)
 
     def has_all(self) -> bool:
         """Tell whether every host that an agent is enrolled for is known to be somewhere."""

@@ -254,7 +254,7 @@ class Conductor:
         except SessionOverError as error:  # its first hosts were registered, and the others took longer than its lease
             raise DeclinedError(error.message, HeartbeatAnswer(message.session, 0, counts=False)) from error
         if speaker.agent and self.directory is not None:
-            self.directory.refresh()
+            self.directory.refresh(message.session)
         reported.tell()
         if reported.new_services:
             self.listeners.new_services(reported.new_services)

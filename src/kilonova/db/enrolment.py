@@ -14,8 +14,9 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from kilonova.db import host_agents
 from kilonova.db import tables as t
-from kilonova.db.statements import insert_many
+from kilonova.db.statements import insert_many, mapping
 from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, Forbidden, InvalidRequest, NotFound
 
@@ -50,7 +51,8 @@ class EnrolmentChanges:
 def enrol(tx: Transaction, name: str, hosts: Collection[str] = (), removed: Collection[str] = ()) -> EnrolledAgent:
     """Let an agent speak for ``hosts`` and for those that it has, but for those that are ``removed``.
 
-    One that was revoked may speak again. Raises: InvalidRequest, Conflict for hosts of other agents.
+    Its session ends that has one of the latter. One that was revoked may speak again.
+    Raises: InvalidRequest, Conflict for hosts of other agents.
     """
     for host in hosts:
         if _HOST.fullmatch(host) is None:
@@ -148,18 +150,18 @@ def _remove(tx: Transaction, name: str, removed: Collection[str]) -> None:
         raise InvalidRequest(f"Agent {name} has no host {_shown(foreign)}.")
     for some in _pieces(sorted(removed)):
         tx.execute(sa.delete(t.enrolled_hosts).where(_H.host.in_(some)))
+    host_agents.end_sessions_with(tx, name, removed)
 
 
 def _add(tx: Transaction, name: str, hosts: Sequence[str]) -> None:
     missing = set(hosts)
     taken: dict[str, str] = {}
-    for some in _pieces(hosts):
-        wanted = sa.select(_H.host, _H.agent, _A.revoked_at).join(t.enrolled_agents, _A.name == _H.agent)
-        for row in tx.execute(wanted.where(_H.host.in_(some))):
-            if row.agent == name:
-                missing.discard(row.host)
-            elif row.revoked_at is None:
-                taken[row.host] = row.agent
+    for some in _pieces(hosts):  # by their key alone: joined with their agents, PostgreSQL may read all there are
+        owners: dict[str, str] = mapping(tx.connection, sa.select(_H.host, _H.agent).where(_H.host.in_(some)))
+        speaking = sa.select(_A.name).where(_A.name.in_(set(owners.values())), _A.revoked_at.is_(None))
+        may_speak = set(tx.execute(speaking).scalars())
+        missing.difference_update(host for host, agent in owners.items() if agent == name)
+        taken |= {host: agent for host, agent in owners.items() if agent != name and agent in may_speak}
     if taken:
         host = min(taken)
         more = f", and {len(taken) - 1} more have others" if len(taken) > 1 else ""

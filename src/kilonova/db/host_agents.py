@@ -97,6 +97,14 @@ def end_control_processes(tx: Transaction, *, besides: str) -> None:
     tx.execute(sa.update(t.processes).where(others).values(lease_until=tx.now))
 
 
+def end_sessions_with(tx: Transaction, agent: str, hosts: Collection[str]) -> None:
+    """End the sessions of an agent process that have one of these hosts, which are its no more; it begins anew."""
+    for some in _pieces(sorted(hosts), _NAMED_TOGETHER):
+        have_one = _P.uuid.in_(sa.select(_A.process).where(_A.host.in_(some)))
+        going_on = sa.and_(_P.agent == agent, _P.lease_until > tx.now)
+        tx.execute(sa.update(t.processes).where(have_one, going_on).values(lease_until=tx.now))
+
+
 def silent(connection: Connection, since: datetime, *, besides: str) -> tuple[Silent, ...]:
     """Return processes other than ``besides`` that count as up, and were not heard of ``since`` then."""
     hosts = sa.select(sa.func.count()).where(_A.process == _P.uuid).scalar_subquery()

@@ -92,7 +92,7 @@ def test_a_session_begins_with_a_report_that_says_what_the_process_runs(process:
 def test_heartbeats_are_counted_within_a_session(process: Process) -> None:
     for _ in range(3):
         process.sessions.turn()
-    assert process.control.asked[1:] == [Heartbeat(("node1",), "session 1", number) for number in (1, 2)]
+    assert process.control.asked[1:] == [Heartbeat((), "session 1", number) for number in (1, 2)]
 
 
 @pytest.mark.parametrize(("passes_s", "is_held"), [(LEASE_S - 1.5, True), (LEASE_S - 0.5, False)])

@@ -17,7 +17,10 @@ from kilonova.model.instance import PowerState
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A process with agents is alive, and so are its ``hosts``. ``number`` counts up within its ``session``."""
+    """A process with agents is alive, and so are the hosts of its ``session``. ``number`` counts up within that.
+
+    ``hosts``: named by agents of earlier releases, again each time; the session tells which they are.
+    """
 
     hosts: tuple[str, ...] = ()
     session: str = ""

@@ -46,8 +46,9 @@ from kilonova.messaging.rabbit.transport_url import Transport
 LOG = logging.getLogger(__name__)
 #: Messages for hosts that are about to be served.
 _MOST_EARLY = 1000
-#: After how long a question is asked again the first time; each further pause is twice as long.
+#: After how long a question is asked again the first time; each further pause is twice as long, up to the longest.
 _ASKED_AGAIN_AFTER_S = 2.0
+_LONGEST_PAUSE_S = 30.0
 #: Workflows of which is remembered who awaits their replies.
 _MOST_AWAITED = 20_000
 
@@ -155,7 +156,10 @@ class RabbitAgentBus:
                     if answer is None:
                         raise Unavailable("This process ends.")
                     return answer
-                pause_s *= 2
+                if pause_s == _LONGEST_PAUSE_S:
+                    what = f"No control process has answered a {type(question).__name__}, which is asked again"
+                    self._complaints.complain("unanswered", f"{what} for {patience_s:g} s")
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         finally:
             del self._questions[number]
         raise Unavailable(f"No control process has answered within {patience_s:g} s.")

@@ -6,6 +6,7 @@ process reads the queues of all agents. A reply that another one awaits is passe
 vouch for is dropped, and so is what speaks for a host that its writer was not enrolled for.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -23,6 +24,8 @@ from kilonova.messaging.messages import (
     Answer,
     ConductorMessage,
     GuestAnswer,
+    Heartbeat,
+    HostsStarted,
     MigrationProgress,
     Question,
     StepReply,
@@ -70,7 +73,8 @@ class RabbitConductorBus:
         self._link = Link(transport, name, self._connected)
         self._keeper = QueueKeeper(transport, name, self._link, routes, process, self._hear, self._take_passed_on)
         #: What waits for a thread, by whoever has sent it.
-        self._questions, self._urgent, self._ordinary = FairTurns(), FairTurns(), FairTurns()
+        self._questions, self._heartbeats = FairTurns(), FairTurns()
+        self._urgent, self._ordinary = FairTurns(), FairTurns()
         #: The questions (agent, number) that are being answered here.
         self._being_answered: set[tuple[str, str]] = set()
         self._complaints = Complaints(LOG)
@@ -161,18 +165,41 @@ class RabbitConductorBus:
             return
         message = envelope.message
         if isinstance(message, Question):
+            if isinstance(message, HostsStarted):
+                self._note_sign_of_life(agent, envelope.version, message.session)
             asked = agent, envelope.question
             if asked in self._being_answered:  # a copy, for the case that this process would never answer
                 self._link.acknowledge(delivery)
                 return
             self._being_answered.add(asked)
-            self._questions.add(agent, partial(self._answer, agent, envelope, message, delivery))
-            self._local.run_blocking(self._questions.run_next)
+            answer = partial(self._answer, agent, envelope, message, delivery)
+            if isinstance(message, Heartbeat):
+                # It waits for nothing, and must not wait behind what does: else agents that start, or come back all at
+                # once, have the sessions of the others lapse, which then report all their hosts, too.
+                self._heartbeats.add(agent, answer)
+                self._local.run_urgently(self._heartbeats.run_next)
+            else:
+                self._questions.add(agent, answer)
+                self._local.run_blocking(self._questions.run_next)
         elif isinstance(message, _REPLIES) and envelope.reply_to not in ("", self._process):
             self._link.send(Letter(TO_QUEUES, to_control(envelope.reply_to), delivery.body), urgent=envelope.urgent)
             self._link.acknowledge(delivery)
         elif isinstance(message, ConductorMessage):
             self._handle(f"agent {agent}", message, delivery, urgent=envelope.urgent)
+
+    def _note_sign_of_life(self, agent: str, version: int, session: str) -> None:
+        """Have a session go on that waits for its turn to report more of its hosts, which it says by each copy.
+
+        Many that start together may wait for longer than their leases; then all of them would begin anew, for ever.
+        """
+
+        def note() -> None:
+            if self._answerer is not None:
+                with contextlib.suppress(KilonovaError):  # the report itself is refused
+                    self._answerer(Heartbeat(session=session), Speaker(agent, version))
+
+        self._heartbeats.add(agent, note)
+        self._local.run_urgently(self._heartbeats.run_next)
 
     def _take_passed_on(self, delivery: Delivery) -> None:
         """Take a reply that another control process has heard and checked: no agent may write to this queue."""

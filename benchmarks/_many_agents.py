@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cloud of many agent processes: a control process, a RabbitMQ, a PostgreSQL, and as many ``kilonova compute``.
+
+All are processes of their own, talk over TCP on the loopback, and run what operators run. Agents are forked from a
+process that has imported their code before, so that a hundred of them start at once on a small machine; each has its
+account at the broker, its connection, its queues, and its simulated hosts.
+"""
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import psutil
+import sqlalchemy as sa
+from tests.support.database_servers import PostgreSQL
+
+from benchmarks._agent_clouds import broker_url, control_config, cpu_s, fresh, kilonova, postgresql_cpu_s
+from benchmarks._forked_agents import start_agent
+from benchmarks.servers import Client
+from kilonova.companions.rabbitmq import RabbitMQ
+from kilonova.db import enrolment
+from kilonova.db import tables as t
+from kilonova.db.database import Database
+from kilonova.messaging.rabbit.topology import agent_user, control_user, definitions
+
+_CONTROL = "control"
+_DATABASE = "many"
+_PREFIX = "rack{:04d}-"
+_LOOK_EVERY_S = 0.25
+_P = t.processes.c
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What everything has taken by now. ``cpu_s`` and ``log_bytes``: by what the processes are."""
+
+    at: float
+    cpu_s: Mapping[str, float]
+    log_bytes: Mapping[str, int]
+    commits: int
+    change_log: int
+    wal: int
+
+
+class ManyAgents:
+    """``agents`` processes with ``hosts`` each. Nothing runs yet. ``server`` does."""
+
+    def __init__(self, folder: Path, server: PostgreSQL, agents: int, hosts: int, settings: str) -> None:
+        self.hosts_each = hosts
+        self._folder = folder
+        self._server = server
+        fresh(server, _DATABASE)
+        self.database = Database(server.url(_DATABASE))
+        self.agents = tuple(f"agent{number:04d}" for number in range(agents))
+        for number, agent in enumerate(self.agents):
+            names = [f"{_PREFIX.format(number)}{host}" for host in range(1, hosts + 1)]
+            self.database.write(lambda tx, agent=agent, names=names: enrolment.enrol(tx, agent, names))  # type: ignore[misc]
+        users = [control_user(_CONTROL, _CONTROL), *(agent_user(agent, agent) for agent in self.agents)]
+        self.broker = RabbitMQ(folder / "broker", definitions("/", users, ()))
+        self._settings = settings
+        self._control: subprocess.Popen[bytes] | None = None
+        self._config, self._port = folder / "kilonova.conf", 0
+        self._running: dict[str, BaseProcess] = {}
+        #: The processor time of processes that have ended, by what they were.
+        self._ended: dict[str, float] = {}
+
+    def start_broker(self) -> None:
+        self.broker.start()
+        self.broker.wait()
+
+    def start_control(self) -> float:
+        """Start the control process, and return after how many seconds it answers."""
+        if not self._port:
+            more = f"[DEFAULT]\ntransport_url = {broker_url(self.broker, _CONTROL)}\n{self._settings}"
+            self._config, self._port = control_config(self._folder, self._server.url(_DATABASE), more)
+        since = time.monotonic()
+        self._control = kilonova("api", self._config, self._folder / "control.log")
+        wait_until(self._answers, 120.0)
+        return time.monotonic() - since
+
+    def start_agents(self, agents: Sequence[str]) -> None:
+        """Start agent processes, without waiting for what becomes of them."""
+        for agent in agents:
+            folder = self._folder / agent
+            folder.mkdir(exist_ok=True)
+            config = folder / "agent.conf"
+            config.write_text(
+                f"[DEFAULT]\ntransport_url = {broker_url(self.broker, agent)}\n[fake]\nhosts = {self.hosts_each}\n"
+                f"host_prefix = {_PREFIX.format(self.agents.index(agent))}\nstate_dir = {folder / 'hypervisors'}\n"
+            )
+            self._running[agent] = start_agent(str(config), str(folder / "agent.log"))
+
+    def kill_control(self) -> None:
+        self._note_end("control", self.control.pid)
+        self.control.kill()
+        self.control.wait()
+
+    def kill_agent(self, agent: str) -> None:
+        process = self._running.pop(agent)
+        self._note_end("agents", process.pid)
+        process.kill()
+        process.join()
+
+    def restart_broker(self) -> None:
+        """Kill the broker and start it again; return when it takes connections."""
+        self._note_end("broker", self.broker.pid)
+        self.broker.kill()
+        self.start_broker()
+
+    def stop(self) -> None:
+        for process in self._running.values():
+            process.terminate()
+        for process in self._running.values():
+            process.join(30)
+        if self._control is not None and self._control.poll() is None:
+            self._control.terminate()
+            self._control.wait(60)
+        self.broker.stop()
+        self.database.close()
+
+    @property
+    def control(self) -> subprocess.Popen[bytes]:
+        assert self._control is not None
+        return self._control
+
+    @property
+    def url(self) -> str:
+        """Where the control process serves."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def client(self) -> Client:
+        return Client(self._port)
+
+    def host(self, agent: str) -> str:
+        """Return one of the hosts of an agent."""
+        return f"{_PREFIX.format(self.agents.index(agent))}{self.hosts_each}"
+
+    def registered(self) -> int:
+        """Return how many hosts the database has an agent for."""
+        with self.database.read() as connection:
+            return int(connection.execute(sa.select(sa.func.count()).select_from(t.host_agents)).scalar_one())
+
+    def sessions(self) -> frozenset[str]:
+        """Return the sessions that have hosts and their lease."""
+        has_hosts = sa.exists().where(t.host_agents.c.process == _P.uuid)
+        return self._uuids(has_hosts, _P.lease_until > self.database.clock.now())
+
+    def heard_since(self, when: Any) -> frozenset[str]:
+        """Return the sessions with a sign of life after a time of the database's clock."""
+        return self._uuids(_P.last_seen_at > when, _P.up.is_(True))
+
+    def _uuids(self, *which: sa.ColumnElement[bool]) -> frozenset[str]:
+        with self.database.read() as connection:
+            found = connection.execute(sa.select(_P.uuid).where(_P.agent.is_not(None), *which))
+            return frozenset(found.scalars())
+
+    def memory_mib(self, kind: str) -> tuple[float, float, float]:
+        """Return what the processes of a kind have: resident, their share of it, and the most that one had."""
+        pids = [self.control.pid] if kind == "control" else [one.pid for one in self._running.values()]
+        some = [psutil.Process(pid).memory_full_info() for pid in pids]
+        peaks = [_peak_kib(pid) for pid in pids if pid is not None]
+        return sum(one.rss for one in some) / 2**20, sum(one.pss for one in some) / 2**20, max(peaks) / 1024
+
+    def forget_peak(self) -> None:
+        """Have the greatest memory of the control process counted from now on."""
+        Path(f"/proc/{self.control.pid}/clear_refs").write_text("5")
+
+    def now(self) -> Moment:
+        with self.database.read() as connection:
+            asked = "SELECT count(*), coalesce(sum(pg_column_size(change_log.*)), 0) FROM change_log"
+            commits, change_log = connection.execute(sa.text(asked)).one()
+            wal = connection.execute(sa.text("SELECT pg_current_wal_lsn() - '0/0'")).scalar_one()
+        logs = {
+            "control": (self._folder / "control.log").stat().st_size,
+            "agents": sum(path.stat().st_size for path in self._folder.glob("*/agent.log")),
+        }
+        cpu = {
+            "control": self._cpu_s("control", [self.control.pid]),
+            "broker": self._cpu_s("broker", [self.broker.pid]),
+            "PostgreSQL": postgresql_cpu_s(self._server),
+            "agents": self._cpu_s("agents", [one.pid for one in self._running.values()]),
+        }
+        return Moment(time.perf_counter(), cpu, logs, commits, int(change_log), int(wal))
+
+    def _cpu_s(self, kind: str, pids: Sequence[int | None]) -> float:
+        return self._ended.get(kind, 0.0) + sum(cpu_s(psutil.Process(pid)) for pid in pids)
+
+    def _note_end(self, kind: str, pid: int | None) -> None:
+        self._ended[kind] = self._ended.get(kind, 0.0) + cpu_s(psutil.Process(pid))
+
+    def _answers(self) -> bool:
+        if self.control.poll() is not None:
+            raise SystemExit(f"the control process ended:\n{(self._folder / 'control.log').read_text()[-2000:]}")
+        try:
+            self.client().call("GET", "/compute/v2.1")
+        except OSError:
+            return False
+        return True
+
+
+def wait_until(is_so: Callable[[], bool], patience_s: float) -> None:
+    """Look every now and then. Raises: SystemExit when it never is."""
+    until = time.monotonic() + patience_s
+    while not is_so():
+        if time.monotonic() > until:
+            raise SystemExit(f"not so after {patience_s:.0f} s: {is_so}")
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _peak_kib(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
