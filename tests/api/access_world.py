@@ -140,11 +140,18 @@ class World:
         group = {"server_group": {"name": "passing", "policy": "affinity"}}
         return str(self.admin("POST", "/os-server-groups", group)["server_group"]["id"])
 
+    def _make_active(self) -> None:
+        """Bring the server that lasts back to a state in which it can be changed, whatever was done to it before."""
+        wait_until_idle(self.process.database)
+        self.admin("POST", f"/servers/{self.values['server_id']}/action", {"os-resetState": {"state": "active"}})
+
     def new_item(self) -> str:
+        self._make_active()
         self.admin("POST", f"/servers/{self.values['server_id']}/metadata", {"metadata": {"a": "b"}})
         return "a"
 
     def new_tag(self) -> str:
+        self._make_active()
         self.admin("PUT", f"/servers/{self.values['server_id']}/tags", {"tags": ["t"]})
         return "t"
 

@@ -213,8 +213,10 @@ def sending(kind: str, step: str) -> bool:
 
 
 def note_sending(points: list[Point]) -> None:
-    """Learn from points that were passed which steps wait for a host."""
-    _SENDING.update((point.kind, point.step) for point in points if point.moment == Moment.AFTER_MESSAGE.value)
+    """Learn from points that were passed which steps wait for a host; one of which only the undo does is none."""
+    _SENDING.update(
+        (point.kind, point.step) for point in points if point.moment == Moment.AFTER_MESSAGE.value and not point.undoing
+    )
 
 
 def _steps(item: Any) -> list[tuple[str, str, bool]]:
