@@ -54,10 +54,13 @@ def test_what_is_under_way_when_agents_are_killed_goes_on(agent_cloud: Callable[
     for name in ("os-stop", "os-start", "resize", "os-migrateLive"):
         _ask(cloud, servers[name], name)
     for name in ("os-stop", "os-start", "resize", "os-migrateLive"):
-        wait_until(lambda name=name: _met(cloud, folder, servers[name]) == _MET_AT[name], f"{name} is under way")  # type: ignore[misc]
+        wait_until(
+            lambda name=name: _met(cloud, folder, servers[name]) == _MET_AT[name], f"{name} is under way", at_most_s=60
+        )  # type: ignore[misc]
     wait_until(
         lambda: cloud.control.admin.get(f"/servers/{servers['os-migrateLive']}/migrations").body["migrations"],
         "the guest is being copied",
+        at_most_s=60,
     )
     for agent in cloud.agents:
         agent.freeze()  # so that an order that takes no time is not carried out before they are killed
