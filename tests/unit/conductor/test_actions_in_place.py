@@ -90,7 +90,7 @@ def test_a_host_is_told_what_an_image_says_of_itself_as_one_to_rescue_from(runni
     rescue = driver.rescue
 
     def note_and_rescue(*given: Any) -> None:
-        told.append(given[-1])
+        told.append(given[1].image_properties)
         rescue(*given)
 
     driver.rescue = note_and_rescue
