@@ -18,7 +18,9 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 
-_MEMO_LIMIT = 256
+#: So many answers are remembered, and fewer where there are so many providers that they would take more memory: each
+#: may have a number for every provider.
+_MEMO_LIMIT, _MEMO_BYTES = 256, 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class ProviderTable:
         try:
             answer: T = self.memo[key]
         except KeyError:
-            if len(self.memo) >= _MEMO_LIMIT:
+            if len(self.memo) >= min(_MEMO_LIMIT, _MEMO_BYTES // (8 * max(1, len(self)))):
                 self.memo.clear()
             answer = self.memo[key] = compute()
         return answer

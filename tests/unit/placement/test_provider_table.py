@@ -35,3 +35,12 @@ def test_answers_are_kept_and_their_number_is_bounded() -> None:
         table.remember(number, lambda: None)
     assert len(table.memo) < 300
     assert table.remember("answer", lambda: 3) == 3
+
+
+def test_answers_about_many_providers_take_a_bounded_amount_of_memory() -> None:
+    """Whoever asks for ever other amounts of a class has an answer remembered for each of them."""
+    count = 100_000
+    table = build_provider_table(tuple(ProviderRecord(f"p{number}", None) for number in range(count)))
+    for number in range(200):
+        table.remember(number, lambda: None)
+        assert len(table.memo) * 8 * count <= 100 * 2**20
