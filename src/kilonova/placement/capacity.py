@@ -21,6 +21,13 @@ class Units(Protocol):
     def step_size(self) -> IntArray: ...
 
 
+class Capacities(Units, Protocol):
+    """The same, and how much of each class a row may give in all; nothing of one that it lacks. Shape: (N, R)."""
+
+    @property
+    def capacity(self) -> IntArray: ...
+
+
 def within_units(table: Units, column: int, amount: int) -> BoolArray:
     """Return which rows hand a class out in amounts like this one. Shapes: → (N,)."""
     allowed: BoolArray = (
@@ -31,21 +38,16 @@ def within_units(table: Units, column: int, amount: int) -> BoolArray:
     return allowed
 
 
-def most_used(table: ProviderTable, column: int, amount: int) -> IntArray:
-    """Return what may be in use of a class so that there is room for ``amount``, -1 where there never is.
+def most_used(table: Capacities, column: int, amount: int) -> IntArray:
+    """Return what may be in use of a class so that ``amount`` more fits, less than nothing where it never does.
 
-    Shapes: → (P,).
+    Shapes: → (N,).
     """
-
-    def compute() -> IntArray:
-        able = table.has_inventory[:, column] & within_units(table, column, amount)
-        return np.where(able, table.capacity[:, column] - amount, -1)
-
-    most: IntArray = table.remember(("most used", column, amount), compute)
-    return most
+    return np.where(within_units(table, column, amount), table.capacity[:, column] - amount, -1)
 
 
 def has_room(table: ProviderTable, column: int, amount: int) -> BoolArray:
     """Return which providers may give ``amount`` of a class right now. Shapes: → (P,)."""
-    room: BoolArray = table.used[:, column] <= most_used(table, column, amount)
+    most: IntArray = table.remember(("most used", column, amount), lambda: most_used(table, column, amount))
+    room: BoolArray = table.used[:, column] <= most
     return room

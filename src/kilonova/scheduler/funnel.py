@@ -12,7 +12,7 @@ import numpy as np
 
 from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import REBUILD, REBUILD_HINT, RequestSpec, ResourceQuery
-from kilonova.placement.capacity import within_units
+from kilonova.placement.capacity import most_used
 from kilonova.scheduler.aggregate_rules import in_any
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 from kilonova.scheduler.isolation.rules import Candidate
@@ -367,11 +367,8 @@ def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:
 
 
 def _most_used(hosts: HostTable, column: int, amount: int) -> IntArray:
-    """Return how much of a class may be in use for ``amount`` more to fit; less than nothing where it never does."""
-    most: IntArray = hosts.memo.get(
-        ("may be used before", column, amount),
-        lambda: np.where(within_units(hosts, column, amount), hosts.capacity[:, column] - amount, -1),
-    )
+    """Return :func:`most_used` of the hosts, which is asked for often while a request is placed. Shapes: → (N,)."""
+    most: IntArray = hosts.memo.get(("most used", column, amount), lambda: most_used(hosts, column, amount))
     return most
 
 
