@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kilonova.compute import reboots
 from kilonova.compute.absences import ABSENCE_S, Absences
-from kilonova.compute.homecomings import bring_home
+from kilonova.compute.homecomings import DRIVER_FAILED, bring_home
 from kilonova.compute.image_reports import with_images
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
@@ -60,7 +60,6 @@ from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import PowerState, TaskState
 
 LOG = logging.getLogger(__name__)
-_BROKE = "The hypervisor driver failed."
 _SUPERSEDED = "The operation has gone on since this was asked for."
 
 
@@ -188,15 +187,25 @@ class Agent:
         self.driver.close()
 
     def remove(self, removals: Iterable[Removal]) -> None:
-        """Have guests go that a record says have to, before messages are taken. One that cannot go stays for now."""
+        """Have guests go that a record says have to, before messages are taken. One that cannot go stays for now.
+
+        Raises: AgentStopsError.
+        """
         for removal in removals:
             try:
                 self._remover.remove(removal)
             except DriverError as error:
                 LOG.warning("Host %s: guest %s stays: %s", self.host, removal.instance_uuid, error.message)
+            except AgentStopsError:
+                raise
+            except Exception:
+                LOG.exception("Host %s: guest %s stays", self.host, removal.instance_uuid)
 
     def bring_home(self, due: Iterable[Homecoming]) -> tuple[StepReply, ...]:
-        """Have guests be what they were before moves that were undone meanwhile; return what to tell of them."""
+        """Have guests be what they were before moves that were undone meanwhile; return what to tell of them.
+
+        Raises: AgentStopsError.
+        """
         return tuple(bring_home(self.host, self.driver, each) for each in due)
 
     def tell_home(self, replies: Iterable[StepReply]) -> None:
@@ -346,7 +355,7 @@ class Agent:
         except Exception as error:
             LOG.exception("Host %s: driver failed on %r", self.host, order)
             details = f"{type(error).__name__}: {error}"
-            return StepReply(order.step, self.host, uuid, _BROKE, details, self._power_state(uuid))
+            return StepReply(order.step, self.host, uuid, DRIVER_FAILED, details, self._power_state(uuid))
         return StepReply(order.step, self.host, uuid, power_state=power_state)
 
     def _cache(self, image: ImageData) -> CacheResult:

@@ -3,15 +3,21 @@
 
 import logging
 
-from kilonova.compute.virt.base import VirtDriver
+from kilonova.compute.virt.base import AgentStopsError, VirtDriver
 from kilonova.errors import DriverError
 from kilonova.messaging.messages import Homecoming, StepReply
 
 LOG = logging.getLogger(__name__)
+#: What users are told where a driver failed with anything but an error of its own.
+DRIVER_FAILED = "The hypervisor driver failed."
 
 
 def bring_home(host: str, driver: VirtDriver, due: Homecoming) -> StepReply:
-    """Make a guest what it was before a move, and return what to say of it. What fails is tried at the next start."""
+    """Make a guest what it was before a move, and return what to say of it. What fails is tried at the next start.
+
+    Whatever a driver raises of one guest keeps no other guest and no other host from starting.
+    Raises: AgentStopsError.
+    """
     uuid = due.guest.uuid
     try:
         if due.drops_made:
@@ -20,5 +26,10 @@ def bring_home(host: str, driver: VirtDriver, due: Homecoming) -> StepReply:
     except DriverError as error:
         LOG.warning("Host %s: guest %s could not be taken back from a move: %s", host, uuid, error.message)
         return StepReply(due.step, host, uuid, error.message)
+    except AgentStopsError:
+        raise
+    except Exception as error:
+        LOG.exception("Host %s: guest %s could not be taken back from a move", host, uuid)
+        return StepReply(due.step, host, uuid, DRIVER_FAILED, f"{type(error).__name__}: {error}")
     LOG.warning("Host %s: guest %s is taken back from a move that came to nothing meanwhile", host, uuid)
     return StepReply(due.step, host, uuid, power_state=state)

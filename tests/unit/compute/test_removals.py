@@ -58,17 +58,24 @@ def test_what_becomes_of_a_deleted_server(
     assert remove(host, Departure.LEFT) is PowerState.NOSTATE, "that is no matter of deleted ones"
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (DriverError("The disk is in use."), "guest a stays: The disk is in use."),
+        (OSError(28, "No space left on device"), "guest a stays"),
+    ],
+)
 def test_a_guest_that_cannot_be_removed_keeps_no_agent_from_starting(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception, said: str
 ) -> None:
     host = with_guest(tmp_path)
 
     def fail(_uuid: str) -> None:
-        raise DriverError("The disk is in use.")
+        raise error
 
     host.driver.destroy = fail  # type: ignore[method-assign]
     host.agent.remove([Removal("a", Departure.LEFT, NOON), Removal("b", Departure.LEFT, NOON)])
-    assert "guest a stays: The disk is in use." in caplog.text
+    assert said in caplog.text
 
 
 def test_an_agent_tells_which_of_some_guests_it_has(tmp_path: Path) -> None:
