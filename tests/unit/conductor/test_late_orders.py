@@ -140,3 +140,18 @@ def test_an_order_that_waits_for_its_turn_is_not_carried_out_any_more(cell_of: N
     cell.bus.run()
     assert [entry.what for entry in guest(cell, uuid).console] == ["first start"]
     cell.check()
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case != "restore"])
+def test_an_agent_that_cannot_be_told_holds_nobody_up(cell_of: NewCell, bus: SlowRoute, case: str) -> None:
+    """The server is deleted, and its guest goes when the host is back."""
+    cell, uuid = CASES[case].begin(cell_of, bus)
+    bus.cut_off.add("node1")
+    cell.delete(uuid)
+    bus.run()
+    assert cell.find(uuid) is None
+    assert not cell.conductor.runner.known
+    cell.reconnect()
+    bus.run()
+    assert power_states_on_disk(cell.folder / "hypervisors") == {}
+    cell.check()
