@@ -41,7 +41,7 @@ class Watch(Protocol):
         """Wait until the server answers, but no longer than ``timeout_s``."""
 
     def heard(self) -> None:
-        """The server has just answered somebody."""
+        """Note that the server has answered somebody."""
 
     def close(self) -> None: ...
 
@@ -88,9 +88,12 @@ class ServerWatch:
         self._answers.wait(timeout_s)
 
     def heard(self) -> None:
+        """Note that the server has answered somebody: it is not given up for a question that was asked before.
+
+        Once it is given up only an answer to the thread's own question counts: all other connections are shut down, so
+        whoever comes with an answer then got it long ago.
+        """
         self._heard_at = time.monotonic()
-        if self.is_silent:
-            self._take_up()
 
     def close(self) -> None:
         with self._lock:
