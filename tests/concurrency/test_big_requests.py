@@ -20,9 +20,10 @@ from support.served import Served
 
 SERVERS = int(os.environ.get("KILONOVA_BIG_REQUEST", "1000"))
 SCENARIO = "images: [{name: cirros}]\nhosts: [{name: node, count: 3, vcpus: 40}]\n"
-#: How many times as long as usual others may wait on the whole and at worst, but for what the machine itself needs.
-USUAL, WORST = 6.0, 20.0
-GRACE_S, WORST_GRACE_S = 0.05, 0.5
+#: How many times as long as usual others may wait on the whole, but for what the machine itself needs.
+USUAL, GRACE_S = 6.0, 0.05
+#: The same at worst; and which part of the time that all the servers take, on a machine that is slow or has more to do.
+WORST, WORST_PART = 20.0, 0.2
 
 
 @pytest.fixture
@@ -66,19 +67,21 @@ def test_others_hardly_notice_a_request_for_a_thousand_servers(served: Served) -
     answered: list[tuple[int, Any]] = []
     asked = server("big", "2", min_count=SERVERS, max_count=SERVERS, return_reservation_id=True)
     big = threading.Thread(target=lambda: answered.append(served.call("POST", "/compute/v2.1/servers", asked)))
+    began = time.perf_counter()
     big.start()
     busy: list[tuple[float, float]] = []
     while big.is_alive() or not _is_refused(served, answered):
         busy.append((seconds(write), seconds(boot)))
     big.join()
+    took = time.perf_counter() - began
     assert len(busy) >= 3, "the big request was over before anybody could have noticed it"
     usual = max(statistics.median(before) for before in zip(*quiet, strict=True))  # both wait for the same disk
-    print(f"quiet: {usual * 1e3:.1f} ms")
+    print(f"quiet: {usual * 1e3:.1f} ms, all servers: {took:.1f} s")
     for kind, during in zip(("write", "boot"), zip(*busy, strict=True), strict=True):
         median, worst = statistics.median(during), max(during)
         print(f"{kind}: busy median {median * 1e3:.1f} ms, worst {worst * 1e3:.1f} ms")
         assert median <= USUAL * usual + GRACE_S, kind
-        assert worst <= WORST * usual + WORST_GRACE_S, kind
+        assert worst <= max(WORST * usual, WORST_PART * took), kind
 
 
 def _is_refused(served: Served, answered: list[tuple[int, Any]]) -> bool:
