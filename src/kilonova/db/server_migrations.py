@@ -214,6 +214,13 @@ def set_status(
     return get(tx.connection, uuid)
 
 
+def set_flavor(tx: Transaction, uuid: str, flavor: Flavor) -> ServerMigration:
+    """Say which flavor a server has that keeps it, of a migration that has claimed nothing yet. Raises: NotFound."""
+    values = dict.fromkeys(_FLAVORS, flavors.as_json(flavor))
+    tx.execute(sa.update(t.server_migrations).where(_M.uuid == uuid).values(values))
+    return get(tx.connection, uuid)
+
+
 def set_progress(tx: Transaction, uuid: str, progress: Mapping[str, int]) -> None:
     """Store what a live migration has copied so far, while it is under way; afterwards it is too late.
 
