@@ -168,7 +168,7 @@ def test_eight_clients_make_and_delete_images_at_once(cloud: Supervisor) -> None
 
 def test_a_second_one_on_the_same_folder_is_refused(cloud: Supervisor) -> None:
     second = supervisor_of(cloud.folder).start()
-    out, err = second.process.communicate(timeout=20)
+    out, err = second.process.communicate(timeout=60)
     assert second.process.returncode == 1
     assert out == ""
     assert f"is in use by another `kilonova up` (process {cloud.process.pid})" in err
@@ -176,7 +176,7 @@ def test_a_second_one_on_the_same_folder_is_refused(cloud: Supervisor) -> None:
 
 def test_a_taken_port_is_named(cloud: Supervisor, own: Supervisor) -> None:
     own.ports[1] = cloud.ports[2]
-    _, err = own.start().process.communicate(timeout=20)
+    _, err = own.start().process.communicate(timeout=60)
     assert own.process.returncode == 1
     assert err == (f"kilonova: port {own.ports[1]} on 127.0.0.1 is taken, and Keystone (--identity-port) needs it\n")
 
@@ -216,7 +216,7 @@ def test_the_death_of_one_child_ends_all_and_is_told(own: Supervisor, child: str
     victim = next(pid for pid in below if mark in Path(f"/proc/{pid}/cmdline").read_text())
     watched = [os.pidfd_open(pid) for pid in below]
     os.kill(victim, signal.SIGKILL)
-    _, err = own.process.communicate(timeout=20)
+    _, err = own.process.communicate(timeout=60)
     assert own.process.returncode == 1
     assert err.startswith(f"kilonova: {child} was killed by SIGKILL; ")
     Supervisor.require_gone(watched)

@@ -82,7 +82,7 @@ class Supervisor:
         """Signal the supervisor, wait for it and return its exit status; every descendant must be gone soon."""
         watched = [os.pidfd_open(pid) for pid in self.descendants()]
         self.process.send_signal(number)
-        status = self.process.wait(timeout=20)
+        status = self.process.wait(timeout=60)
         self.require_gone(watched)
         return status
 
