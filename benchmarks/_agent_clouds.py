@@ -6,7 +6,6 @@ besides, and a few ``kilonova compute``. What each of its processes takes can be
 """
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import psutil
 from tests.support.database_servers import DatabaseServer
 
 from benchmarks.servers import Client
+from kilonova.companions.free_ports import free_port
 from kilonova.companions.parent_death import die_with_parent
 from kilonova.companions.rabbitmq import RabbitMQ
 from kilonova.db import enrolment, schema
@@ -137,9 +137,7 @@ def broker_url(broker: RabbitMQ, user: str) -> str:
 
 def control_config(folder: Path, database_url: str, more: str) -> tuple[Path, int]:
     """Write the configuration file of a control process without Keystone and quotas; return that and its port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     config = folder / "kilonova.conf"
     config.write_text(
         f"{more}[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{port}\n[database]\nconnection = {database_url}\n"

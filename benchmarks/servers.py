@@ -10,7 +10,6 @@ commit on this disk is measured in the same run, since a server needs three of t
 import json
 import os
 import signal
-import socket
 import sqlite3
 import statistics
 import subprocess
@@ -22,6 +21,8 @@ import uuid
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+
+from kilonova.companions.free_ports import free_port
 
 SIZES = (3, 1_000)
 ONE_BY_ONE = 100
@@ -36,9 +37,7 @@ class Cloud:
     """A control process in a folder of its own, on a free port of the loopback."""
 
     def __init__(self, folder: Path, hosts: int, vcpus: int = 64) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         scenario = folder / "scenario.yaml"
         shape = f"name: node, count: {hosts}, vcpus: {vcpus}, memory_mib: 524288, disk_gib: 20000"
         scenario.write_text(f"hosts: [{{{shape}}}]\nimages: [{{name: tiny}}]\n")

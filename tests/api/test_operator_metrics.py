@@ -2,7 +2,6 @@
 """Metrics of a whole control process: what a build leaves there, over the operator API and on a port of their own."""
 
 import shutil
-import socket
 from pathlib import Path
 
 import pytest
@@ -11,17 +10,12 @@ import sqlalchemy as sa
 from prometheus_client.parser import text_string_to_metric_families
 
 from kilonova.clock import utc_now
+from kilonova.companions.free_ports import free_port
 from kilonova.db import tables as t
 from kilonova.errors import Unavailable
 from support.api_client import Client
 from support.control import Control, NewControl, start_control
 from support.waiting import wait_until
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

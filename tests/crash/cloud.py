@@ -15,7 +15,7 @@ from kilonova.db import audit
 from kilonova.db import tables as t
 from kilonova.mirror.mirror import Mirror
 from kilonova.scenario.model import SimulatedHost
-from support.cell import IMAGE, Cell, start_cell
+from support.cell import IMAGE, RESCUE_IMAGE, Cell, start_cell
 from support.folder_images import FolderImages
 from support.mirrors import assert_equal
 
@@ -31,7 +31,7 @@ def open_cell(folder: Path, hosts: Sequence[SimulatedHost], watch: Watch, *, url
     database.watch = watch
     watch.database, watch.folder = database, folder
     images = FolderImages(folder / "images")
-    for image in (IMAGE, OTHER_IMAGE):
+    for image in (IMAGE, OTHER_IMAGE, RESCUE_IMAGE):
         if images.find(image.id) is None:
             images.add(image.id, f"what servers of {image.name} are made of".encode())
     return start_cell(folder, tuple(hosts), bus=WatchedBus(watch), database=database, images=images, **options)

@@ -17,13 +17,14 @@ from typing import Any
 import yaml
 
 from crash.launcher import Command, Launcher
+from kilonova.companions.free_ports import free_port
 from kilonova.companions.rabbitmq import RabbitMQ
 from kilonova.db import enrolment, schema
 from kilonova.db.database import Database
 from kilonova.messaging.rabbit.topology import agent_user, control_user, definitions
 from support.broker import SETTLED_S
 from support.control import IMAGE, UNLIMITED
-from support.database_servers import PostgreSQL, free_port, running
+from support.database_servers import PostgreSQL, running
 from support.glance_stand_in import GlanceStandIn
 from support.http_clients import serving
 from support.proxies import Proxy

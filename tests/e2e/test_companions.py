@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The supervisor with the real Keystone and the real Glance, and a stand-in for the control process."""
 
+import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,7 +21,8 @@ import requests
 import yaml
 
 from kilonova.cli import tiny_image
-from support.supervisor import Supervisor, free_ports
+from kilonova.companions.free_ports import free_ports
+from support.supervisor import Supervisor
 
 pytestmark = pytest.mark.cloud
 
@@ -168,7 +171,7 @@ def test_eight_clients_make_and_delete_images_at_once(cloud: Supervisor) -> None
 
 def test_a_second_one_on_the_same_folder_is_refused(cloud: Supervisor) -> None:
     second = supervisor_of(cloud.folder).start()
-    out, err = second.process.communicate(timeout=20)
+    out, err = second.process.communicate(timeout=60)
     assert second.process.returncode == 1
     assert out == ""
     assert f"is in use by another `kilonova up` (process {cloud.process.pid})" in err
@@ -176,9 +179,22 @@ def test_a_second_one_on_the_same_folder_is_refused(cloud: Supervisor) -> None:
 
 def test_a_taken_port_is_named(cloud: Supervisor, own: Supervisor) -> None:
     own.ports[1] = cloud.ports[2]
-    _, err = own.start().process.communicate(timeout=20)
+    _, err = own.start().process.communicate(timeout=60)
     assert own.process.returncode == 1
     assert err == (f"kilonova: port {own.ports[1]} on 127.0.0.1 is taken, and Keystone (--identity-port) needs it\n")
+
+
+def test_the_last_line_of_glance_says_why_it_ended(cloud: Supervisor, tmp_path: Path) -> None:
+    """Somebody has taken its port since it was looked at."""
+    settings = json.loads((cloud.folder / "glance" / "settings.json").read_text())
+    settings |= {"folder": str(tmp_path), "log_file": str(tmp_path / "glance.log")}
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    shutil.copy(cloud.folder / "glance" / "glance.db", tmp_path)
+    shutil.copy(cloud.folder / "glance" / "glance.version", tmp_path)
+    command = [sys.executable, "-m", "kilonova.companions.glance", "--settings", tmp_path / "settings.json"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert "Address already in use" in (tmp_path / "glance.log").read_text().splitlines()[-1], ended.stderr
 
 
 @pytest.mark.alone
@@ -216,7 +232,7 @@ def test_the_death_of_one_child_ends_all_and_is_told(own: Supervisor, child: str
     victim = next(pid for pid in below if mark in Path(f"/proc/{pid}/cmdline").read_text())
     watched = [os.pidfd_open(pid) for pid in below]
     os.kill(victim, signal.SIGKILL)
-    _, err = own.process.communicate(timeout=20)
+    _, err = own.process.communicate(timeout=60)
     assert own.process.returncode == 1
     assert err.startswith(f"kilonova: {child} was killed by SIGKILL; ")
     Supervisor.require_gone(watched)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.supervisor import Supervisor, free_ports
+from kilonova.companions.free_ports import free_port
+from support.supervisor import Supervisor
 
 collect_ignore_glob = [] if find_spec("openstack_dashboard") else ["test_*.py"]
 
@@ -33,8 +34,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
 
 @pytest.fixture(scope="session")
 def dashboard(cloud: Supervisor, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Dashboard]":
-    (port,) = free_ports(1)
-    started = Dashboard(tmp_path_factory.mktemp("horizon"), cloud.identity, port)
+    started = Dashboard(tmp_path_factory.mktemp("horizon"), cloud.identity, free_port())
     yield started
     started.stop()
 

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 
 import pytest
 
+from kilonova.companions.free_ports import free_port
 from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.bus import DeclinedError, Speaker
@@ -16,7 +17,6 @@ from kilonova.messaging.messages import Answer, Heartbeat, HeartbeatAnswer, Host
 from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 from kilonova.messaging.rabbit.conductor_end import RabbitConductorBus
 from support.broker import CONTROL, Broker
-from support.database_servers import free_port
 from support.rabbit_ends import RabbitEnds, connected
 from support.waiting import wait_until
 

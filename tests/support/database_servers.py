@@ -11,7 +11,6 @@ import os
 import resource
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -26,6 +25,7 @@ import psutil
 import psycopg
 import pymysql
 
+from kilonova.companions.free_ports import free_port
 from kilonova.companions.parent_death import die_with_parent
 
 _USER = "kilonova"
@@ -262,14 +262,6 @@ def _remove_leftovers() -> None:
         pid = folder.name.removeprefix(_PREFIX).split("-")[0]
         if not Path(f"/proc/{pid}").exists():
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def free_port() -> int:
-    """Return a port of the loopback interface that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

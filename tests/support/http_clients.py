@@ -16,7 +16,7 @@ from kilonova.server.listening import listen
 from kilonova.server.server import Server
 
 Environ = dict[str, Any]
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 
 
 class Echo:

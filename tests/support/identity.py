@@ -12,8 +12,8 @@ from typing import Any
 
 import requests
 
+from kilonova.companions.free_ports import free_port
 from kilonova.companions.settings import Account, CatalogEntry, KeystoneSettings, save
-from support.database_servers import free_port
 
 ROLES = ("reader", "member", "manager", "admin", "service")
 #: Two projects, the domain that they are in, the whole system, and nothing.

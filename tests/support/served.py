@@ -15,8 +15,8 @@ from typing import Any
 
 import psutil
 
+from kilonova.companions.free_ports import free_port
 from support.control import UNLIMITED
-from support.database_servers import free_port
 
 
 class Served:

@@ -74,7 +74,7 @@ class StockCloud:
             env={**without_credentials(os.environ), "COLUMNS": "200"},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
 

@@ -4,7 +4,6 @@
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,15 +15,7 @@ from typing import Any
 import requests
 import yaml
 
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+from kilonova.companions.free_ports import free_ports
 
 
 @dataclass
@@ -82,7 +73,7 @@ class Supervisor:
         """Signal the supervisor, wait for it and return its exit status; every descendant must be gone soon."""
         watched = [os.pidfd_open(pid) for pid in self.descendants()]
         self.process.send_signal(number)
-        status = self.process.wait(timeout=20)
+        status = self.process.wait(timeout=60)
         self.require_gone(watched)
         return status
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import websocket
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 
 
 class Viewer:

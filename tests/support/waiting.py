@@ -10,7 +10,7 @@ from kilonova.db import tables as t
 from kilonova.db.database import Database
 
 
-def wait_until(condition: Callable[[], object], what: str, *, at_most_s: float = 10, every_s: float = 0.01) -> None:
+def wait_until(condition: Callable[[], object], what: str, *, at_most_s: float = 30, every_s: float = 0.01) -> None:
     """Return as soon as the condition holds. Raises: AssertionError, saying ``what`` never came."""
     deadline = time.monotonic() + at_most_s
     while not condition():
@@ -18,7 +18,7 @@ def wait_until(condition: Callable[[], object], what: str, *, at_most_s: float =
         time.sleep(every_s)
 
 
-def wait_until_idle(database: Database, *, every_s: float = 0.005, at_most_s: float = 30) -> None:
+def wait_until_idle(database: Database, *, every_s: float = 0.005, at_most_s: float = 60) -> None:
     """Return as soon as no operation is under way. Raises: AssertionError, saying what never ended."""
     flow = t.workflows.c
     wanted = sa.select(flow.kind, flow.step, flow.undoing, flow.stuck, flow.waiting, flow.tries)

@@ -11,7 +11,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.compute.virt.fake.guests import GuestFile, Origin
+from kilonova.compute.virt.fake.guests import GuestFile, Origin, Place
 from kilonova.db import audit, host_devices, server_migrations
 from kilonova.db import tables as t
 from kilonova.model.instance import PowerState, VmState
@@ -200,9 +200,7 @@ def check_guests(connection: Connection, *folders: Path) -> None:
     files = [file for folder in folders for file in folder.glob("*.json")]
     places = {(file.stem, uuid): place for file in files for uuid, place in GuestFile("", file).places.items()}
     left = evacuated(connection)
-    drives = {(file.parent.name, file.stem) for folder in folders for file in folder.glob("config_drives/*/*")}
-    made = {key: [each for each in (place.guest, place.kept) if each is not None] for key, place in places.items()}
-    assert drives == {key for key, found in made.items() if any(each.has_config_drive for each in found)}
+    check_drives(places, *folders)
     moves = connection.execute(sa.select(t.server_migrations).where(server_migrations.IS_OPEN)).all()
     kept = {(row.source_host, row.instance_uuid) for row in moves} - left
     rows = connection.execute(sa.select(t.instances).where(t.instances.c.deleted.is_(False))).all()
@@ -226,6 +224,22 @@ def check_guests(connection: Connection, *folders: Path) -> None:
         if row.uuid not in faulty and row.vm_state != VmState.SOFT_DELETED:  # which comes back from its own disk
             assert (guest.rescue_image_ref is not None) == (row.vm_state == VmState.RESCUED), (row.vm_state, guest)
         assert (guest.vcpus, guest.memory_mib) == (flavor["vcpus"], flavor["memory_mib"]), (flavor, guest)
+
+
+def check_drives(places: Mapping[tuple[str, str], Place], *folders: Path) -> None:
+    """Guests have the config drives that they were made with, rescued ones another beside it, and nobody else has any.
+
+    ``places``: (host, instance) → what the host has of it.
+    """
+    found = {(file.parent.name, file.name) for folder in folders for file in folder.glob("config_drives/*/*")}
+    expected = set()
+    for (name, uuid), place in places.items():
+        for guest in (place.guest, place.kept):
+            if guest is not None and guest.has_config_drive:
+                expected.add((name, f"{uuid}.iso"))
+                if guest.rescue_image_ref is not None:
+                    expected.add((name, f"{uuid}.rescue.iso"))
+    assert found == expected, f"too many: {found - expected}; missing: {expected - found}"
 
 
 def check_images(connection: Connection, images: Mapping[str, Mapping[str, Any]], folder: Path) -> None:

@@ -74,8 +74,10 @@ def main() -> None:
     limits = Limits(token_needed=True, probe_path="/v2/-", streams=_is_image_data, max_streams=_TRANSFERS)
     with made_to_last():
         application = prepare(settings)
-    serving.serve(application, settings.host, settings.port, limits)
-    _finish_tasks()
+    try:
+        serving.serve(application, settings.host, settings.port, limits)
+    finally:
+        _finish_tasks()
 
 
 def _is_image_data(method: str, path: str) -> bool:
@@ -115,7 +117,10 @@ def _relocate_images(database: Path, images: Path) -> None:
 
 
 def _finish_tasks() -> None:
-    """Wait for Glance's own threads now: it would do so too late, when no thread pool can be touched any more."""
+    """Wait for Glance's own threads now: it would do so too late, when no thread pool can be touched any more.
+
+    Then it would complain of that, and nobody would see what it ended of.
+    """
     from glance.common import wsgi_app  # noqa: PLC0415
 
     atexit.unregister(wsgi_app.drain_workers)

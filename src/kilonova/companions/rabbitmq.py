@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kilonova.companions.free_ports import LOOPBACK, can_listen, free_ports
 from kilonova.companions.parent_death import die_with_parent
 from kilonova.companions.private_file import write_private
 from kilonova.companions.settings import LOG_BYTES, LOGS_KEPT
 from kilonova.errors import ConfigurationError, Unavailable
 
-_LOOPBACK = "127.0.0.1"
 _USER = "rabbitmq"
 _PROGRAMS = Path("/usr/lib/rabbitmq/bin")  # those in /usr/sbin change user and folder by themselves
 _SERVER = _PROGRAMS / "rabbitmq-server"
@@ -110,7 +110,7 @@ class RabbitMQ:
         self._hand_over()
         environment = self._environment()
         if self._epmd is None or self._epmd.poll() is not None:  # listening first: else the server starts a daemon
-            epmd = ["epmd", "-port", str(self._ports["epmd"]), "-address", _LOOPBACK]
+            epmd = ["epmd", "-port", str(self._ports["epmd"]), "-address", LOOPBACK]
             self._epmd = self._spawn(epmd, environment, "epmd.log")
             self._wait_for_port("epmd", self._epmd, _STOP_S)
         self._beam = self._spawn([str(_SERVER)], environment, "start.log")
@@ -173,30 +173,23 @@ class RabbitMQ:
         """Keep the ports of the last start, as far as nobody else has taken them meanwhile."""
         path = self.folder / "ports.json"
         kept: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
-        with contextlib.ExitStack() as held:
-            chosen: dict[str, int] = {}
-            for name in _PORTS:
-                if name == "epmd" and self._epmd is not None and self._epmd.poll() is None:
-                    chosen[name] = kept[name]
-                    continue
-                listener = held.enter_context(socket.socket())
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                try:
-                    listener.bind((_LOOPBACK, kept.get(name, 0)))
-                except OSError:
-                    listener.bind((_LOOPBACK, 0))
-                chosen[name] = listener.getsockname()[1]
+        others = iter(set(free_ports(2 * len(_PORTS))) - set(kept.values()))
+        chosen: dict[str, int] = {}
+        for name in _PORTS:
+            has_epmd = name == "epmd" and self._epmd is not None and self._epmd.poll() is None
+            is_usable = has_epmd or (name in kept and can_listen(kept[name]))
+            chosen[name] = kept[name] if is_usable else next(others)
         write_private(path, json.dumps(chosen))
         self._ports = chosen
 
     def _write_files(self) -> None:
-        conf = [_CONF, f"listeners.tcp.local = {_LOOPBACK}:{self._ports['amqp']}", *self._settings]
+        conf = [_CONF, f"listeners.tcp.local = {LOOPBACK}:{self._ports['amqp']}", *self._settings]
         conf.append(f"load_definitions = {self.folder / 'definitions.json'}")
         plugins = []
         if self._certificate is not None:
             plugins.append("rabbitmq_auth_mechanism_ssl")
             conf += [
-                f"listeners.ssl.local = {_LOOPBACK}:{self._ports['amqps']}",
+                f"listeners.ssl.local = {LOOPBACK}:{self._ports['amqps']}",
                 f"ssl_options.cacertfile = {self._certificate.ca_file}",
                 f"ssl_options.certfile = {self._certificate.cert_file}",
                 f"ssl_options.keyfile = {self._certificate.key_file}",
@@ -242,7 +235,7 @@ class RabbitMQ:
             "LANG": "C.UTF-8",
             "HOME": str(self.folder / "home"),
             "ERL_EPMD_PORT": str(self._ports["epmd"]),
-            "ERL_EPMD_ADDRESS": _LOOPBACK,
+            "ERL_EPMD_ADDRESS": LOOPBACK,
             "ERL_INETRC": str(self.folder / "inetrc"),
             "RABBITMQ_NODENAME": "private@localhost",
             "RABBITMQ_CONF_ENV_FILE": "/dev/null",
@@ -283,6 +276,6 @@ class RabbitMQ:
 
 
 def _is_listening(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection((_LOOPBACK, port), timeout=2):
+    with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port), timeout=2):
         return True
     return False

@@ -231,10 +231,8 @@ class Stepper:
         """Make turns durable, and return what the last of them goes on with."""
         try:
             released = self._journal.commit(made)
-        except ConcurrentUpdate:
-            for turn in made:
-                LOG.info("Workflow %s (%s) was changed by somebody else", turn.run.row.uuid, turn.run.row.kind)
-                self.look_again_soon(turn.run.row.uuid)
+        except ConcurrentUpdate as error:
+            self._was_refused([turn.run for turn in made], error)
             return None
         except (NotFound, UnexpectedTaskState) as error:
             for turn in made:
@@ -245,6 +243,18 @@ class Stepper:
             run = self._take(turn, turn.after)
         self._begin(released)
         return run
+
+    def _was_refused(self, runs: Sequence[Run[Any]], error: ConcurrentUpdate) -> None:
+        """Look at the journal again, if somebody else has changed one of the workflows; else what they write broke."""
+        present = {run.row.uuid: self._journal.find(run.row.uuid) for run in runs}
+        versions = {uuid: None if row is None else row.version for uuid, row in present.items()}
+        unchanged = all(versions[run.row.uuid] == run.row.version for run in runs)
+        for run in runs:
+            if unchanged:
+                self._break(run, error)
+            else:
+                LOG.info("Workflow %s (%s) was changed by somebody else", run.row.uuid, run.row.kind)
+                self.look_again_soon(run.row.uuid)
 
     def _was_taken_over(self, turn: Turn, error: NotFound | UnexpectedTaskState) -> None:
         """Somebody else has changed the server: undo what was done, or end where nothing is left to undo."""

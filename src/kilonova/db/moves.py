@@ -105,13 +105,13 @@ def clean_source(tx: Transaction, migration: ServerMigration) -> None:
     _end(tx, present, MigrationStatus.COMPLETED)
 
 
-def confirm(tx: Transaction, migration: ServerMigration, ends: MigrationStatus | None = None) -> None:
-    """Release the source and end the migration, well unless it ``ends`` otherwise; done already is success.
+def confirm(tx: Transaction, migration: ServerMigration) -> None:
+    """Release the source and end the migration well; done already is success.
 
     Raises: ConcurrentUpdate when it has ended otherwise, or the guest is not at the destination.
     """
     present = server_migrations.get(tx.connection, migration.uuid)
-    status = ends or _CONFIRMED[present.migration_type]
+    status = _CONFIRMED[present.migration_type]
     if present.status is status:
         return
     present = _claimed(tx, present)
@@ -123,6 +123,21 @@ def confirm(tx: Transaction, migration: ServerMigration, ends: MigrationStatus |
         _leave(tx, present, present.source_host)
     _count_less(tx, present, Usage.of(present.old_flavor).beyond(Usage.of(present.new_flavor)))
     _end(tx, present, status)
+
+
+def forsake(tx: Transaction, migration: ServerMigration) -> None:
+    """Release the source of a migration that nobody can end any more, with an error; one that has ended is success.
+
+    Where the server is by now, and what it is, does not matter.
+    """
+    present = server_migrations.get(tx.connection, migration.uuid)
+    if not present.is_claimed:
+        return
+    _release_migration(tx, present)
+    if present.changes_host:
+        _leave(tx, present, present.source_host)
+    _count_less(tx, present, _counted_beside(tx, present))
+    _end(tx, present, MigrationStatus.ERROR)
 
 
 def revert(tx: Transaction, migration: ServerMigration) -> None:

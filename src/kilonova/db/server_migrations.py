@@ -24,6 +24,13 @@ from kilonova.model.server_migration import OPEN, MigrationStatus, MigrationType
 _M, _I = t.server_migrations.c, t.instances.c
 #: A migration is under way, for the condition of a statement.
 IS_OPEN = _M.status.in_(sorted(OPEN))
+#: The server was at the destination, and may have gone on from there.
+_ARRIVED = {
+    MigrationStatus.FINISHED,
+    MigrationStatus.CONFIRMING,
+    MigrationStatus.REVERTING,
+    MigrationStatus.DONE,
+}
 _OPEN_OF = Prepared(
     sa.select(t.server_migrations)
     .where(_M.instance_uuid.in_(sa.bindparam("uuids", expanding=True)), _M.status.in_([each.value for each in OPEN]))
@@ -207,6 +214,13 @@ def set_status(
     return get(tx.connection, uuid)
 
 
+def set_flavor(tx: Transaction, uuid: str, flavor: Flavor) -> ServerMigration:
+    """Say which flavor a server has that keeps it, of a migration that has claimed nothing yet. Raises: NotFound."""
+    values = dict.fromkeys(_FLAVORS, flavors.as_json(flavor))
+    tx.execute(sa.update(t.server_migrations).where(_M.uuid == uuid).values(values))
+    return get(tx.connection, uuid)
+
+
 def set_progress(tx: Transaction, uuid: str, progress: Mapping[str, int]) -> None:
     """Store what a live migration has copied so far, while it is under way; afterwards it is too late.
 
@@ -268,7 +282,7 @@ def other_sides(connection: Connection, migration_uuid: str | None = None) -> It
         if migration.dest == migration.source:
             continue
         present = row["present_host"], row["present_node"] or row["present_host"]
-        moved = migration.status is MigrationStatus.DONE or present == migration.dest
+        moved = migration.status in _ARRIVED or present == migration.dest
         host, node = migration.source if moved else (migration.dest_host, migration.dest_node)
         flavor = migration.old_flavor if moved else migration.new_flavor
         yield OtherSide(migration, host, node, flavor, row["group_uuid"], row["image_properties"] or {})

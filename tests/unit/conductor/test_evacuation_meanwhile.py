@@ -7,7 +7,7 @@ import pytest
 
 from kilonova.errors import Conflict, UnexpectedTaskState
 from kilonova.model.instance import VmState
-from support.cell import Cell, NewCell
+from support.cell import SMALL, Cell, NewCell, host
 from support.evacuations import HOSTS, boot, having, migrations, room, running
 
 ACTIVE = VmState.ACTIVE
@@ -215,4 +215,20 @@ def test_what_waits_for_other_work_is_taken_back(cell: Cell, waits: Callable[[Ce
     cell.work_off()
     assert (cell.instance(uuid).vm_state, cell.instance(uuid).host) == (ACTIVE, "node2")
     assert {status for status, *_ in migrations(cell, uuid)} <= {"completed", "error"}
+    cell.check()
+
+
+@pytest.mark.parametrize("step", range(1, 5))
+def test_a_resize_in_place_that_gives_way_leaves_the_server_its_old_size(cell_of: NewCell, step: int) -> None:
+    """Its record may have had the new flavor already when the evacuation was asked for."""
+    cell = cell_of(host("node1", vcpus=32, memory_mib=32768), host("node2"))
+    uuid = boot(cell)
+    assert has_begun(cell, uuid, resize_in_place, step)
+    cell.bus.cut_off = {"node1"}
+    cell.evacuate(uuid)
+    cell.work_off()
+    cell.reconnect()
+    cell.work_off()
+    server = cell.instance(uuid)
+    assert (server.vm_state, server.host, server.flavor) == (VmState.ACTIVE, "node2", SMALL)
     cell.check()

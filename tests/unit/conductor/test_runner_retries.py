@@ -10,7 +10,8 @@ from kilonova.conductor.runner import MAX_TRIES
 from kilonova.conductor.workflow import Completed, Do, Effect, Failed, Failure, Run, failure_of
 from kilonova.db import workflows
 from kilonova.db.database import Database
-from kilonova.errors import Unavailable
+from kilonova.db.transaction import Transaction
+from kilonova.errors import ConcurrentUpdate, Unavailable
 from kilonova.messaging.messages import StepState
 from kilonova.model.instance import TaskState, VmState
 from support.workbench import Facts, Workbench, break_down, note, send, step, unsend, workflow
@@ -47,6 +48,26 @@ def test_pauses_double_and_tries_are_counted_in_the_journal(sqlite: Database) ->
     present = bench.row(row)
     assert present is not None
     assert (present.step, present.tries, moody.calls) == ("wait", 0, 4)
+
+
+def test_a_write_that_others_have_made_impossible_is_not_tried_without_a_pause(sqlite: Database) -> None:
+    """The workflow itself is as it was; what it would write into other rows is not."""
+    calls = []
+
+    def refuse(_tx: Transaction) -> None:
+        calls.append(1)
+        raise ConcurrentUpdate("The server is somewhere else.")
+
+    flow = workflow(step("act", lambda *_: Completed(write=refuse), note), step("wait"))
+    bench = Workbench(sqlite, [flow])
+    row = bench.begin(flow)
+    assert len(calls) == 1
+    bench.wait(1.0)
+    assert len(calls) == 2
+    for _ in range(MAX_TRIES):
+        bench.wait(60)
+    assert (len(calls), bench.row(row)) == (MAX_TRIES, None)
+    assert bench.phases()[-1] is Phase.FAILED
 
 
 @pytest.mark.parametrize("max_tries", [1, 2, MAX_TRIES])

@@ -10,11 +10,11 @@ from keystoneauth1 import exceptions
 
 from kilonova.cli.console_proxy import make_proxy
 from kilonova.cli.main import main
+from kilonova.companions.free_ports import free_ports
 from kilonova.config.console_proxy import load_proxy_settings
 from kilonova.console_proxy.tokens import ComputeApi, Console
 from kilonova.errors import ConfigurationError, Unavailable
 from kilonova.identity.keystone import compute_adapter_of
-from support.supervisor import free_ports
 
 TOLD = {"instance_uuid": "u", "host": "node1", "port": 5900, "internal_access_path": None}
 

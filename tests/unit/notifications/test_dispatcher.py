@@ -4,7 +4,6 @@
 import json
 import logging
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,10 +64,8 @@ def test_a_broker_that_is_away_delays_nobody_and_loses_what_does_not_fit(caplog:
     dispatcher = Dispatcher(WORDING, [sink], queue_size=10, counters=count.counters())
     dispatcher.tell(happening("first"), WHO)
     wait_until(lambda: dispatcher.waiting == 0, "the first is being sent")
-    began = time.monotonic()
-    for number in range(2500):
+    for number in range(2500):  # whoever waited for the broker would wait for ever
         dispatcher.tell(happening(f"f{number}"), WHO)
-    assert time.monotonic() - began < 1
     assert count.lost == 2490
     said = [record.getMessage() for record in caplog.records]
     assert said == ["A notification is lost: 10 of them wait already"]

@@ -7,13 +7,14 @@ from types import MappingProxyType
 from typing import Any
 
 from kilonova.conductor import story
+from kilonova.conductor.operations.forsaken_moves import give_up, give_up_all
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.workflow import Interrupt, Workflow
 from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
 from kilonova.conductor.workflows.moves import MoveFacts
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
-from kilonova.db import instances, moves, server_migrations, workflows
+from kilonova.db import instances, moves, server_migrations
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
@@ -97,14 +98,10 @@ class Moves:
 
     def _give_source_up(self, migration: ServerMigration, server: Instance) -> None:
         """Begin what ends a migration with an error, as a part of the action that it belongs to."""
-        who = Requester(migration.request_id, migration.user_id, migration.project_id)
-        facts = MoveFacts(migration.uuid, migration.source_host, migration.dest_host, forsaken=True)
 
         def begin(tx: Transaction) -> WorkflowRow:
-            _take(tx, migration, MigrationStatus.CONFIRMING)
-            row = CONFIRM_RESIZE.first_row(self._starter.row(CONFIRM_RESIZE, server, who), facts)
-            workflows.insert(tx, [row], self._starter.services.owner)
-            return row
+            _require_finished(tx, migration)
+            return give_up(tx, self._starter, server, migration)
 
         self._starter.runner.begin([self._starter.services.database.write(begin)])
 
@@ -123,10 +120,14 @@ class Moves:
 
 def _take(tx: Transaction, migration: ServerMigration, status: MigrationStatus) -> None:
     """Begin to end a move. Raises: ConcurrentUpdate when somebody else does so already."""
-    # "There already" is success for the function below, but another request has the move then.
+    _require_finished(tx, migration)
+    server_migrations.set_status(tx, migration.uuid, {MigrationStatus.FINISHED}, status)
+
+
+def _require_finished(tx: Transaction, migration: ServerMigration) -> None:
+    """Raise ConcurrentUpdate when another request has a move already: to be "there already" is success for others."""
     if server_migrations.get(tx.connection, migration.uuid).status is not MigrationStatus.FINISHED:
         raise ConcurrentUpdate(f"Migration {migration.uuid} is being ended already.")
-    server_migrations.set_status(tx, migration.uuid, {MigrationStatus.FINISHED}, status)
 
 
 def start_move(
@@ -144,9 +145,14 @@ def start_move(
 ) -> None:
     """Store a migration with its workflow. ``values``: columns of the instance that change with it.
 
-    ``check(tx)``: what is looked at before that; ``why``: what else is under way has to end.
+    ``check(tx)``: what is looked at before that; ``why``: what else is under way has to end. Moves of the server that
+    nobody can end any more are given up first.
     Raises: ConcurrentUpdate when the server is no longer where or what it was: ``facts`` say whether its guest runs.
     """
+
+    def look(tx: Transaction) -> None:
+        check(tx)
+        give_up_all(tx, starter, instance)
 
     def begin(tx: Transaction) -> None:
         present = instances.get(tx.connection, instance.uuid)
@@ -156,7 +162,7 @@ def start_move(
         if values:
             instances.change(tx, instance.uuid, **values)
 
-    starter.start(workflow, facts, instance, who, begin, check=check, why=why)
+    starter.start(workflow, facts, instance, who, begin, check=look, why=why)
 
 
 def migration_of(

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable
 from datetime import timedelta
 
+from kilonova.conductor.operations.forsaken_moves import give_up_all
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.workflows.shelve import SHELVE, SHELVE_OFFLOAD, OffloadFacts, ShelveFacts
 from kilonova.conductor.workflows.stop import StopFacts
@@ -42,7 +43,15 @@ class Shelving:
             offload=offload,
             timeout_s=StopFacts.of(instance).timeout_s,
         )
-        self._starter.start_with_image(SHELVE, facts, instance, who, register, lambda tx: _require_same(tx, instance))
+        self._starter.start_with_image(
+            SHELVE,
+            facts,
+            instance,
+            who,
+            register,
+            lambda tx: _require_same(tx, instance),
+            check=lambda tx: give_up_all(tx, self._starter, instance),
+        )
 
     def offload(self, instance: Instance, who: Requester) -> None:
         """Start to have a shelved server leave its host. Raises: NotFound, UnexpectedTaskState."""

@@ -53,6 +53,8 @@ class Starter:
         who: Requester,
         register: Callable[[], object],
         write: Callable[[Transaction], object] = lambda _tx: None,
+        *,
+        check: Callable[[Transaction], object] = lambda _tx: None,
     ) -> None:
         """Do what :meth:`start` does, for a workflow that brings the data of the image ``facts.image_id``.
 
@@ -60,7 +62,7 @@ class Starter:
         in between leaves a workflow that finds out. Raises: as :meth:`start`; what ``register`` raises, and then
         nothing is under way; ConcurrentUpdate, when the server was deleted meanwhile.
         """
-        rows = self._store(workflow, facts, instance, who, write)
+        rows = self._store(workflow, facts, instance, who, write, check)
         with self._beginning_whatever_happens(rows):
             try:
                 register()

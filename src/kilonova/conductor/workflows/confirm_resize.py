@@ -2,22 +2,28 @@
 """Confirm a resize or a cold migration: the source's guest goes, then all that the migration holds, at once."""
 
 from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import NOTHING, Run, Step, Workflow, Write
+from kilonova.conductor.workflow import NOTHING, Effect, Run, Step, Workflow, Write, complete_or_fail
 from kilonova.conductor.workflows.move_steps import drop_source
 from kilonova.conductor.workflows.moves import MoveFacts
-from kilonova.conductor.workflows.outcomes import settle
+from kilonova.conductor.workflows.outcomes import done_without_its_host, settle
 from kilonova.db import moves, server_migrations
 from kilonova.db.transaction import Transaction
+from kilonova.messaging.messages import StepReply
 from kilonova.model.instance import PowerState
-from kilonova.model.server_migration import MigrationStatus
 from kilonova.model.transitions import TRANSITIONS
+
+
+def _dropped(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
+    """Nobody waits for a source that is given up: what it keeps goes when it is back."""
+    said = done_without_its_host if run.facts.forsaken else complete_or_fail
+    return said(services, run, reply)
 
 
 def _settle(_services: Services, run: Run[MoveFacts], _power_state: PowerState | None) -> Write:
     def write(tx: Transaction) -> None:
         migration = server_migrations.get(tx.connection, run.facts.migration)
         if run.facts.forsaken:
-            moves.confirm(tx, migration, MigrationStatus.ERROR)
+            moves.forsake(tx, migration)
         else:
             moves.confirm(tx, migration)
             settle(tx, run, run.facts.settled_state, None)
@@ -28,7 +34,7 @@ def _settle(_services: Services, run: Run[MoveFacts], _power_state: PowerState |
 CONFIRM_RESIZE = Workflow(
     "confirm-resize",
     MoveFacts,
-    (Step("drop-source", do=drop_source, undo=NOTHING, event="compute_confirm_resize"),),
+    (Step("drop-source", do=drop_source, undo=NOTHING, on_reply=_dropped, event="compute_confirm_resize"),),
     TRANSITIONS["confirm-resize"],
     settle=_settle,
     action="confirmResize",

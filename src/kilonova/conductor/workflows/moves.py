@@ -32,7 +32,7 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NotFound
 from kilonova.model.instance import Fault, GuestSpec, Instance, TaskState, VmState
 from kilonova.model.request_spec import StoredRequest
-from kilonova.model.server_migration import MigrationStatus, MoveKind, ServerMigration
+from kilonova.model.server_migration import MigrationStatus, MigrationType, MoveKind, ServerMigration
 from kilonova.model.transitions import TRANSITIONS
 
 #: Steps at which the destination fails, and another host may not.
@@ -149,7 +149,8 @@ def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflo
     found = load(services, run)
     if found is None:
         return Gone()
-    _, request, migration = found
+    instance, request, migration = found
+    migration = _of_present_flavor(services, instance, migration)
     facts = run.facts
     spec = request.spec.moving(
         how.kind,
@@ -178,6 +179,16 @@ def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflo
     (row,) = placed.workflows
     story.moves(run.instance_uuid, run.request_id, facts.source, workflow.run(row).facts.destination or "")
     return Journalled(row)
+
+
+def _of_present_flavor(services: Services, instance: Instance, migration: ServerMigration) -> ServerMigration:
+    """Return a migration with the flavor that its server has and keeps: it was asked for while a resize was under way.
+
+    That has been undone since, or has ended.
+    """
+    if migration.migration_type is MigrationType.RESIZE or migration.new_flavor == instance.flavor:
+        return migration
+    return services.database.write(lambda tx: server_migrations.set_flavor(tx, migration.uuid, instance.flavor))
 
 
 def _uncleaned(services: Services, run: Run[MoveFacts]) -> frozenset[str]:

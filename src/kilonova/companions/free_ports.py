@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ports of the loopback for servers that are started a little later, each in a process of its own.
+
+A port that the system chooses is one that it also gives to connections that go out, so that somebody's client may have
+it by the time the server starts. These are others, where the system leaves enough of them.
+"""
+
+import random
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+
+LOOPBACK = "127.0.0.1"
+_FIRST, _MOST_TRIES = 10_000, 1_000
+_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def free_port() -> int:
+    """Return a port that nobody uses now."""
+    return free_ports(1)[0]
+
+
+def free_ports(count: int) -> list[int]:
+    """Return so many different ports that nobody uses now."""
+    end = _first_of_connections()
+    found: list[int] = []
+    with ExitStack() as held:
+        for number in random.SystemRandom().sample(range(_FIRST, end), min(_MOST_TRIES, end - _FIRST)):
+            if len(found) == count:
+                break
+            if _is_taken(number, held):
+                continue
+            found.append(number)
+        while len(found) < count:  # the system knows of one, or there is none
+            any_one = held.enter_context(socket.socket())
+            any_one.bind((LOOPBACK, 0))
+            found.append(any_one.getsockname()[1])
+    return found
+
+
+def can_listen(port: int) -> bool:
+    """Return whether a server that had a port may have it again, also while old connections of it fade away."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True
+
+
+def _is_taken(port: int, held: ExitStack) -> bool:
+    probe = held.enter_context(socket.socket())
+    try:
+        probe.bind((LOOPBACK, port))
+    except OSError:
+        return True
+    return False
+
+
+def _first_of_connections() -> int:
+    """Return the first port that the system gives to connections, and the first of ours where it gives them all."""
+    try:
+        return max(_FIRST, int(_OF_CONNECTIONS.read_text(encoding="ascii").split()[0]))
+    except (OSError, ValueError):
+        return _FIRST
