@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How an agent reboots a guest, and which tasks its server shows meanwhile."""
 
+import contextlib
 from collections.abc import Callable
 
 from kilonova.compute.shutdowns import Shutdowns
@@ -33,11 +34,11 @@ def reboot(
             return state
         begins(TaskState.REBOOT_STARTED_HARD)
         try:
-            driver.hard_reboot(uuid, None)
+            driver.hard_reboot(uuid, order.guest if state is PowerState.NOSTATE else None)
         except GuestMissing:
             if order.guest is None:
                 return PowerState.NOSTATE
-            if state is not PowerState.NOSTATE:  # it is only kept, for a move that was not undone here
+            with contextlib.suppress(GuestMissing):  # it is only kept, for a move that was not undone here
                 driver.return_home(order.guest, power_on=False)
             driver.hard_reboot(uuid, order.guest)
         return PowerState.RUNNING
