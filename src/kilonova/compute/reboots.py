@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How an agent reboots a guest, and which tasks its server shows meanwhile."""
 
+import contextlib
 from collections.abc import Callable
 
 from kilonova.compute.shutdowns import Shutdowns
 from kilonova.compute.virt.base import VirtDriver
+from kilonova.errors import GuestMissing
 from kilonova.messaging.messages import RebootGuest
 from kilonova.model.instance import PowerState, TaskState
 
@@ -17,7 +19,9 @@ def waiting(order: RebootGuest) -> TaskState:
 def reboot(
     order: RebootGuest, driver: VirtDriver, shutdowns: Shutdowns, begins: Callable[[TaskState], None]
 ) -> PowerState:
-    """Reboot a guest, unless that is done or comes too late, and return its state then.
+    """Reboot a guest, unless that is done or comes too late, and return its state then; NOSTATE where there is none.
+
+    One that is only kept is none, until it is described: then it is taken back.
 
     ``begins``: told the task of the server when the driver is about to begin. Raises: DriverError, AgentStopsError.
     """
@@ -29,7 +33,14 @@ def reboot(
         if state is PowerState.NOSTATE and order.guest is None:
             return state
         begins(TaskState.REBOOT_STARTED_HARD)
-        driver.hard_reboot(uuid, order.guest)
+        try:
+            driver.hard_reboot(uuid, order.guest if state is PowerState.NOSTATE else None)
+        except GuestMissing:
+            if order.guest is None:
+                return PowerState.NOSTATE
+            with contextlib.suppress(GuestMissing):  # it is only kept, for a move that was not undone here
+                driver.return_home(order.guest, power_on=False)
+            driver.hard_reboot(uuid, order.guest)
         return PowerState.RUNNING
     if state is not PowerState.RUNNING:  # nothing is left to shut down in order: whoever asks orders a hard reboot
         return state

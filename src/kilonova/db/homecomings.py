@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records that a host has to make a guest again what it was before a move, as soon as it is back.
 
-Written where the move is undone and the host cannot be asked, in the transaction that passes it over. They are handed
-to the agent before it takes any order, and are forgotten when it says that it is done (ADR 25).
+Written where the move is undone and the host cannot be asked, or fails at it, in the transaction that passes it over.
+They are handed to the agent when it starts, before it takes any order, and are forgotten when it says that it is done,
+or that the guest is gone (ADR 25).
 """
 
 from collections.abc import Collection

@@ -17,7 +17,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kilonova.db import allocations, flavors, group_guards, host_devices, instances, quotas, server_migrations
+from kilonova.db import (
+    allocations,
+    flavors,
+    group_guards,
+    homecomings,
+    host_devices,
+    instances,
+    quotas,
+    server_migrations,
+)
 from kilonova.db import tables as t
 from kilonova.db.consumers import INSTANCE, MIGRATION
 from kilonova.db.mirror_source import other_side_value
@@ -102,6 +111,7 @@ def clean_source(tx: Transaction, migration: ServerMigration) -> None:
     _release_migration(tx, present)
     if present.changes_host:
         _leave(tx, present, present.source_host)
+    homecomings.forget(tx, present.source_host, present.instance_uuid)
     _end(tx, present, MigrationStatus.COMPLETED)
 
 

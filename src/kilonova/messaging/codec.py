@@ -144,6 +144,13 @@ def encode(envelope: Envelope) -> bytes:
 
 def decode(data: bytes) -> Envelope:
     """Return what is in ``data``. Raises: msgspec.DecodeError, which says where and what is wrong."""
+    try:
+        return _decode(data)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"It is not UTF-8: {error.reason}") from error
+
+
+def _decode(data: bytes) -> Envelope:
     written = msgspec.json.decode(data, type=_Version)
     needs = written.version if written.needs is None else written.needs
     if needs > VERSION:

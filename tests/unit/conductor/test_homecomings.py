@@ -183,3 +183,71 @@ def test_a_record_that_was_not_forgotten_does_nothing_to_a_server_that_has_moved
     cell.announce()
     assert having(cell, uuid) == []
     cell.check()
+
+
+# --- agents that are alive, and fail at it ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def left_kept(cell_of: NewCell, monkeypatch: pytest.MonkeyPatch) -> tuple[Cell, str]:
+    """A cloud after an evacuation in vain, at whose end the source, which is alive, did not take its guest back."""
+    cell = cell_of(*ALONE, host("node2", memory_mib=8192, vcpus=6, failing_spawns=-1))
+    uuid = boot(cell)
+
+    def fail(*_args: object, **_named: object) -> PowerState:
+        raise OSError("no such device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeDriver, "return_home", fail)
+        cell.evacuate(uuid)
+        cell.work_off()
+    after = cell.instance(uuid)
+    assert (after.vm_state, after.task_state, after.host) == (VmState.ERROR, None, "node1")
+    assert running(cell, uuid) == []
+    return cell, uuid
+
+
+def test_an_agent_that_fails_is_told_again_when_it_starts_next(left_kept: tuple[Cell, str]) -> None:
+    cell, uuid = left_kept
+    assert recorded(cell) == 1
+    cell.announce()
+    cell.work_off()
+    assert (recorded(cell), running(cell, uuid)) == (0, ["node1"])
+    cell.check()
+
+
+def test_a_hard_reboot_takes_the_guest_back_that_is_only_kept(left_kept: tuple[Cell, str]) -> None:
+    cell, uuid = left_kept
+    file = cell.folder / "hypervisors" / "node1.json"
+    kept = GuestFile("node1", file).places[uuid].kept
+    cell.power(uuid, "hard-reboot")
+    cell.work_off()
+    place = GuestFile("node1", file).places[uuid]
+    assert kept is not None
+    assert place.guest is not None
+    assert (place.kept, place.guest.ordered_at) == (None, kept.ordered_at), "the same one, with its disk"
+    assert cell.instance(uuid).vm_state is VmState.ACTIVE
+    cell.announce()
+    cell.work_off()
+    assert recorded(cell) == 0
+    cell.check()
+
+
+def test_a_record_goes_with_a_guest_that_an_evacuation_has_removed(
+    cell_of: NewCell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = cell_of(host("node1", vcpus=32, memory_mib=32768), host("node2"))
+    uuid = boot(cell)
+    resize_in_place(cell, uuid)
+    for _ in range(3):
+        cell.bus.step()
+
+    def fail(*_args: object, **_named: object) -> PowerState:
+        raise DriverError("No.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeDriver, "return_home", fail)
+        cell.evacuate(uuid)
+        cell.work_off()
+    assert (cell.instance(uuid).host, having(cell, uuid), recorded(cell)) == ("node2", ["node2"], 0)
+    cell.check()

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from kilonova.db import server_migrations
+from kilonova.db import server_migrations, workflows
 from kilonova.db.server_migrations import MigrationQuery
 from kilonova.model.instance import PowerState, VmState
-from support.cell import Cell, NewCell, host
+from support.cell import Cell, NewCell, asker, host
 
 BEGIN: dict[str, Callable[..., None]] = {
     "resize": Cell.resize,
@@ -78,4 +78,31 @@ def test_the_fault_says_what_was_wrong_with_the_last_one(cell_of: NewCell) -> No
     assert fault is not None
     assert fault.message.startswith("No valid host was found.")
     assert fault.message.endswith("(after a failed move: Simulated failure to move guest instance-00000001.)")
+    cell.check()
+
+
+@pytest.mark.parametrize("steps", range(1, 9))
+@pytest.mark.parametrize("kind", [*BEGIN, "build", "evacuate"])
+def test_a_state_that_is_reset_meanwhile_leaves_nothing_stuck(cell_of: NewCell, kind: str, steps: int) -> None:
+    """A move goes on with the next host, as it does to its end where none fails; a build ends."""
+    if kind == "build":
+        cell = cell_of(host("node0", memory_mib=65536, failing_spawns=-1), host("node1"))
+        (uuid,) = cell.boot()
+    elif kind == "evacuate":
+        cell = cell_of(host("home"), host("node0", memory_mib=65536, failing_spawns=-1), host("node1"))
+        (uuid,) = cell.boot(force_host="home")
+        cell.bus.run()
+        cell.evacuate(uuid)
+    else:
+        cell, uuid = booted(cell_of, 1)
+        BEGIN[kind](cell, uuid)
+    for _ in range(steps):
+        cell.bus.step()
+    cell.conductor.operations.states.reset(cell.instance(uuid), VmState.ACTIVE, asker("req-reset"))
+    cell.work_off()
+    with cell.database.read() as connection:
+        assert not workflows.of_instance(connection, uuid), "nothing is left, nor stuck"
+    assert cell.instance(uuid).task_state is None
+    cell.delete(uuid)
+    cell.work_off()
     cell.check()

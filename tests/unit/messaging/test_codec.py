@@ -162,3 +162,13 @@ def test_what_cannot_be_understood_is_refused(changed: dict[str, Any], wrong: st
     sent = {**json.loads(encode(Envelope(StopGuest(StepId("w", "s", 1), "a")))), **changed}
     with pytest.raises(msgspec.DecodeError, match=wrong):
         decode(json.dumps(sent).encode())
+
+
+@pytest.mark.parametrize("part", [b"a-session", b"StepReply", b"the-host"])
+def test_bytes_that_are_no_text_are_refused(part: bytes) -> None:
+    """The readers pass over what is refused so, and nothing else."""
+    reply = StepReply(StepId("flow", "act", 1), "the-host", "server")
+    written = encode(Envelope(reply, session="a-session"))
+    assert part in written
+    with pytest.raises(msgspec.DecodeError):
+        decode(written.replace(part, b"\xc3\xff" + part))

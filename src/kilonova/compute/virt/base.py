@@ -142,7 +142,7 @@ class VirtDriver(Protocol):
     def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
         """Power a guest off, whatever it does, and start it. One that is gone is made anew as ``guest`` describes it.
 
-        Raises: DriverError.
+        Raises: GuestMissing, where it is gone, or only kept, and not described; DriverError.
         """
 
     def pause(self, uuid: str) -> None:

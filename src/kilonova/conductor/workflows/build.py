@@ -137,15 +137,16 @@ def _release(services: Services, run: Run[BuildFacts]) -> Effect:
         return Completed(durable=False)
     host = facts.host
     failure = run.failure
-    values: dict[str, Any] = {"host": None, "node": None}
-    if run.interrupted is None:
-        values["task_state"] = TaskState.SCHEDULING
 
     def release(tx: Transaction) -> None:
         if facts.unreachable:
             leave_behind(services, tx, host, run.instance_uuid)
         release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
-        expected = {TaskState.SPAWNING} if run.interrupted is None else None
+        values: dict[str, Any] = {"host": None, "node": None}
+        shown = instances.task_of(tx.connection, run.instance_uuid)
+        if run.interrupted is None and shown is not None:  # none where its state was reset, which ends the build
+            values["task_state"] = TaskState.SCHEDULING
+        expected = {None, TaskState.SPAWNING} if run.interrupted is None else None
         instances.change(tx, run.instance_uuid, expected_tasks=expected, **values)
         is_of_host = run.interrupted in {None, Interrupt.TIMEOUT} and failure.fault_of is not FaultOf.REQUEST
         if is_of_host and services.counts_failed_builds and facts.provider is not None:

@@ -89,7 +89,7 @@ def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
 def _woken(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
     """The server is in error, and its host counted as dead before: what it could not do keeps nothing waiting.
 
-    One that cannot be asked takes its guest back when it returns.
+    Its agent has it taken back when it starts next.
     """
     if not _was_left(run.facts):  # the migration was stored with the workflow, whose journal may have come no further
         return give_destination_back(services, run)

@@ -64,16 +64,17 @@ def return_home(services: Services, run: Run[MoveFacts]) -> Effect:
 def left_halfway(
     services: Services, run: Run[MoveFacts], reply: StepReply, *, drops_made: bool = False
 ) -> Write | None:
-    """Return the write that has a source, which cannot be asked, take its guest back as soon as it returns.
+    """Return the write that has a source take its guest back when its agent starts next: it cannot be asked, or failed.
 
     ``drops_made``: what the move has made there goes first.
     """
     facts = run.facts
-    if reply.host != facts.source or not is_unreachable(reply):
+    if reply.host != facts.source or reply.error is None:
         return None
 
     def write(tx: Transaction) -> None:
-        require_absent(services, tx, facts.source)
+        if is_unreachable(reply):
+            require_absent(services, tx, facts.source)
         move = server_migrations.get(tx.connection, facts.migration)
         homecomings.note(tx, facts.source, move, drops_made=drops_made, runs=facts.runs)
 

@@ -238,9 +238,12 @@ def fault_of(run: Run[MoveFacts]) -> Fault:
 
 
 def elsewhere(run: Run[MoveFacts]) -> Callable[[Transaction], object]:
-    """Return the write with which a move begins anew: the server shows its first task again."""
+    """Return the write with which a move begins anew: the server shows its first task again.
+
+    It may show none, since its state was reset meanwhile.
+    """
     shown = TRANSITIONS[run.row.kind].shown
-    return lambda tx: instances.change(tx, run.instance_uuid, expected_tasks=shown, task_state=shown[0])
+    return lambda tx: instances.change(tx, run.instance_uuid, expected_tasks={None, *shown}, task_state=shown[0])
 
 
 # --- how it ends ------------------------------------------------------------------------------------------------------
