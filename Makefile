@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target sets up .venv first (once; later it costs a fraction of a second). ARGS='…' is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help setup lock run test e2e guests guest-crashes conformance tempest tempest-sample fuzz properties races lint types bench soak crash-matrix crash-kills crash-sample broker-faults restored attack docs conformance-nova conformance-scheduler conformance-policy horizon clean
+.PHONY: help setup lock run test e2e guests guest-crashes conformance tempest tempest-sample fuzz properties races lint types bench soak crash-matrix crash-kills crash-sample broker-faults restored attack docs conformance-nova conformance-scheduler conformance-policy conformance-schemas horizon clean
 CODE := src tests benchmarks examples
 # Tests of one module run in one process, a process for each core; ARGS='-n 0' runs all of them in this one, as --pdb needs.
 PARALLEL := -n logical --maxprocesses 8
@@ -43,4 +43,5 @@ horizon: setup ; @tools/browser.sh && tools/peer.sh horizon && PYTHONPATH=src:te
 conformance-nova: setup ; @tools/peer.sh nova && exec .venv-nova/bin/python -m pytest -c tests/nova_peer/pytest.ini --confcutdir=tests/nova_peer tests/nova_peer $(ARGS) ## run Nova's own Placement client against Kilonova's Placement
 conformance-scheduler: setup ; @tools/peer.sh nova && PYTHONPATH=src:tests exec .venv-nova/bin/python -m scheduler_peer $(ARGS) ## ask Nova's own filters and weighers the same as ours, ARGS='JsonFilter' only some
 conformance-policy: setup ; @tools/peer.sh nova && .venv-nova/bin/python tests/policy_peer/nova_rules.py | PYTHONPATH=tests .venv/bin/python -m policy_peer ## compare the rules of policy with Nova's own
+conformance-schemas: setup ; @tools/peer.sh nova && PYTHONPATH=tests .venv-nova/bin/python -W ignore tests/schema_peer/nova_schemas.py | PYTHONPATH=tests:tests/api .venv/bin/python -m schema_peer ## compare what is taken and answered with the schemas of Nova's own API, some minutes
 clean: ; @rm -rf .venv .venv-* .novnc build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage && find . -name __pycache__ -prune -exec rm -rf {} + ## remove what make made

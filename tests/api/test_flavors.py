@@ -210,6 +210,12 @@ def test_sorted_by_id_as_text_unless_asked_otherwise(cloud: Cloud) -> None:
     assert cloud.member.at("2.102").get("/flavors?sort_key=rxtx_factor").status == 400
 
 
+def test_no_rxtx_factor_from_2_102(cloud: Cloud) -> None:
+    flavor = {"name": "f", "ram": 1, "vcpus": 1, "disk": 1, "rxtx_factor": 1.0}
+    assert cloud.admin.at("2.102").post("/flavors", {"flavor": flavor}).status == 400
+    assert cloud.admin.at("2.101").post("/flavors", {"flavor": flavor}).status == 200
+
+
 def test_at_least_so_much(cloud: Cloud) -> None:
     several(cloud)
     assert ids(cloud.member.get("/flavors?minRam=1024")) == ["1", "2"]

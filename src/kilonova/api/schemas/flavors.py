@@ -45,10 +45,13 @@ _DESCRIPTION: JSONDict = {
 }
 _REQUIRED = ("name", "ram", "vcpus", "disk")
 
+_V2_102: JSONDict = {**_FLAVOR, "description": _DESCRIPTION}
+del _V2_102["rxtx_factor"]  # not shown since 2.75
 CREATE = Schemas(
     {
         (2, 1): body("flavor", _FLAVOR, required=_REQUIRED),
         (2, 55): body("flavor", {**_FLAVOR, "description": _DESCRIPTION}, required=_REQUIRED),
+        (2, 102): body("flavor", _V2_102, required=_REQUIRED),
     }
 )
 UPDATE = Schemas({(2, 55): body("flavor", {"description": _DESCRIPTION}, required=("description",))})
