@@ -8,12 +8,13 @@ import sqlalchemy as sa
 
 from kilonova.conductor.workflow import Interrupt
 from kilonova.db import tables as t
+from kilonova.db import workflows
 from kilonova.errors import Conflict
 from kilonova.messaging.messages import LiveMigrate
-from kilonova.model.instance import VmState
-from support.cell import Cell, NewCell, host
+from kilonova.model.instance import TaskState, VmState
+from support.cell import Cell, NewCell, asker, host
 
-Interrupting = Callable[[Cell, str], None]
+Act = Interrupting = Callable[[Cell, str], None]
 
 
 @pytest.fixture
@@ -71,3 +72,26 @@ def test_what_is_no_live_migration_goes_on(cell: Cell, why: Interrupt) -> None:
     assert cell.database.write(lambda tx: cell.conductor.runner.interrupt(tx, uuid, why)) == ()
     cell.bus.run()
     assert cell.check() == {uuid: VmState.ACTIVE}
+
+
+@pytest.mark.parametrize("then", [Cell.evacuate, Cell.migrate])
+def test_what_ends_because_of_a_delete_is_waited_for_once_the_state_was_reset(cell_of: NewCell, then: Act) -> None:
+    """Two would work on one server at the same time otherwise, and count it twice."""
+    cell = cell_of(host("node1"), host("node2", failing_moves=-1), host("node3", memory_mib=2048))
+    (uuid,) = cell.boot(force_host="node1", group=cell.add_group("soft-anti-affinity"))
+    cell.bus.run()
+    cell.migrate(uuid, "node2")
+    while cell.instance(uuid).task_state is not TaskState.RESIZE_FINISH:
+        cell.bus.step()
+    cell.bus.cut_off = {"node2"}
+    cell.delete(uuid, soft=True)
+    cell.conductor.operations.states.reset(cell.instance(uuid), VmState.ACTIVE, asker("req-reset"))
+    then(cell, uuid)
+    with cell.database.read() as connection:
+        beginning = [row.kind for row in workflows.of_instance(connection, uuid) if not row.waiting]
+    assert beginning == ["migrate"]
+    cell.reconnect()
+    cell.work_off()
+    cell.delete(uuid)
+    cell.work_off()
+    cell.check()
