@@ -102,6 +102,11 @@ def test_versions_are_shown_without_a_token(cloud: Cloud) -> None:
     assert [version["id"] for version in listed] == ["v2.0", "v2.1"]
 
 
+def test_tokens_of_consoles_take_no_parameters_from_2_99(cloud: Cloud) -> None:
+    path = "/os-console-auth-tokens/gone?colour=red"
+    assert [cloud.admin.at(version).get(path).status for version in ("2.98", "2.99")] == [404, 400]
+
+
 @pytest.mark.parametrize(
     "path",
     [

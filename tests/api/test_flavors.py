@@ -206,6 +206,8 @@ def test_sorted_by_id_as_text_unless_asked_otherwise(cloud: Cloud) -> None:
     assert {query: " ".join(ids(cloud.member.get(f"/flavors{query}"))) for query in expected} == expected
     for query in ("?sort_key=colour", "?sort_dir=up"):
         assert cloud.member.get(f"/flavors{query}").status == 400
+    assert cloud.member.at("2.101").get("/flavors?sort_key=rxtx_factor").status == 200
+    assert cloud.member.at("2.102").get("/flavors?sort_key=rxtx_factor").status == 400
 
 
 def test_at_least_so_much(cloud: Cloud) -> None:

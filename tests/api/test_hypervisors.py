@@ -182,6 +182,13 @@ def test_search_by_name_in_the_query_from_2_53(cloud: Cloud) -> None:
 
 
 @on_every_database
+@pytest.mark.parametrize("query", ["colour=red", "limit=1&limit=2", "with_servers=1&with_servers=0"])
+def test_queries_are_read_strictly_from_2_53(cloud: Cloud, query: str) -> None:
+    cloud.add_host("red")
+    assert get(cloud, f"?{query}", "2.52").status == 200
+    assert get(cloud, f"?{query}", "2.53").status == 400
+
+
 def test_servers_on_request_from_2_53(cloud: Cloud) -> None:
     node = cloud.add_host("node1")
     cloud.add_host("node2")

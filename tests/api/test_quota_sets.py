@@ -118,6 +118,7 @@ def test_users_of_a_project(cloud: Cloud) -> None:
         ("2.100", {"instances": -2}, "instances"),
         ("2.100", {"instances": "-2"}, "instances"),
         ("2.100", {"ram": 2**31}, "ram"),
+        ("2.100", {"ram": str(2**31)}, "ram"),
         ("2.100", {"ram": "9" * 40}, "ram"),
         ("2.100", {"ram": "99999999999"}, "ram"),
         ("2.100", {"cores": "many"}, "cores"),
@@ -135,6 +136,12 @@ def test_bad_input_names_the_field_and_changes_nothing(cloud: Cloud, version: st
     assert answer.status == 400
     assert field in answer.body["badRequest"]["message"]
     assert cloud.everything() == before
+
+
+@pytest.mark.parametrize("bad", ["-2", str(2**31), 2**31])
+def test_limits_of_classes_fit_their_table(cloud: Cloud, bad: Any) -> None:
+    answer = cloud.admin.put("/os-quota-class-sets/default", {"quota_class_set": {"cores": bad}})
+    assert (answer.status, "cores" in answer.fault[1]) == (400, True)
 
 
 @pytest.mark.parametrize("bad", ["x" * 256, "a%0Ab", "a%E2%80%A8b"])

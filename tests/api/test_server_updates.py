@@ -45,6 +45,8 @@ def update(control: Control, uuid: str, asked: Any, version: str = "2.104", clie
         ("2.19", {"description": None}, {"description": None}),
         ("2.90", {"hostname": "my-host"}, {"OS-EXT-SRV-ATTR:hostname": "my-host"}),
         ("2.94", {"hostname": "my.host.example"}, {"OS-EXT-SRV-ATTR:hostname": "my.host.example"}),
+        ("2.94", {"hostname": "h"}, {"OS-EXT-SRV-ATTR:hostname": "h"}),
+        ("2.94", {"hostname": "db_1.example"}, {"OS-EXT-SRV-ATTR:hostname": "db_1.example"}),
     ],
 )
 def test_what_can_be_changed(control: Control, server: str, version: str, asked: Any, shown: Any) -> None:
@@ -86,7 +88,9 @@ def test_the_answer_by_version(control: Control, server: str) -> None:
         ("2.19", {"description": "x" * 256}, "description"),
         ("2.89", {"hostname": "h1"}, "hostname"),
         ("2.93", {"hostname": "my.host"}, "hostname"),
-        ("2.94", {"hostname": "-host"}, "hostname"),
+        ("2.94", {"hostname": "my host"}, "hostname"),
+        ("2.94", {"hostname": ""}, "hostname"),
+        ("2.94", {"hostname": "h" * 256}, "hostname"),
         ("2.103", {"pinned_availability_zone": None}, "pinned_availability_zone"),
         ("2.104", {"pinned_availability_zone": ""}, "pinned_availability_zone"),
     ],

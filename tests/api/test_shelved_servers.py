@@ -158,6 +158,7 @@ def test_where_a_server_comes_back(started: Started) -> None:
 
     assert unshelved({"availability_zone": "west"}, version="2.76") == (202, "east")  # which passes it over
     assert unshelved({"host": "node2"}, control.admin, "2.90")[0] == 400
+    assert unshelved({}, version="2.90")[0] == 400
     assert unshelved({"availability_zone": "north"})[0] == 400
     assert unshelved({"host": "node9"}, control.admin)[0] == 400
     assert unshelved({"host": "node2"})[0] == 403

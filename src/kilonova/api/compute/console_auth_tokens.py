@@ -4,11 +4,14 @@
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import SERVICE_OR_ADMIN, rule
-from kilonova.api.schemas import queries
+from kilonova.api.schemas.types import query
+from kilonova.api.validation import Schemas
 from kilonova.db import console_tokens
 from kilonova.errors import InvalidRequest, NotFound
 
 _RULE, _PATH = "os_compute_api:os-console-auth-tokens", "/os-console-auth-tokens/{console_token}"
+#: No parameters: unknown ones are tolerated up to 2.98, longer elsewhere.
+_QUERY = Schemas({(2, 99): query({}, extra=False)})
 RULES = (rule(_RULE, SERVICE_OR_ADMIN, "See where the console is to which a token leads", ("GET", _PATH)),)
 
 
@@ -36,4 +39,4 @@ def show_token(ctx: Context, request: Request) -> Reply:
     return Reply(200, {"console": view})
 
 
-ROUTES: Routes = {_PATH: {"GET": Endpoint(show_token, query=queries.NONE)}}
+ROUTES: Routes = {_PATH: {"GET": Endpoint(show_token, query=_QUERY)}}

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from kilonova.api.http import Context, Reply
+from kilonova.api.schemas.types import MAX_INTEGER
 from kilonova.api.validation import invalid_field
 from kilonova.db import quotas
 from kilonova.db.quotas import EVERYBODY
@@ -70,8 +71,9 @@ def limits_reply(name: str, resources: Iterable[str], content: Mapping[str, Any]
 def _read_limits(asked: Mapping[str, Any]) -> dict[str, int]:
     limits = {name: int(value) for name, value in asked.items()}
     for name, limit in limits.items():
-        if limit < UNLIMITED:
-            raise invalid_field(name, f"Value: {limit}. It must be at least 0, or -1 for no limit.")
+        if not UNLIMITED <= limit <= MAX_INTEGER:  # the schema's bounds are not those of numbers sent as text
+            message = f"Value: {limit}. It must be from 0 to {MAX_INTEGER}, or -1 for no limit."
+            raise invalid_field(name, message)
     return limits
 
 

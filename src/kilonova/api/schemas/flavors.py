@@ -67,11 +67,13 @@ _LIST: JSONDict = {
     },
     "sort_dir": {"enum": ["asc", "desc"]},
 }  # fmt: skip
+#: 2.102 no longer sorts by what flavors have not shown since 2.75.
+_LATER_KEYS = [key for key in _LIST["sort_key"]["enum"] if key != "rxtx_factor"]
 LIST = Schemas(
     {
         (2, 1): query(_LIST),
         (2, 75): query(_LIST, extra=False),
-        (2, 102): query({**_LIST, "name": {"type": "string"}}, extra=False),
+        (2, 102): query({**_LIST, "sort_key": {"enum": _LATER_KEYS}, "name": {"type": "string"}}, extra=False),
     }
 )
 SHOW = queries.NONE

@@ -7,7 +7,7 @@ from kilonova.api.validation import Schemas
 from kilonova.model.quota import COUNTED, INJECTED_FILES, NETWORKS, SERVER_GROUPS
 
 _ALWAYS = (*COUNTED, "metadata_items", "key_pairs")
-#: The numbers that Nova takes, -1 for none; as text, too, where the lowest value is checked by the handler.
+#: The numbers that Nova takes, -1 for none; as text, too, whose bounds are checked by the handler.
 _LIMIT: JSONDict = {
     "type": ["integer", "string"],
     "pattern": "^-?[0-9]+$",

@@ -18,14 +18,15 @@ SHELVE = Schemas({(2, 1): anything("shelve")})
 SHELVE_OFFLOAD = Schemas({(2, 1): anything("shelveOffload")})
 
 
-def _target(properties: JSONDict) -> JSONDict:
-    return _only("unshelve", {"type": ["object", "null"], "properties": properties, "additionalProperties": False})
+def _target(properties: JSONDict, *required: str) -> JSONDict:
+    where = {"properties": properties, "required": list(required), "additionalProperties": False}
+    return _only("unshelve", {"type": ["object", "null"], **where})
 
 
 UNSHELVE = Schemas(
     {
         (2, 1): anything("unshelve"),
-        (2, 77): _target({"availability_zone": NAME}),
+        (2, 77): _target({"availability_zone": NAME}, "availability_zone"),
         (2, 91): _target({"availability_zone": {**NAME, "type": ["string", "null"]}, "host": HOST}),
     }
 )

@@ -15,12 +15,8 @@ HOSTNAME: JSONDict = {
     "maxLength": 63,
     "pattern": r"^[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]$",
 }
-FQDN: JSONDict = {
-    "type": "string",
-    "minLength": 2,
-    "maxLength": 255,
-    "pattern": r"^[a-zA-Z0-9][a-zA-Z0-9.-]*[a-zA-Z0-9]$",
-}
+#: From 2.94 on, one letter will do, and underscores and hyphens may stand anywhere.
+FQDN: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._-]*$"}
 DESCRIPTION: JSONDict = {
     "type": ["string", "null"],
     "maxLength": 255,

@@ -64,11 +64,15 @@ def anything(name: str) -> JSONDict:
     return {"type": "object", "properties": {name: {}}, "required": [name], "additionalProperties": False}
 
 
-def query(properties: JSONDict, *, extra: bool = True) -> JSONDict:
-    """Return the schema of a query: every parameter is a list of strings, each of which must fit its entry."""
+def query(properties: JSONDict, *, extra: bool = True, once: bool = False) -> JSONDict:
+    """Return the schema of a query: every parameter is a list of strings, each of which must fit its entry.
+
+    ``extra``: whether unknown parameters are tolerated; ``once``: whether no parameter may be repeated.
+    """
+    most: JSONDict = {"maxItems": 1} if once else {}
     return {
         "type": "object",
-        "properties": {name: {"type": "array", "items": schema} for name, schema in properties.items()},
+        "properties": {name: {"type": "array", "items": schema, **most} for name, schema in properties.items()},
         "additionalProperties": extra,
     }
 
