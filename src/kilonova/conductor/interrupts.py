@@ -17,6 +17,7 @@ def interrupt(
 ) -> tuple[WorkflowRow, ...]:
     """Mark what is under way for an instance, in the transaction of whoever wants it to end; return the new rows.
 
+    What ends already because of something stronger is as it was among them: it has to be waited for as well.
     Those of other processes are marked so that these notice; those of other releases are left to them.
     Raises: Conflict for what waits for an operator, which gives way to a delete only.
     """
@@ -27,6 +28,9 @@ def interrupt(
             workflow = None
         if row.stuck or (row.waiting and (workflow is None or not _has_to_undo(workflow, row))):
             _supersede(tx, row, why)
+            continue
+        if workflow is not None and not row.waiting and why in _WAITED_FOR and _is_ended_by_stronger(row, why):
+            changed.append(row)
             continue
         if workflow is None or not _concerns(workflow, row, why):
             continue
@@ -57,9 +61,11 @@ def _supersede(tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:
 
 def _concerns(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> bool:
     """Tell whether an interrupt is for a workflow: one that takes it, unless something stronger was wanted before."""
-    if row.interrupt is not None and _STRENGTH.index(Interrupt(row.interrupt)) > _STRENGTH.index(why):
-        return False
-    return why in _WAITED_FOR or workflow.takes(why)
+    return not _is_ended_by_stronger(row, why) and (why in _WAITED_FOR or workflow.takes(why))
+
+
+def _is_ended_by_stronger(row: WorkflowRow, why: Interrupt) -> bool:
+    return row.interrupt is not None and _STRENGTH.index(Interrupt(row.interrupt)) > _STRENGTH.index(why)
 
 
 #: Whoever sends these begins something of its own when all else has ended.

@@ -8,12 +8,13 @@ import sqlalchemy as sa
 
 from kilonova.conductor.workflow import Interrupt
 from kilonova.db import tables as t
+from kilonova.db import workflows
 from kilonova.errors import Conflict
 from kilonova.messaging.messages import LiveMigrate
-from kilonova.model.instance import VmState
-from support.cell import Cell, NewCell, host
+from kilonova.model.instance import TaskState, VmState
+from support.cell import Cell, NewCell, asker, host
 
-Interrupting = Callable[[Cell, str], None]
+Act = Interrupting = Callable[[Cell, str], None]
 
 
 @pytest.fixture
@@ -71,3 +72,50 @@ def test_what_is_no_live_migration_goes_on(cell: Cell, why: Interrupt) -> None:
     assert cell.database.write(lambda tx: cell.conductor.runner.interrupt(tx, uuid, why)) == ()
     cell.bus.run()
     assert cell.check() == {uuid: VmState.ACTIVE}
+
+
+def moving(cell_of: NewCell) -> tuple[Cell, str]:
+    """Return a server that is being made on the second host, which will fail."""
+    cell = cell_of(host("node1"), host("node2", failing_moves=-1), host("node3", memory_mib=2048))
+    (uuid,) = cell.boot(force_host="node1", group=cell.add_group("soft-anti-affinity"))
+    cell.bus.run()
+    cell.migrate(uuid, "node2")
+    while cell.instance(uuid).task_state is not TaskState.RESIZE_FINISH:
+        cell.bus.step()
+    return cell, uuid
+
+
+@pytest.mark.parametrize("then", [Cell.evacuate, Cell.migrate])
+def test_what_ends_because_of_a_delete_is_waited_for_once_the_state_was_reset(cell_of: NewCell, then: Act) -> None:
+    """Two would work on one server at the same time otherwise, and count it twice."""
+    cell, uuid = moving(cell_of)
+    cell.bus.cut_off = {"node2"}
+    cell.delete(uuid, soft=True)
+    cell.conductor.operations.states.reset(cell.instance(uuid), VmState.ACTIVE, asker("req-reset"))
+    then(cell, uuid)
+    with cell.database.read() as connection:
+        beginning = [row.kind for row in workflows.of_instance(connection, uuid) if not row.waiting]
+    assert beginning == ["migrate"]
+    cell.reconnect()
+    cell.work_off()
+    cell.delete(uuid)
+    cell.work_off()
+    cell.check()
+
+
+def hard_reboot(cell: Cell, uuid: str) -> None:
+    cell.power(uuid, "hard-reboot")
+
+
+@pytest.mark.parametrize("then", [Cell.rebuild, hard_reboot, Cell.rescue])
+def test_nothing_else_begins_while_a_move_ends_whose_server_shows_no_task(cell_of: NewCell, then: Act) -> None:
+    """It would reach the host that the server is about to leave."""
+    cell, uuid = moving(cell_of)
+    cell.conductor.operations.states.reset(cell.instance(uuid), VmState.ACTIVE, asker("req-reset"))
+    with pytest.raises(Conflict, match="migrate"):
+        then(cell, uuid)
+    cell.work_off()
+    assert cell.instance(uuid).host == "node1"
+    then(cell, uuid)
+    cell.work_off()
+    cell.check()

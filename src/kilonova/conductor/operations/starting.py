@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How every operation begins: stored in one transaction with its action and its first task, then it runs by itself."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -9,11 +9,13 @@ from typing import Any
 from kilonova.conductor.runner import Runner
 from kilonova.conductor.services import Services
 from kilonova.conductor.workflow import Interrupt, Workflow
+from kilonova.conductor.workflows.moves import FIRST_STATUS as MOVES
+from kilonova.conductor.workflows.moves import MoveFacts
 from kilonova.db import instance_actions, instances, unwanted_images, workflows
 from kilonova.db.instance_actions import EndedEvent, NewAction
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.errors import ConcurrentUpdate
+from kilonova.errors import ConcurrentUpdate, Conflict
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
@@ -126,6 +128,8 @@ class Starter:
                 **({"task_state": transition.shown[0]} if transition.shown else {}),
             )
             others = self.runner.interrupt(tx, instance.uuid, why)
+            if why is Interrupt.OTHER_ACTION and not isinstance(facts, MoveFacts):
+                _require_no_move(others)
             row = workflow.first_row(replace(flow, waiting=bool(others)), facts)
             workflows.insert(tx, [row], self.services.owner)
             instance_actions.begin(tx, [action_of(workflow, instance, who)])
@@ -144,6 +148,19 @@ class Starter:
         if rows:
             self.runner.begin([row for row in rows[-1:] if not row.waiting])
             self.runner.interrupted(rows[:-1])
+
+
+def _require_no_move(others: Iterable[WorkflowRow]) -> None:
+    """Raise Conflict while a server is being moved although it shows no task: its host may change yet.
+
+    Its state was reset meanwhile.
+    """
+    for row in others:
+        if row.kind in MOVES:
+            raise Conflict(
+                f"Instance {row.instance_uuid} cannot be changed yet: its {row.kind}, which was under way when its"
+                " state was reset, has not ended. Try again later."
+            )
 
 
 def action_of(workflow: Workflow[Any], instance: Instance, who: Requester) -> NewAction:
