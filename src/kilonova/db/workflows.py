@@ -35,6 +35,10 @@ _COLUMNS = tuple(column.name for column in t.workflows.c)
 _OF_INSTANCE = Prepared(
     sa.select(t.workflows).where(_W.instance_uuid == sa.bindparam("instance_uuid")).order_by(_W.created_at)
 )
+#: Asked for several times a second.
+_GIVEN = Prepared(
+    sa.select(_W.uuid).where(_W.owner == sa.bindparam("owner"), _W.handed_over.is_(True)).limit(sa.literal_column("1"))
+)
 _FINISHED_TOGETHER = 500
 
 
@@ -268,8 +272,7 @@ def hand_over(tx: Transaction, workflow: WorkflowRow, owner: str, heir: str) -> 
 
 def is_heir(connection: Connection, owner: str) -> bool:
     """Return whether somebody handed a workflow over to ``owner``, or changed one of its own."""
-    given = sa.select(_W.uuid).where(_W.owner == owner, _W.handed_over.is_(True)).limit(1)
-    return connection.execute(given).first() is not None
+    return bool(_GIVEN.rows(connection, owner=owner))
 
 
 def inherit(tx: Transaction, owner: str) -> tuple[WorkflowRow, ...]:
