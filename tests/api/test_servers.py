@@ -286,7 +286,7 @@ BAD_FIELDS = [
     ("tags", bad(tags=["a,b"])),
     ("tags", bad(tags=["a"] * 51)),
     ("tags", bad(tags="blue")),
-    ("hostname", bad(hostname="-")),
+    ("hostname", bad(hostname="we b")),
     ("hostname", bad(hostname="web", min_count=2)),
     ("description", bad(description="x" * 256)),
     ("accessIPv4", bad(accessIPv4="300.1.1.1")),

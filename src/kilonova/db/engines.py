@@ -37,8 +37,9 @@ _DRIVERS = {
 }
 #: Steps of SQLite's machine, some milliseconds of them, after which a thread looks at its deadline.
 _STEPS_BETWEEN_LOOKS = 200_000
-#: A process that stops in the middle of a transaction keeps all others from writing for at most this long.
-_IDLE_WRITER_S = 30
+#: A process that stops in the middle of a transaction keeps all others from writing for at most this long. One that
+#: was only slow does the transaction again.
+_IDLE_WRITER_S = 5
 #: What the process reads for itself: a cloud of any size takes less.
 _LONGEST_PATIENT_S = 600.0
 #: How much later than the server itself a reader gives a statement up, which only a server that hangs makes it do.
