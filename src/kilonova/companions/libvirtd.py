@@ -88,7 +88,6 @@ class Libvirtd:
     ``host``: the name it takes this machine for; as root only.
     ``emulates``: it is not asked for guests by KVM.
     ``guests_end_with_parent``: kill the guests, too, when the process that started it ends.
-    Raises: ConfigurationError.
     """
 
     name = "libvirtd"
@@ -96,8 +95,6 @@ class Libvirtd:
     def __init__(
         self, folder: Path, host: str | None = None, *, emulates: bool = False, guests_end_with_parent: bool = False
     ) -> None:
-        if missing := missing_programs():
-            raise ConfigurationError(f"this machine lacks {', '.join(missing)}")
         self.folder = folder.absolute()
         self._host = host or socket.gethostname()
         self.emulates = emulates
@@ -120,6 +117,8 @@ class Libvirtd:
 
     def start(self) -> None:
         """Start libvirtd and return at once. Raises: ConfigurationError, Unavailable."""
+        if missing := missing_programs():
+            raise ConfigurationError(f"this machine lacks {', '.join(missing)}")
         self._make_folders()
         self._write_files()
         self._tidy()
