@@ -44,6 +44,7 @@ class PowerReports:
         self._agents = tuple(agents)
         self._how = how
         self._has_come_up = False
+        self._has_looked = False
         self._threads: list[PeriodicThread] = []
         if agents and how.interval_s >= 0:
             every_s = how.interval_s or _DEFAULT_S
@@ -66,8 +67,10 @@ class PowerReports:
             thread.stop()
 
     def came_up(self) -> None:
-        """The agents serve their hosts: report all guests, if that is done at all."""
+        """The agents serve their hosts: report all guests, if that is done at all. What changes later is an event."""
         is_first, self._has_come_up = not self._has_come_up, True
+        if self._how.events and not self._has_looked:
+            self._changed()
         resume = is_first and self._how.resume
         if self._how.interval_s >= 0 or resume:
             self.report(resume=resume)
@@ -86,6 +89,12 @@ class PowerReports:
 
     def report_events(self) -> None:
         """Report the guests that have changed by themselves since the last time."""
+        if changed := self._changed():
+            self._bus.tell(PowerStates(changed, whole=False))
+
+    def _changed(self) -> dict[str, Mapping[str, PowerState]]:
+        """Return the guests that have changed by themselves since the last time, by host."""
+        self._has_looked = True
         changed: dict[str, Mapping[str, PowerState]] = {}
         for agent in self._agents:
             try:
@@ -95,5 +104,4 @@ class PowerReports:
             else:
                 if found:
                     changed[agent.host] = dict(found)
-        if changed:
-            self._bus.tell(PowerStates(changed, whole=False))
+        return changed

@@ -251,6 +251,18 @@ def test_without_that_option_they_stay_off(cell: Cell) -> None:
     assert shown(cell, uuid) == (S.STOPPED, None, P.SHUTDOWN)
 
 
+def test_what_happens_after_the_first_report_is_told_as_an_event(cell: Cell) -> None:
+    before, after = boot(cell), boot(cell)
+    outside(cell, before, P.SHUTDOWN)
+    told = PowerReports(cell.bus, cell.agents, PowerReporting(interval_s=-1))
+    told.came_up()
+    outside(cell, after, P.SHUTDOWN)
+    told.report_events()
+    cell.bus.run()
+    assert shown(cell, before) == (S.ACTIVE, None, P.RUNNING), "with a negative interval nobody looks at the start"
+    assert shown(cell, after) == (S.STOPPED, None, P.SHUTDOWN)
+
+
 @pytest.mark.parametrize(
     ("how", "expected"),
     [

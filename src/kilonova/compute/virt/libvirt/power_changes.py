@@ -19,7 +19,8 @@ class PowerChanges:
     def __init__(self, states: Callable[[], Mapping[str, PowerState]]) -> None:
         self._states = states
         self._lock = threading.Lock()
-        self._known: dict[str, PowerState] | None = None
+        self._known: dict[str, PowerState] = {}
+        self._has_looked = False
         self._touched: set[str] = set()
         self._is_all_touched = True
         self._ordered: Counter[str] = Counter()
@@ -47,7 +48,10 @@ class PowerChanges:
         self._end(uuid, after)
 
     def take(self) -> Mapping[str, PowerState]:
-        """Return the guests whose state is another one than was known last, since the last call."""
+        """Return the guests whose state is another one than was known last, since the last call.
+
+        The first call takes those as they are of which nothing is known yet: all are reported when an agent starts.
+        """
         with self._lock:
             if not self._touched and not self._is_all_touched:
                 return {}
@@ -61,10 +65,11 @@ class PowerChanges:
                 self._is_all_touched |= is_all
             raise
         with self._lock:
-            if self._known is None:  # all guests are reported when an agent starts
-                self._known = dict(states)
-                return {}
             known = self._known
+            if not self._has_looked:
+                self._has_looked = True
+                for uuid in states.keys() - self._ordered.keys():
+                    known.setdefault(uuid, states[uuid])
             changes: dict[str, PowerState] = {}
             for uuid in {*known, *states} if is_all else touched:
                 if self._ordered[uuid]:
@@ -86,8 +91,6 @@ class PowerChanges:
             self._touched.add(uuid)
 
     def _note(self, uuid: str, state: PowerState) -> None:
-        if self._known is None:
-            return
         if state is PowerState.NOSTATE:
             self._known.pop(uuid, None)
         else:

@@ -15,11 +15,12 @@ RUNNING, SHUTDOWN, PAUSED, NOSTATE = PowerState.RUNNING, PowerState.SHUTDOWN, Po
 class Host:
     """Guests that change, and what is told of it."""
 
-    def __init__(self, **states: PowerState) -> None:
+    def __init__(self, *, is_new: bool = False, **states: PowerState) -> None:
         self.states = dict(states)
         self.fails = False
         self.changes = PowerChanges(self._look)
-        assert self.changes.take() == {}  # all are reported when an agent starts
+        if not is_new:
+            assert self.changes.take() == {}  # all are reported when an agent starts
 
     def _look(self) -> Mapping[str, PowerState]:
         if self.fails:
@@ -93,4 +94,29 @@ def test_nothing_is_lost_while_the_hypervisor_is_away() -> None:
     with pytest.raises(DriverError):
         host.changes.take()
     host.fails = False
+    assert host.changes.take() == {"a": SHUTDOWN}
+
+
+def test_a_guest_that_dies_before_anybody_has_looked_is_told() -> None:
+    host = Host(is_new=True, old=SHUTDOWN)
+    with host.changes.ordered("a", RUNNING):
+        host.becomes("a", RUNNING)
+    host.becomes("a", SHUTDOWN)
+    with host.changes.ordered("b", RUNNING):
+        host.becomes("b", RUNNING)
+    host.becomes("b", NOSTATE)
+    with host.changes.ordered("c", NOSTATE):
+        host.becomes("c", RUNNING)
+        host.becomes("c", NOSTATE)
+    assert host.changes.take() == {"a": SHUTDOWN, "b": NOSTATE}
+    assert host.changes.take() == {}
+
+
+def test_a_guest_that_is_started_while_somebody_looks_for_the_first_time_is_not_told() -> None:
+    host = Host(is_new=True)
+    with host.changes.ordered("a", RUNNING):
+        host.becomes("a", RUNNING)
+        assert host.changes.take() == {}
+    assert host.changes.take() == {}
+    host.becomes("a", SHUTDOWN)
     assert host.changes.take() == {"a": SHUTDOWN}
