@@ -1,29 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Isolation rules that change between decision and claim: the claim is lost and decided again."""
+"""Isolation rules and zones that change between decision and claim: the claim is lost and decided again."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from kilonova.claims.claimer import Placed
+from kilonova.claims.claimer import Order, Placed
 from kilonova.cli.rules import build_engine
-from kilonova.db import aggregates, isolation_guard
+from kilonova.db import aggregates, isolation_guard, moves
 from kilonova.db import tables as t
 from kilonova.db.change_log import decode_commit
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction
-from kilonova.errors import NoValidHost
+from kilonova.errors import Conflict, NoValidHost
 from kilonova.model.flavor import Flavor
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import SMALL, Cell, host, start_cell
 from support.manual_bus import ManualBus
+from support.moves import migration_of, move, servers
 from support.orders import hosts_of, order
 
 DB = Flavor("2", "db.tiny", vcpus=1, memory_mib=512, root_gib=1)
@@ -66,15 +68,19 @@ def start(open_database: Callable[[], Database], tmp_path: Path) -> Start:
     return process
 
 
-def make_pool(database: Database, *hosts: str, **metadata: str) -> int:
+def make_pool(database: Database, *hosts: str, name: str = "pool", **metadata: str) -> int:
     def job(tx: Transaction) -> int:
-        made = aggregates.create(tx, "pool")
-        for name in hosts:
-            aggregates.add_host(tx, made.id, name, default_zone="nova")
+        made = aggregates.create(tx, name)
+        for each in hosts:
+            aggregates.add_host(tx, made.id, each, default_zone="nova")
         aggregates.set_metadata(tx, made.id, metadata)
         return made.id
 
     return database.write(job)
+
+
+def in_zone(wanted: Order, zone: str) -> Order:
+    return replace(wanted, spec=replace(wanted.spec, availability_zone=zone))
 
 
 def set_rule(pool: int) -> Callable[[Transaction], Any]:
@@ -138,6 +144,49 @@ def test_a_host_leaves_its_pool_between(one: Cell, engine: Meddled, leave: str) 
     first, second = engine.chosen
     assert {first, second} == {"a", "b"}
     assert hosts_of(one, wanted.spec.instance_uuids) == [second]
+
+
+@pytest.mark.parametrize("leave", ["remove_host", "forget_host"])
+def test_a_host_leaves_its_zone_between(one: Cell, engine: Meddled, leave: str) -> None:
+    pool = make_pool(one.database, "a", "b", availability_zone="east")
+
+    def job(chosen: str) -> Callable[[Transaction], Any]:
+        if leave == "forget_host":
+            return lambda tx: aggregates.forget_host(tx, chosen)
+        return lambda tx: aggregates.remove_host(tx, pool, chosen, default_zone="nova")
+
+    written = meddle_with(engine, one.database, job)
+    wanted = in_zone(order(one), "east")
+    one.claimer.place(wanted)
+    assert [each.exception() for each in written] == [None]
+    first, second = engine.chosen
+    assert {first, second} == {"a", "b"}
+    assert hosts_of(one, wanted.spec.instance_uuids) == [second]
+
+
+def test_a_zone_gets_another_name_between(one: Cell, engine: Meddled) -> None:
+    pools = {name: make_pool(one.database, name, name=f"of {name}", availability_zone="east") for name in "ab"}
+    meddle_with(engine, one.database, lambda chosen: lambda tx: aggregates.update(tx, pools[chosen], zone="west"))
+    wanted = in_zone(order(one), "east")
+    one.claimer.place(wanted)
+    first, second = engine.chosen
+    assert {first, second} == {"a", "b"}
+    assert hosts_of(one, wanted.spec.instance_uuids) == [second]
+
+
+@pytest.mark.parametrize("switched", [False, True])
+def test_neither_side_of_a_move_changes_its_zone(one: Cell, *, switched: bool) -> None:
+    """The server is at one side, and its instance says so; it may yet be on the other."""
+    (uuid,) = servers(one, on="a")
+    wanted = move(one, uuid)
+    one.claimer.place(wanted)
+    migration = migration_of(one, wanted)
+    if switched:
+        one.database.write(lambda tx: moves.switch(tx, migration))
+    pool = make_pool(one.database, availability_zone="east")
+    for name in migration.hosts:
+        with pytest.raises(Conflict, match="its instances would move"):
+            one.database.write(lambda tx, name=name: aggregates.add_host(tx, pool, name, default_zone="nova"))  # type: ignore[misc]
 
 
 def test_a_pool_closes_under_a_claim_of_several_servers(one: Cell, engine: Meddled) -> None:

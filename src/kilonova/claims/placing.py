@@ -59,7 +59,7 @@ class Claim:
 
     ``allocations``: provider id → resource class id → amount.
     ``devices``: what it takes of the cells and pools of the hypervisor ``node_uuid``.
-    ``isolation_version``: of the isolation rules that the host was chosen by.
+    ``isolation_version``: of the isolation rules and zones that the host was chosen by.
     """
 
     claim_id: str
@@ -80,6 +80,6 @@ class Claim:
 
 
 def require_isolation(tx: Transaction, claims: Sequence[Claim]) -> None:
-    """Check that the isolation rules are those that the claims were decided by. Raises: FallsShort."""
+    """Check that isolation rules and zones are those that the claims were decided by. Raises: FallsShort."""
     if {claim.isolation_version for claim in claims} != {isolation_guard.version(tx.connection)}:
-        raise FallsShort("the isolation rules of aggregates have changed")
+        raise FallsShort("the isolation rules or zones of aggregates have changed")

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import compute_nodes, isolation_guard
+from kilonova.db import compute_nodes, isolation_guard, server_migrations
 from kilonova.db import tables as t
 from kilonova.db.changes import LoggedAggregate
 from kilonova.db.statements import insert_missing
@@ -98,7 +98,7 @@ def set_metadata(tx: Transaction, aggregate_id: int, metadata: Mapping[str, str 
         _set_zone(tx, aggregate, zone)
     for key, value in rest.items():
         _put(tx, aggregate_id, key, value)
-    _note_isolation(tx, rest)
+    _note_rules(tx, rest)
     return _log(tx, aggregate_id)
 
 
@@ -122,7 +122,7 @@ def add_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: str
                 f" {default_zone} to {zone}."
             )
     tx.execute(sa.insert(t.aggregate_hosts), {"aggregate_id": aggregate_id, "host": host})
-    _note_isolation(tx, aggregate.metadata)
+    _note_rules(tx, aggregate.metadata)
     for provider_id in compute_nodes.provider_ids(tx.connection, host):
         _join_in_placement(tx, provider_id, aggregate.uuid)
     return _log(tx, aggregate_id)
@@ -155,7 +155,7 @@ def delete(tx: Transaction, aggregate_id: int) -> None:
         raise InvalidRequest(f"Cannot remove aggregate {aggregate_id}: host aggregate is not empty.")
     tx.execute(sa.delete(t.aggregate_metadata).where(t.aggregate_metadata.c.aggregate_id == aggregate_id))
     tx.execute(sa.delete(t.aggregates).where(t.aggregates.c.id == aggregate_id))
-    _note_isolation(tx, aggregate.metadata)
+    _note_rules(tx, aggregate.metadata)
     tx.log("aggregate", str(aggregate_id), None)
 
 
@@ -197,9 +197,12 @@ def mirror_exactly(tx: Transaction, host: str) -> None:
             _leave_in_placement(tx, aggregate.uuid, host)
 
 
-def _note_isolation(tx: Transaction, keys: Collection[str]) -> None:
-    """Let claims under way decide again when a rule of isolation is among ``keys``, changed or over changed hosts."""
-    if any(map(is_rule_key, keys)):
+def _note_rules(tx: Transaction, keys: Collection[str]) -> None:
+    """Let claims under way decide again when a zone or a rule of isolation is among ``keys``.
+
+    It was changed, or its hosts were: no server that is about to get there has been counted yet.
+    """
+    if any(key == ZONE_KEY or is_rule_key(key) for key in keys):
         isolation_guard.rise(tx)
 
 
@@ -217,7 +220,9 @@ def _set_zone(tx: Transaction, aggregate: Aggregate, zone: str) -> None:
         raise InvalidRequest(
             f"One or more hosts of aggregate {aggregate.id} contain instances: its zone cannot change."
         )
-    _put(tx, aggregate.id, ZONE_KEY, zone)
+    if zone != aggregate.availability_zone:
+        _put(tx, aggregate.id, ZONE_KEY, zone)
+        _note_rules(tx, [ZONE_KEY] if aggregate.hosts else ())
 
 
 def _zones(
@@ -235,8 +240,9 @@ def _zones(
 
 
 def _has_instances(tx: Transaction, host: str) -> bool:
+    """Tell whether servers are on a host, are moved to it, or may yet come back to it."""
     there = sa.select(t.instances.c.id).where(t.instances.c.host == host, t.instances.c.deleted.is_(False))
-    return tx.execute(there.limit(1)).first() is not None
+    return tx.execute(there.limit(1)).first() is not None or server_migrations.open_at(tx.connection, host)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -284,7 +290,7 @@ def _put(tx: Transaction, aggregate_id: int, key: str, value: str | None) -> Non
 def _leave(tx: Transaction, aggregate: Aggregate, host: str) -> None:
     table = t.aggregate_hosts
     tx.execute(sa.delete(table).where(table.c.aggregate_id == aggregate.id, table.c.host == host))
-    _note_isolation(tx, aggregate.metadata)
+    _note_rules(tx, aggregate.metadata)
     _leave_in_placement(tx, aggregate.uuid, host)
 
 

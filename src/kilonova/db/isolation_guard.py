@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guard row of isolation: what makes the rules of aggregates part of the claim.
+"""The guard row of isolation: what makes the rules and the zones of aggregates part of the claim.
 
-Its version rises in the transaction of whatever changes a rule or the hosts under one. A claim holds only while the
-version is the one that its decision was made with. Before the first rule there is no row, and the version is 0.
+Its version rises in the transaction of whatever changes a rule, a zone or the hosts under one. A claim holds only
+while the version is the one that its decision was made with. Before the first rule there is no row, and the version
+is 0.
 """
 
 import sqlalchemy as sa
