@@ -59,6 +59,14 @@ def test_one_that_was_soft_deleted_counts_again(control: Control) -> None:
     control.check()
 
 
+def test_one_that_is_being_soft_deleted_is_not_deleted_any_more(control: Control) -> None:
+    uuid = control.boot()["id"]
+    change(control, uuid, task_state=TaskState.SOFT_DELETING, deleted_at=datetime(2026, 1, 1))  # noqa: DTZ001
+    assert act(control, uuid, **{"os-resetState": {"state": "error"}}).status == 202
+    with control.process.database.read() as connection:
+        assert instances.get(connection, uuid).deleted_at is None
+
+
 def test_states_that_cannot_be_said(control: Control) -> None:
     uuid = control.boot()["id"]
     for given in (None, {}, {"state": "stopped"}, {"state": None}, {"state": "active", "task": None}):

@@ -18,13 +18,12 @@ class States:
     def reset(self, instance: Instance, state: VmState, who: Requester) -> None:
         """Give a server a state and no task. An operation that is under way finds that, and walks back.
 
-        One that was soft-deleted is back, and counts against quotas again. Raises: NotFound.
+        One that was soft-deleted, or was about to be, is back, and counts against quotas again. Raises: NotFound.
         """
 
         def reset(tx: Transaction) -> None:
             present = instances.get(tx.connection, instance.uuid)
-            values = {"deleted_at": None} if present.vm_state is VmState.SOFT_DELETED else {}
-            instances.change(tx, instance.uuid, vm_state=state, task_state=None, **values)
+            instances.change(tx, instance.uuid, vm_state=state, task_state=None, deleted_at=None)
             if not quotas.counts(present.vm_state, present.task_state):
                 quotas.count_again(tx, present.project_id, present.user_id, Usage.of(present.flavor))
             record_at_once(tx, instance, who, "resetState", "api_reset_state")
