@@ -18,7 +18,8 @@ from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import SpawnGuest
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.instance import VmState
-from support.cell import Cell, host, start_cell
+from support.cell import IMAGE, Cell, asker, host, start_cell
+from support.folder_images import FolderImages
 from support.manual_bus import ManualBus
 from support.mirrors import assert_equal
 from support.processes import pass_time
@@ -49,11 +50,12 @@ def start(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Cell]]:
     """Starts a control process with the hosts that are named."""
     opened: list[Database] = []
 
-    def process(*names: str, folder: str | None = None) -> Cell:
+    def process(*names: str, folder: str | None = None, images: FolderImages | None = None) -> Cell:
         opened.append(Database(database_url))
         place = tmp_path / (folder or "-".join(names) or "none")
         place.mkdir(exist_ok=True)
-        return start_cell(place, tuple(host(name) for name in names), bus=ManualBus(), database=opened[-1])
+        hosts = tuple(host(name) for name in names)
+        return start_cell(place, hosts, bus=ManualBus(), database=opened[-1], images=images)
 
     yield process
     for database in opened:
@@ -177,6 +179,29 @@ def test_power_actions_reach_hosts_of_other_processes(start: Callable[..., Cell]
     other.power(uuid, "start")
     run(one, other)
     assert check([one, other]) == {uuid: VmState.ACTIVE}
+
+
+def test_what_another_process_has_ended_waits_for_the_image_that_is_registered(
+    start: Callable[..., Cell], tmp_path: Path
+) -> None:
+    images = FolderImages(tmp_path / "images")
+    images.add(IMAGE.id, b"what servers are made of")
+    one, other = start("a", images=images), start("b", images=images)
+    (uuid,) = other.boot(force_host="b")
+    run(one, other)
+    other.crash_dump(uuid)
+    register = one._registered("copy", uuid, image_type="snapshot")
+
+    def register_afterwards() -> None:
+        other.bus.run()
+        run(one)
+        register()
+
+    one.conductor.operations.snapshots.create_image(one.instance(uuid), "copy", asker("req-1"), register_afterwards)
+    run(one, other)
+    check([one, other])
+    assert one.instance(uuid).task_state is None
+    assert images.find("copy").status == "active"
 
 
 def test_the_work_of_a_live_process_is_left_alone(start: Callable[..., Cell], clock: Clock) -> None:

@@ -153,9 +153,10 @@ class Membership:
             if not workflows.is_heir(connection, self._owner):
                 return 0
         inherited = self._database.write(lambda tx: workflows.inherit(tx, self._owner))
-        known = self._runner.known
+        known, promised = self._runner.known, self._runner.promised
         self._runner.interrupted([row for row in inherited if row.uuid in known])
-        self._go_on([row for row in inherited if row.uuid not in known])
+        prepared = [row for row in inherited if row.interrupt is not None or row.uuid not in promised]
+        self._go_on([row for row in prepared if row.uuid not in known])
         return len(inherited)
 
     def _go_on(self, adopted: Sequence[WorkflowRow]) -> None:

@@ -163,9 +163,15 @@ class Runner:
             self._begin_released(self._journal.release_waiting(uuid))
 
     def _begin_released(self, released: Sequence[WorkflowRow]) -> None:
-        """Begin what waited for others, as far as it is ours; other processes notice by themselves."""
-        if released:
-            self.begin([row for row in released if row.owner == self._owner])
+        """Begin what waited for others, as far as it is ours; other processes notice by themselves.
+
+        What is promised begins with :meth:`begin_prepared`.
+        """
+        self.begin([row for row in released if row.owner == self._owner and row.uuid not in self._promised])
+
+    def begin_prepared(self, workflow: str) -> None:
+        """Begin what waited for others and was promised, if these have ended since it was stored."""
+        self._stepper.look_again_soon(workflow)
 
     def retry_broken(self) -> None:
         """Go on with workflows whose step broke, and whose time has come, at the step that the journal has."""

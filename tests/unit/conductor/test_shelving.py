@@ -2,6 +2,7 @@
 """Where unshelved servers come, what hosts that are away mean for shelving, and what becomes of images meanwhile."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,39 @@ def test_a_delete_while_the_image_is_being_registered_wins(cell_of: NewCell, ima
         cell.conductor.operations.snapshots.create_image(cell.instance(uuid), "late", asker("req-1"), delete_first)
     rest(cell)
     assert (cell.find(uuid), own(images)) == (None, [])
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+@pytest.mark.parametrize("act", ["shelve", "create_image"])
+def test_what_is_waited_for_ends_while_the_image_is_registered(
+    cell_of: NewCell, images: FolderImages, act: str, *, is_taken: bool
+) -> None:
+    """A crash dump shows no task, so that users can ask for more meanwhile."""
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+    image_id, operations = new_uuid(), cell.conductor.operations
+    register = cell._registered(image_id, uuid, image_type="snapshot")
+    cell.crash_dump(uuid)
+
+    def register_afterwards() -> None:
+        cell.work_off()
+        if not is_taken:
+            raise Forbidden("The image service does not take the image.")
+        register()
+
+    with nullcontext() if is_taken else pytest.raises(Forbidden):
+        if act == "shelve":
+            asked = cell.instance(uuid), image_id, asker("req-1"), register_afterwards
+            operations.shelving.shelve(*asked, offload=True)
+        else:
+            operations.snapshots.create_image(cell.instance(uuid), image_id, asker("req-1"), register_afterwards)
+        assert cell.instance(uuid).task_state is not None
+    if not is_taken:
+        assert cell.instance(uuid).task_state is None
+    rest(cell)
+    assert own(images) == ([image_id] if is_taken else [])
+    is_shelved = is_taken and act == "shelve"
+    assert cell.instance(uuid).vm_state is (VmState.SHELVED_OFFLOADED if is_shelved else VmState.ACTIVE)
 
 
 @pytest.mark.parametrize("is_made", [True, False])

@@ -81,18 +81,27 @@ class Starter:
 
         One that was withdrawn, or was ended by somebody else, finds that it is gone.
         """
-        with self.runner.promise(rows[-1].uuid):
-            try:
-                yield
-            finally:
-                self.go_on(rows)
+        try:
+            with self.runner.promise(rows[-1].uuid):
+                try:
+                    yield
+                finally:
+                    self.go_on(rows)
+        finally:
+            if rows[-1].waiting:
+                self.runner.begin_prepared(rows[-1].uuid)
 
     def _withdraw(self, row: WorkflowRow, workflow: Workflow[Any], image_id: str) -> None:
-        """End a workflow that has not begun, and whose image may or may not have been made."""
+        """End a workflow that has not begun, and whose image may or may not have been made.
+
+        What it waited for may have ended meanwhile.
+        """
 
         def withdraw(tx: Transaction) -> None:
             unwanted_images.note(tx, [image_id])
-            if workflows.finish_present(tx, [row], self.services.owner):
+            present = workflows.of_instance(tx.connection, row.instance_uuid)
+            unbegun = [each for each in present if each.uuid == row.uuid and each.interrupt is None]
+            if workflows.finish_present(tx, unbegun, self.services.owner):
                 instance_actions.fail(tx, [(row.instance_uuid, row.request_id)])
                 instances.change(
                     tx, row.instance_uuid, expected_tasks={None, *workflow.transition.shown}, task_state=None
