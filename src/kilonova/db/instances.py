@@ -195,9 +195,11 @@ def change(
         ).first()
         if current is None:
             raise NotFound(f"Instance {uuid} could not be found.")
-        expected = sorted(str(task) for task in expected_tasks or ())
+        is_the_task = expected_tasks is not None and current.task_state not in expected_tasks
+        expected = sorted(map(str, (expected_tasks if is_the_task else expected_states) or ()))
+        actual = current.task_state if is_the_task else current.vm_state
         raise UnexpectedTaskState(
-            f"Conflict updating instance {uuid}. Expected: {expected}. Actual: {current.task_state}.",
+            f"Conflict updating instance {uuid}. Expected: {expected}. Actual: {actual}.",
             vm_state=current.vm_state,
             task_state=current.task_state,
         )

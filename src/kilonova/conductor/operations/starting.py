@@ -15,7 +15,7 @@ from kilonova.db import instance_actions, instances, unwanted_images, workflows
 from kilonova.db.instance_actions import EndedEvent, NewAction
 from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.errors import ConcurrentUpdate, Conflict
+from kilonova.errors import ConcurrentUpdate, Conflict, UnexpectedTaskState
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
@@ -43,7 +43,8 @@ class Starter:
 
         What it may overtake walks back first, and is told ``why``. ``write(tx)``: what belongs into the same
         transaction; ``check(tx)``: what is looked at in it before anything is changed.
-        Raises: NotFound, UnexpectedTaskState; whatever ``check`` and ``write`` raise.
+        Raises: NotFound; UnexpectedTaskState, also when the server has another host than ``instance`` says; whatever
+        ``check`` and ``write`` raise.
         """
         self.go_on(self._store(workflow, facts, instance, who, write, check, why))
 
@@ -136,6 +137,7 @@ class Starter:
                 expected_tasks=transition.tasks,
                 **({"task_state": transition.shown[0]} if transition.shown else {}),
             )
+            _require_still_there(tx, instance)
             others = self.runner.interrupt(tx, instance.uuid, why)
             if why is Interrupt.OTHER_ACTION and not isinstance(facts, MoveFacts):
                 _require_no_move(others)
@@ -157,6 +159,12 @@ class Starter:
         if rows:
             self.runner.begin([row for row in rows[-1:] if not row.waiting])
             self.runner.interrupted(rows[:-1])
+
+
+def _require_still_there(tx: Transaction, instance: Instance) -> None:
+    """Raise UnexpectedTaskState when a server has another host by now than the one that would be asked."""
+    if instances.place_of(tx.connection, instance.uuid)[0] != instance.host:
+        raise UnexpectedTaskState(f"Instance {instance.uuid} was changed meanwhile.")
 
 
 def _require_no_move(others: Iterable[WorkflowRow]) -> None:
