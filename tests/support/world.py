@@ -93,10 +93,14 @@ def check_books(connection: Connection) -> None:
 
 
 def _returned_members(connection: Connection, group_uuid: str) -> set[str]:
-    """Return the hosts to which members of a group came back from a move: others may have joined them elsewhere."""
+    """Return the hosts to which members of a group came back from a move: others may have joined them elsewhere.
+
+    A move that has found no other host after the first one failed names none.
+    """
     instance, migration = t.instances.c, t.server_migrations.c
     joined = sa.join(t.instances, t.server_migrations, migration.instance_uuid == instance.uuid)
-    ended = ~server_migrations.IS_OPEN, migration.dest_host.is_not(None), migration.source_host != migration.dest_host
+    elsewhere = sa.or_(migration.dest_host.is_(None), migration.source_host != migration.dest_host)
+    ended = ~server_migrations.IS_OPEN, elsewhere
     came_back = sa.select(instance.host).select_from(joined).where(*ended, instance.host == migration.source_host)
     return set(connection.execute(came_back.where(instance.group_uuid == group_uuid)).scalars())
 
