@@ -27,7 +27,11 @@ from kilonova.scheduler.provider_trees import (
 )
 from kilonova.scheduler.rule import Filter, RequestFilter, rule_name
 
-_PROVIDERS = "Placement: providers"
+PLACEMENT_RULE = "Placement: "
+"""How the names of the rules begin that Placement's conditions are."""
+#: The rules that are there for requests of some kinds only, whatever is configured.
+OWN_RULES = ("ignore_hosts", "tried_hosts", "requested_destination", "force_hosts", "isolation")
+_PROVIDERS = f"{PLACEMENT_RULE}providers"
 
 
 class Step(NamedTuple):

@@ -70,7 +70,7 @@ def read_filters(ctx: Context, request: Request, action: str) -> InstanceQuery |
     sees_all_filters = ctx.may("os_compute_api:servers:allow_all_filters")
     is_open = sees_all_filters or request.version >= _OPEN
     project_id: str | None = ctx.project_id
-    if _flag(request, "all_tenants"):
+    if asks_for_all_projects(request):
         ctx.authorize(f"os_compute_api:servers:{action}:get_all_tenants")
         project_id = request.param("project_id") or request.param("tenant_id")
     states = _states(request)
@@ -109,6 +109,11 @@ def read_filters(ctx: Context, request: Request, action: str) -> InstanceQuery |
         metadata=metadata,
     )
     return replace(query, **_tags(request))
+
+
+def asks_for_all_projects(request: Request) -> bool:
+    """Say whether servers of all projects are asked for, of which ``project_id`` may choose. Raises: InvalidRequest."""
+    return _flag(request, "all_tenants")
 
 
 def _equals(request: Request, *, sees_all_filters: bool, is_open: bool) -> dict[str, Collection[Any]] | None:

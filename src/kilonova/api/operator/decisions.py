@@ -16,6 +16,8 @@ from kilonova.api.operator.paging import flag, host_filters
 from kilonova.api.operator.unread import unread_of_request
 from kilonova.api.operator.views import hosts_page, rules_view
 from kilonova.api.policy import ADMIN, rule
+from kilonova.api.schemas.operator import DECISIONS_QUERY, HOSTS_CHOSEN_BY
+from kilonova.api.validation import invalid_parameter
 from kilonova.claims.replay import NoReplay, Outcome, replay_all
 from kilonova.config.scheduler import scheduling_digest
 from kilonova.db import decisions, instances, request_specs
@@ -39,6 +41,8 @@ def show_decisions(ctx: Context, request: Request) -> Reply:
     ctx.authorize("kilonova:decisions:show")
     name, backend = request.path["name"], ctx.backend
     with_hosts, filters = bool(flag(request, "hosts")), host_filters(ctx, request)
+    if not with_hosts:
+        _require_no_choice_of_hosts(request)
     with backend.database.read() as connection:
         found = decisions.find(connection, name)
         if not found:
@@ -53,6 +57,13 @@ def show_decisions(ctx: Context, request: Request) -> Reply:
                 deadline.check()  # each is a whole decision
                 view["replay"] = _replay_view(outcome, filters if with_hosts else None)
     return Reply(200, {"decisions": views})
+
+
+def _require_no_choice_of_hosts(request: Request) -> None:
+    """Raises: InvalidRequest naming a parameter that has an effect on hosts only, which are not asked for."""
+    for name in HOSTS_CHOSEN_BY:
+        if (value := request.param(name)) is not None:
+            raise invalid_parameter(name, value, "It chooses among hosts, which only hosts=true asks for.")
 
 
 def _add_unread(ctx: Context, connection: Connection, views: Sequence[dict[str, Any]]) -> None:
@@ -117,4 +128,4 @@ def _view(decision: StoredDecision) -> dict[str, Any]:
     }
 
 
-ROUTES: Routes = {"/v1/decisions/{name}": {"GET": Endpoint(show_decisions)}}
+ROUTES: Routes = {"/v1/decisions/{name}": {"GET": Endpoint(show_decisions, query=DECISIONS_QUERY)}}

@@ -14,6 +14,7 @@ from kilonova.api.operator.unread import unread_of_request
 from kilonova.api.operator.views import decision_view, hosts_page, nearest_view, rules_view
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import explain as schemas
+from kilonova.api.schemas.operator import EXPLAIN_QUERY
 from kilonova.api.validation import invalid_field
 from kilonova.db import flavors, server_groups
 from kilonova.errors import NotFound
@@ -144,4 +145,6 @@ def _group(ctx: Context, uuid: str | None) -> ServerGroup | None:
         raise invalid_field("group", f"Instance group {uuid} could not be found.") from None
 
 
-ROUTES: Routes = {"/v1/explain": {"POST": Endpoint(explain_request, body=schemas.EXPLAIN, reads=changes_nothing)}}
+ROUTES: Routes = {
+    "/v1/explain": {"POST": Endpoint(explain_request, body=schemas.EXPLAIN, query=EXPLAIN_QUERY, reads=changes_nothing)}
+}

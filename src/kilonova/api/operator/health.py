@@ -4,6 +4,7 @@
 import kilonova
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, rule
+from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.db import schema
 
 RULES = (rule("kilonova:health:show", ADMIN, "See how a control process is", ("GET", "/operator/v1/health")),)
@@ -28,4 +29,4 @@ def show_health(ctx: Context, request: Request) -> Reply:
     return Reply(200, {"health": body})
 
 
-ROUTES: Routes = {"/v1/health": {"GET": Endpoint(show_health)}}
+ROUTES: Routes = {"/v1/health": {"GET": Endpoint(show_health, query=NO_QUERY)}}

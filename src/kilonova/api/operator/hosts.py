@@ -6,8 +6,10 @@ from typing import Any
 from kilonova.api.compute.links import next_link
 from kilonova.api.compute.times import stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
+from kilonova.api.operator.known_names import require_host
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import hosts as schemas
+from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.db import agent_sessions
 from kilonova.db.agent_sessions import HostAgent
 from kilonova.errors import NotFound
@@ -23,12 +25,11 @@ _PAGE = 1000
 def list_hosts(ctx: Context, request: Request) -> Reply:
     """GET /v1/hosts.  Errors: 400 naming the parameter."""
     ctx.authorize("kilonova:hosts:list")
-    asked = integer_param(request, "limit")
+    asked, host = integer_param(request, "limit"), request.param("host")
     limit = min(_PAGE if asked is None else asked, ctx.backend.settings.api.max_limit)
     with ctx.backend.database.read() as connection:
-        rows = agent_sessions.list_page(
-            connection, host=request.param("host"), limit=limit + 1, marker=request.param("marker")
-        )
+        require_host(connection, "host", host)
+        rows = agent_sessions.list_page(connection, host=host, limit=limit + 1, marker=request.param("marker"))
     body: dict[str, Any] = {"hosts": [_view(row) for row in rows[:limit]]}
     if limit and len(rows) > limit:
         body["hosts_links"] = [next_link(request, rows[limit - 1].host)]
@@ -73,5 +74,5 @@ def _view(row: HostAgent) -> dict[str, Any]:
 
 ROUTES: Routes = {
     "/v1/hosts": {"GET": Endpoint(list_hosts, query=schemas.LIST)},
-    "/v1/hosts/{host}/images": {"GET": Endpoint(list_images)},
+    "/v1/hosts/{host}/images": {"GET": Endpoint(list_images, query=NO_QUERY)},
 }

@@ -7,6 +7,7 @@ from typing import Any
 from kilonova import deadline
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, rule
+from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.db import flavors, request_specs
 from kilonova.model.placed_server import PlacedServer
 from kilonova.scheduler.isolation.audit import Finding, Report, audit
@@ -93,4 +94,4 @@ def _groups(groups: Sequence[Group]) -> list[dict[str, Any]]:
     ]
 
 
-ROUTES: Routes = {"/v1/isolation": {"GET": Endpoint(show_isolation)}}
+ROUTES: Routes = {"/v1/isolation": {"GET": Endpoint(show_isolation, query=NO_QUERY)}}

@@ -3,6 +3,7 @@
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, rule
+from kilonova.api.schemas.operator import NO_QUERY
 
 RULES = (rule("kilonova:metrics:show", ADMIN, "Read the metrics", ("GET", "/operator/v1/metrics")),)
 
@@ -14,4 +15,4 @@ def show_metrics(ctx: Context, request: Request) -> Reply:
     return Reply(200, text, {"Content-Type": media_type})
 
 
-ROUTES: Routes = {"/v1/metrics": {"GET": Endpoint(show_metrics)}}
+ROUTES: Routes = {"/v1/metrics": {"GET": Endpoint(show_metrics, query=NO_QUERY)}}

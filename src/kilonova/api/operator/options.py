@@ -3,6 +3,7 @@
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, rule
+from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.config.configuration import public_options
 
 RULES = (rule("kilonova:options:show", ADMIN, "See the options in force", ("GET", "/operator/v1/options")),)
@@ -15,4 +16,4 @@ def show_options(ctx: Context, request: Request) -> Reply:
     return Reply(200, {"options": public_options(ctx.backend.settings.conf)})
 
 
-ROUTES: Routes = {"/v1/options": {"GET": Endpoint(show_options)}}
+ROUTES: Routes = {"/v1/options": {"GET": Endpoint(show_options, query=NO_QUERY)}}

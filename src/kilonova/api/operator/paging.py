@@ -5,6 +5,8 @@ from typing import Any
 
 from kilonova.api.http import Context, Request, integer_param
 from kilonova.api.validation import invalid_parameter
+from kilonova.scheduler.funnel import OWN_RULES, PLACEMENT_RULE
+from kilonova.scheduler.rule import rule_name
 
 _PAGE = 100
 
@@ -24,6 +26,16 @@ def host_filters(ctx: Context, request: Request) -> dict[str, Any]:
         "limit": min(_PAGE if limit is None else limit, ctx.backend.settings.api.max_limit),
         "marker": request.param("marker"),
         "name": request.param("host"),
-        "rule": request.param("rule"),
+        "rule": _rule(ctx, request),
         "passed": flag(request, "passed"),
     }
+
+
+def _rule(ctx: Context, request: Request) -> str | None:
+    name, engine = request.param("rule"), ctx.backend.engine
+    if name is None or name.startswith(PLACEMENT_RULE):
+        return name
+    known = (*OWN_RULES, *(each.name for each in engine.request_filters), *map(rule_name, engine.filters))
+    if name not in known:
+        raise invalid_parameter("rule", name, f"Expected {PLACEMENT_RULE}… or one of {', '.join(known)}.")
+    return name

@@ -6,6 +6,7 @@ from typing import Any
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, changes_nothing
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import read_only as schemas
+from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.db import switches
 
 _PATH = "/v1/read-only"
@@ -52,8 +53,8 @@ def _view(ctx: Context) -> dict[str, Any]:
 
 ROUTES: Routes = {
     _PATH: {
-        "GET": Endpoint(show_read_only),
+        "GET": Endpoint(show_read_only, query=NO_QUERY),
         # It has to be possible to end what it begins.
-        "PUT": Endpoint(update_read_only, body=schemas.UPDATE, reads=changes_nothing),
+        "PUT": Endpoint(update_read_only, body=schemas.UPDATE, query=NO_QUERY, reads=changes_nothing),
     }
 }

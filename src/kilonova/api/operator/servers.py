@@ -4,13 +4,15 @@
 from dataclasses import replace
 
 from kilonova.api.compute.hints import read_hints, shown_hints, unseen_instances
+from kilonova.api.compute.server_filters import asks_for_all_projects
 from kilonova.api.compute.server_lists import count_matching
 from kilonova.api.compute.versions import MAX_VERSION
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.operator.known_names import require_flavor, require_host
 from kilonova.api.policy import ADMIN, PROJECT_READER_OR_ADMIN, rule
 from kilonova.api.schemas import operator_servers as schemas
-from kilonova.api.schemas import queries
-from kilonova.api.validation import invalid_field
+from kilonova.api.schemas.operator import NO_QUERY
+from kilonova.api.validation import invalid_field, invalid_parameter
 
 _COUNT, _ONE = "/v1/servers/count", "/v1/servers/{server_id}"
 RULES = (
@@ -23,7 +25,22 @@ RULES = (
 def count_servers(ctx: Context, request: Request) -> Reply:
     """GET /v1/servers/count.  Takes the filters of GET /servers at the newest microversion.  Errors: 400, 403."""
     ctx.authorize("kilonova:servers:count")
-    return Reply(200, {"count": count_matching(ctx, replace(request, version=MAX_VERSION))})
+    found = count_matching(ctx, replace(request, version=MAX_VERSION))
+    _require_own_project(ctx, request)
+    if not found and ctx.may("os_compute_api:servers:allow_all_filters"):
+        with ctx.backend.database.read() as connection:
+            require_host(connection, "host", request.param("host"))
+            require_flavor(connection, "flavor", request.param("flavor"))
+    return Reply(200, {"count": found})
+
+
+def _require_own_project(ctx: Context, request: Request) -> None:
+    """Raises: InvalidRequest for another project without all_tenants, which alone makes a filter of the project."""
+    if asks_for_all_projects(request):
+        return
+    for name in ("project_id", "tenant_id"):
+        if (project_id := request.param(name)) not in {None, ctx.project_id}:
+            raise invalid_parameter(name, project_id, "Another project's servers are counted with all_tenants=1 only.")
 
 
 def leave_group(ctx: Context, request: Request) -> Reply:
@@ -48,6 +65,6 @@ def set_hints(ctx: Context, request: Request) -> Reply:
 
 ROUTES: Routes = {
     _COUNT: {"GET": Endpoint(count_servers, query=schemas.COUNT)},
-    f"{_ONE}/leave-group": {"POST": Endpoint(leave_group, body=schemas.LEAVE_GROUP, query=queries.NONE)},
-    f"{_ONE}/hints": {"PUT": Endpoint(set_hints, body=schemas.SET_HINTS, query=queries.NONE)},
+    f"{_ONE}/leave-group": {"POST": Endpoint(leave_group, body=schemas.LEAVE_GROUP, query=NO_QUERY)},
+    f"{_ONE}/hints": {"PUT": Endpoint(set_hints, body=schemas.SET_HINTS, query=NO_QUERY)},
 }

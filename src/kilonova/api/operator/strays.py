@@ -5,8 +5,10 @@ from typing import Any
 
 from kilonova.api.compute.links import next_link
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
+from kilonova.api.operator.known_names import require_host
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import strays as schemas
+from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.api.validation import invalid_parameter
 from kilonova.db import odd_guests
 from kilonova.errors import NotFound
@@ -25,12 +27,14 @@ def list_strays(ctx: Context, request: Request) -> Reply:
     ctx.authorize("kilonova:strays:list")
     asked = integer_param(request, "limit")
     limit = min(_PAGE if asked is None else asked, ctx.backend.settings.api.max_limit)
-    marker = integer_param(request, "marker")
+    marker, host = integer_param(request, "marker"), request.param("host")
     with ctx.backend.database.read() as connection:
         try:
-            found = odd_guests.list_page(connection, host=request.param("host"), limit=limit + 1, marker=marker)
+            found = odd_guests.list_page(connection, host=host, limit=limit + 1, marker=marker)
         except NotFound as error:
             raise invalid_parameter("marker", marker, f"{error.message} Begin again.") from None
+        if not found:
+            require_host(connection, "host", host)
     body: dict[str, Any] = {"strays": [_view(each) for each in found[:limit]]}
     if limit and len(found) > limit:
         body["strays_links"] = [next_link(request, str(found[limit - 1].id))]
@@ -88,5 +92,5 @@ def _words(odd: OddGuest) -> tuple[str, str]:
 
 ROUTES: Routes = {
     "/v1/strays": {"GET": Endpoint(list_strays, query=schemas.LIST)},
-    "/v1/strays/remove": {"POST": Endpoint(remove_stray, body=schemas.REMOVE)},
+    "/v1/strays/remove": {"POST": Endpoint(remove_stray, body=schemas.REMOVE, query=NO_QUERY)},
 }

@@ -10,6 +10,7 @@ from typing import Any
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas.flavor_extra_specs import is_read_by_hypervisors
+from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.db import flavors
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
@@ -95,4 +96,4 @@ def _concerned(hosts: HostTable, spec: RequestSpec, chosen: frozenset[str]) -> l
     ]
 
 
-ROUTES: Routes = {"/v1/rules": {"GET": Endpoint(show_unread)}}
+ROUTES: Routes = {"/v1/rules": {"GET": Endpoint(show_unread, query=NO_QUERY)}}

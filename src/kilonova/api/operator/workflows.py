@@ -9,9 +9,11 @@ from sqlalchemy.engine import Connection
 
 from kilonova.api.compute.links import next_link
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
+from kilonova.api.operator.known_names import require_server
 from kilonova.api.operator.paging import flag
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import workflows as schemas
+from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.api.validation import invalid_parameter
 from kilonova.conductor.registry import REGISTRY
 from kilonova.conductor.stuck import LeftOver
@@ -35,19 +37,21 @@ def list_workflows(ctx: Context, request: Request) -> Reply:
     ctx.authorize("kilonova:workflows:list")
     asked = integer_param(request, "limit")
     limit = min(_PAGE if asked is None else asked, ctx.backend.settings.api.max_limit)
-    marker = request.param("marker")
+    marker, server = request.param("marker"), request.param("server")
     with ctx.backend.database.read() as connection:
         try:
             rows = workflows.list_page(
                 connection,
                 kind=request.param("kind"),
                 stuck=flag(request, "stuck"),
-                instance_uuid=request.param("server"),
+                instance_uuid=server,
                 limit=limit + 1,
                 marker=marker,
             )
         except NotFound as error:
             raise invalid_parameter("marker", marker, f"{error.message} Begin again.") from None
+        if not rows:
+            require_server(connection, "server", server)
         views = _views(ctx, connection, rows[:limit])
     body: dict[str, Any] = {"workflows": views}
     if views and len(rows) > limit:
@@ -172,7 +176,7 @@ def _time(moment: datetime | None) -> str | None:
 
 ROUTES: Routes = {
     "/v1/workflows": {"GET": Endpoint(list_workflows, query=schemas.LIST)},
-    "/v1/workflows/{uuid}": {"GET": Endpoint(show_workflow, query=schemas.NO_QUERY)},
-    "/v1/workflows/{uuid}/retry": {"POST": Endpoint(retry_workflow, body=schemas.ACT)},
-    "/v1/workflows/{uuid}/abandon": {"POST": Endpoint(abandon_workflow, body=schemas.ACT)},
+    "/v1/workflows/{uuid}": {"GET": Endpoint(show_workflow, query=NO_QUERY)},
+    "/v1/workflows/{uuid}/retry": {"POST": Endpoint(retry_workflow, body=schemas.ACT, query=NO_QUERY)},
+    "/v1/workflows/{uuid}/abandon": {"POST": Endpoint(abandon_workflow, body=schemas.ACT, query=NO_QUERY)},
 }

@@ -21,6 +21,5 @@ LIST = Schemas(
         )
     }
 )
-NO_QUERY = Schemas({(1, 0): query({}, extra=False)})
 #: Nothing needs to be said.
 ACT = Schemas({(1, 0): {"type": ["object", "null"], "additionalProperties": False}})

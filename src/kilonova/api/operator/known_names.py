@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether what a filter names exists at all: an empty list about a misspelt name would mislead."""
+
+from sqlalchemy.engine import Connection
+
+from kilonova.api.validation import invalid_parameter
+from kilonova.db import flavors, instances, services
+from kilonova.errors import NotFound
+
+
+def require_host(connection: Connection, parameter: str, host: str | None) -> None:
+    """Raises: InvalidRequest naming the parameter when there is no such host; ``host`` None asks for none."""
+    if host is not None and services.find_by_host(connection, host) is None:
+        raise invalid_parameter(parameter, host, f"There is no host {host}.")
+
+
+def require_server(connection: Connection, parameter: str, uuid: str | None) -> None:
+    """Raises: InvalidRequest naming the parameter when no such server is kept, not even a deleted one."""
+    if uuid is not None and instances.find_any(connection, uuid) is None:
+        raise invalid_parameter(parameter, uuid, f"There is no server {uuid}.")
+
+
+def require_flavor(connection: Connection, parameter: str, reference: str | None) -> None:
+    """Raises: InvalidRequest naming the parameter when there is no such flavor; ``reference``: an id or a link."""
+    if reference is None:
+        return
+    try:
+        flavors.get(connection, reference.rstrip("/").rpartition("/")[2])
+    except NotFound as error:
+        raise invalid_parameter(parameter, reference, error.message) from None
