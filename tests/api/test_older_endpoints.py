@@ -68,7 +68,7 @@ def test_bad_changes_of_hosts(cloud: Cloud, body: Any) -> None:
     assert cloud.admin.put("/os-hosts/node1", body).status == 400
 
 
-def test_what_no_hypervisor_does_to_its_machine(cloud: Cloud) -> None:
+def test_what_no_hypervisor_does_to_its_machine(cloud: Cloud, caplog: pytest.LogCaptureFixture) -> None:
     cloud.add_host("node1")
     cloud.add_host("node2", up=False)
     before = cloud.everything()
@@ -81,6 +81,7 @@ def test_what_no_hypervisor_does_to_its_machine(cloud: Cloud) -> None:
         assert cloud.admin.put("/os-hosts/node1", body).status == 501
         assert cloud.admin.put("/os-hosts/gone", body).status == 404
     assert cloud.everything() == before
+    assert not [record for record in caplog.records if record.exc_info or record.levelname == "ERROR"]
 
 
 def test_extensions(cloud: Cloud) -> None:

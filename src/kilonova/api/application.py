@@ -38,6 +38,8 @@ LOG = logging.getLogger(__name__)
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 #: What an operator mends elsewhere and clients try again: where in this code it was noticed helps nobody.
 _TOLD_IN_ONE_LINE = frozenset({503, 507})
+#: What no hypervisor here does, or no driver. Nothing is wrong with the cloud.
+_CANNOT = 501
 #: What a client calls a request by that it makes of several services.
 _GLOBAL_REQUEST_ID = re.compile(r"req-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _READING = frozenset({"GET", "HEAD"})
@@ -222,6 +224,8 @@ class Exchange:
             LOG.warning("%s %s was given up: it took too long", self.method, self.shown_path)
         elif isinstance(error, KilonovaError) and status in _TOLD_IN_ONE_LINE:
             LOG.warning("%s %s: %d %s", self.method, self.shown_path, status, error.message)
+        elif isinstance(error, KilonovaError) and status == _CANNOT:
+            LOG.info("%s %s: %d %s", self.method, self.shown_path, status, error.message)
         elif status >= 500:
             LOG.error("%s %s failed", self.method, self.shown_path, exc_info=error)
         headers = dict(error.headers) if isinstance(error, faults.HttpError) else {}
