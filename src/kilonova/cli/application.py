@@ -2,14 +2,24 @@
 """Find the command that was asked for, load only that, and turn expected errors into one line and an exit code."""
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import kilonova
-from kilonova.errors import NO_ROOM, ConfigurationError, InvalidRequest, KilonovaError, StorageFull, full_disk
+from kilonova.errors import (
+    NO_ROOM,
+    ConfigurationError,
+    InvalidRequest,
+    KilonovaError,
+    StorageFull,
+    Unavailable,
+    full_disk,
+)
 
 # Each command is a function for typer, or a typer.Typer with commands of its own, in a module named after it. The help
 # shows them under these headings, in this order.
@@ -55,28 +65,56 @@ _USAGE_ERRORS = tuple(
 
 def run(command: Callable[..., Any], argv: Sequence[str]) -> int:
     """Run the command that `build` returned. Returns its exit code, as `main` does."""
+    if sys.stdout is None:  # it was closed before the start: then nobody wants to read
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
     try:
         result = command(args=argv, prog_name="kilonova", standalone_mode=False)
+        sys.stdout.flush()
     except _USAGE_ERRORS as error:
-        return _complain(error.format_message(), 2)  # type: ignore[attr-defined]
-    except (ConfigurationError, InvalidRequest) as error:
-        return _complain(error.message, 2)
+        return _complain(error.format_message(), code=2)  # type: ignore[attr-defined]
     except StorageFull as error:
-        return _complain(error.what, 1)
+        return _complain(error.what, code=1)
+    except Unavailable as error:
+        return _complain(*error.message.splitlines(), code=1)  # further lines are the last words of a child process
+    except (ConfigurationError, InvalidRequest) as error:
+        return _complain(error.message, code=2)
     except KilonovaError as error:
-        return _complain(error.message, 1)
+        return _complain(error.message, code=1)
+    except BrokenPipeError:
+        _write_no_more()  # whoever read has enough, as `head` does
+        return 1
     except OSError as error:
-        if error.errno not in NO_ROOM:
+        if error.errno in NO_ROOM:
+            _write_no_more()
+            return _complain(full_disk(error).what, code=1)
+        if error.filename is None:
             raise
-        return _complain(full_disk(error).what, 1)
+        return _complain(f"{os.fsdecode(error.filename)}: {error.strerror}", code=1)
     except (typer.Abort, KeyboardInterrupt):
-        return _complain("interrupted", 130)
+        return _complain("interrupted", code=130)
     return result if isinstance(result, int) else 0
 
 
-def _complain(message: str, code: int) -> int:
-    print(f"kilonova: {message}", file=sys.stderr)
+def _complain(*lines: str, code: int) -> int:
+    """Print each text as one line, whatever it holds of what was typed or read."""
+    first, *further = map(_as_line, lines or ("",))
+    print(f"kilonova: {first}", *further, sep="\n", file=sys.stderr)
     return code
+
+
+def _as_line(text: str) -> str:
+    """Return a text without line breaks and without what a terminal would obey."""
+    return "".join(each if each.isprintable() else " " for each in " ".join(text.splitlines()))
+
+
+def _write_no_more() -> None:
+    """Have what is still to be written to standard output vanish, or the end of the process would fail over it."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def build(wanted: str) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kilonova.cli.cloud_options import OPERATOR, AdminCloud, Api, AsJson, DataFolder, connect
+from kilonova.cli.exit_codes import one_is_an_answer
 from kilonova.cli.printing import counted, hosts_text, output_console, plain_table, print_json, unread_lines
 
 _SERVERS_SHOWN = 10
@@ -27,6 +28,7 @@ def audit() -> None:
 
 
 @app.command()
+@one_is_an_answer()
 def isolation(
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
@@ -37,6 +39,7 @@ def isolation(
 
 
 @app.command()
+@one_is_an_answer()
 def rules(
     data: DataFolder = None,
     os_cloud: AdminCloud = None,

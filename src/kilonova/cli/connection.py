@@ -48,7 +48,7 @@ class CloudName:
 def find_cloud(data: Path | None, os_cloud: str | None) -> CloudName:
     """Choose the cloud: of ``--data``, else of the environment's file, else of the default data folder, else any known.
 
-    Raises: ConfigurationError, when the folder that was named has no ``clouds.yaml``.
+    Raises: ConfigurationError, when the folder that was named has no ``clouds.yaml``, or the default one is none.
     """
     name = os_cloud or os.environ.get(CLOUD_VARIABLE) or DEFAULT_CLOUD
     if data is not None:
@@ -63,7 +63,16 @@ def find_cloud(data: Path | None, os_cloud: str | None) -> CloudName:
 
 
 def _clouds_in(file: Path) -> Mapping[str, Any]:
-    clouds: Mapping[str, Any] = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("clouds", {})
+    """Return what a file says of each cloud. Raises: ConfigurationError naming the file."""
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise ConfigurationError(f"{file}: {error.strerror}") from error
+    except (ValueError, yaml.YAMLError) as error:
+        raise ConfigurationError(f"{file} is no YAML: {error}") from error
+    clouds = (content.get("clouds") or {}) if isinstance(content, Mapping) else None
+    if not isinstance(clouds, Mapping):
+        raise ConfigurationError(f"{file} is no clouds.yaml: a mapping with the key clouds is expected")
     return clouds
 
 
@@ -76,12 +85,19 @@ class Connection:
 
     def __init__(self, cloud: CloudName) -> None:
         self.cloud = cloud
-        files = [str(cloud.file)] if cloud.file else None
+        files = None
+        if cloud.file is not None:
+            _clouds_in(cloud.file)  # a file that is none would be passed over
+            files = [str(cloud.file)]
         try:
             region: CloudRegion = OpenStackConfig(config_files=files, load_envvars=False).get_one(cloud=cloud.name)
             self._session = region.get_session()
         except (ConfigException, failures.ClientException) as error:
             raise ConfigurationError(f"cloud {cloud.name!r}: {error}") from error
+        except (AttributeError, TypeError, ValueError, OSError, yaml.YAMLError) as error:
+            # The library takes what is in the file at its word.
+            where = cloud.file or "a clouds.yaml"
+            raise ConfigurationError(f"cloud {cloud.name!r} of {where} cannot be used: {error}") from error
         self._region = region.get_region_name()
 
     @property

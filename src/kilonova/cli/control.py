@@ -149,7 +149,7 @@ def _told_apart(database: Database) -> Iterator[None]:
         yield
     except (StorageFull, FromNewerRelease):
         raise
-    except (Unavailable, schema.DatabaseAwayError) as error:
+    except Unavailable as error:
         if database.is_sqlite:
             raise
         raise _DatabaseLostError(error.message) from error

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kilonova.cli.cloud_settings import ConfigFiles, DataFolder, settings_of_cloud
+from kilonova.cli.exit_codes import one_is_an_answer
 from kilonova.cli.printing import print_json
 from kilonova.errors import ConfigurationError, KilonovaError, Unavailable
 
@@ -38,6 +39,7 @@ def placement() -> None:
 
 
 @app.command()
+@one_is_an_answer()
 def audit(
     config_file: ConfigFiles = None,
     data: DataFolder = None,
@@ -48,12 +50,9 @@ def audit(
     from kilonova.db.database import Database  # noqa: PLC0415 - slow to import and needed by this command only
 
     database = Database(settings_of_cloud(config_file, data).database.connection)
-    try:
-        with closing(database):
-            _require_usable(database)
-            outcomes = _mend_all(database) if fix else _find_all(database)
-    except Unavailable as error:
-        raise ConfigurationError(error.message) from error
+    with closing(database):
+        _require_usable(database)
+        outcomes = _mend_all(database) if fix else _find_all(database)
     _print_json(outcomes) if as_json else _print(outcomes)
     return 1 if any(outcome.state != "mended" for outcome in outcomes) else 0
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kilonova.cli.cloud_settings import ConfigFiles, DataFolder, settings_of_cloud
+from kilonova.cli.exit_codes import one_is_an_answer
 from kilonova.errors import InvalidRequest
 
 if TYPE_CHECKING:  # slow to import, and not needed to show the help
@@ -52,6 +53,7 @@ def off(config_file: ConfigFiles = None, data: DataFolder = None) -> None:
 
 
 @app.command()
+@one_is_an_answer()
 def status(config_file: ConfigFiles = None, data: DataFolder = None) -> int:
     """Tell whether the APIs are read-only: exit code 1 if they are."""
     from kilonova.db import switches  # noqa: PLC0415

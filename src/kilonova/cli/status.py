@@ -10,6 +10,7 @@ import typer
 
 from kilonova.cli.cloud_settings import AsJson, ConfigFiles, DataFolder, settings_of_cloud
 from kilonova.cli.printing import print_json
+from kilonova.errors import ConfigurationError
 
 if TYPE_CHECKING:  # slow to import, and not needed to show the help
     from kilonova.cli.upgrade_checks import Checked
@@ -32,6 +33,8 @@ def upgrade_check(config_file: ConfigFiles = None, data: DataFolder = None, as_j
     logging.getLogger("kilonova").addHandler(logging.NullHandler())  # what is found is printed
     try:
         checked = list(check_all(settings))
+    except ConfigurationError:
+        raise
     except Exception as error:  # noqa: BLE001 - the exit code says so
         print(f"kilonova: a check broke: {type(error).__name__}: {error}")
         return _UNEXPECTED

@@ -2,6 +2,7 @@
 """Settings from files."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from oslo_config import cfg
@@ -27,10 +28,8 @@ _NEEDLESS = (("database", "connection"), ("keystone_authtoken", "password"), ("s
 
 def load_settings(files: Sequence[str]) -> Settings:
     """Read configuration files, later ones first. Raises: ConfigurationError naming the option."""
-    conf = Configuration()
     try:
-        conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
-        public_options(conf)  # a value is only checked when it is read, and not every option is needed
+        conf = _read(files)
         found: dict[str, Any] = {name: read_section(section, conf) for name, section in sections().items()}
         return Settings(**found, scheduler=read_scheduler(conf), conf=conf)
     except (cfg.Error, ValueError) as error:
@@ -39,10 +38,8 @@ def load_settings(files: Sequence[str]) -> Settings:
 
 def load_agent_settings(files: Sequence[str]) -> AgentSettings:
     """Read the files of a process with agents, later ones first. Raises: ConfigurationError naming the option."""
-    conf = Configuration()
     try:
-        conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
-        public_options(conf)
+        conf = _read(files)
         return AgentSettings(
             read_section(RabbitSettings, conf),
             read_section(ComputeSettings, conf),
@@ -57,6 +54,31 @@ def load_agent_settings(files: Sequence[str]) -> AgentSettings:
         )
     except (cfg.Error, ValueError) as error:
         raise ConfigurationError(str(error).strip()) from error
+
+
+def _read(files: Sequence[str]) -> Configuration:
+    """Read files and check the value of every option. Raises: ConfigurationError; cfg.Error, ValueError for a value."""
+    conf = Configuration()
+    try:
+        conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
+    except OSError as error:
+        raise ConfigurationError(f"configuration file {error.filename}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"configuration file {_undecodable(files)} is no text in UTF-8") from error
+    public_options(conf)  # a value is only checked when it is read, and not every option is needed
+    return conf
+
+
+def _undecodable(files: Sequence[str]) -> str:
+    """Return the first file that is no text; all of them where none is any more."""
+    for file in files:
+        try:
+            Path(file).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            return file
+        except OSError:
+            continue
+    return " or ".join(files)
 
 
 def _is_set(conf: Any, group: str, name: str) -> bool:

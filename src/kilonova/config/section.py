@@ -61,5 +61,8 @@ def read_section(section: type[SomeSection], conf: Any) -> SomeSection:
 
 
 def value_in(conf: Any, group: str, option: cfg.Opt) -> Any:
-    """Return the value in force of an option."""
-    return (conf if group == "DEFAULT" else conf[group])[option.dest]
+    """Return the value in force of an option. Raises: ValueError, for one that stands for itself."""
+    try:
+        return (conf if group == "DEFAULT" else conf[group])[option.dest]
+    except RecursionError:
+        raise ValueError(f"[{group}] {option.name}: the $NAME in its value leads back to it") from None

@@ -97,12 +97,17 @@ class Engines:
         self.writer.dispose()
 
 
+def without_password(text: str) -> str:
+    """Return what is no URL with everything hidden that may be meant as a password."""
+    return str(re2.sub(r":[^:/][^/]*@", ":***@", text))
+
+
 def checked_url(text: str) -> URL:
     """Read a database URL. Raises: ConfigurationError."""
     try:
         url = make_url(text)
-    except sa.exc.ArgumentError as error:
-        raise ConfigurationError(f"[database] connection is not a database URL: {text!r}") from error
+    except (sa.exc.ArgumentError, ValueError) as error:
+        raise ConfigurationError(f"[database] connection is not a database URL: {without_password(text)!r}") from error
     backend = url.get_backend_name()
     if backend not in _DRIVERS:
         raise ConfigurationError(f"[database] connection names an unsupported database: {backend!r}")

@@ -26,7 +26,7 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 HEAD = "0027"
 
 
-class DatabaseAwayError(ConfigurationError):
+class DatabaseAwayError(ConfigurationError, Unavailable):
     """No server answers there, or none that takes anybody at present. It may, later."""
 
 

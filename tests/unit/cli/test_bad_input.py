@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands say to files, addresses and texts that are none: one line, exit code 2, or 1 for what may pass."""
+
+import errno
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kilonova.cli.application import run
+from kilonova.cli.main import main
+
+_BINARY = bytes(range(128, 256))
+
+
+def said_of(arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> str:
+    """Run a command that is to fail and return its one line."""
+    assert main(arguments) == code
+    error = capsys.readouterr().err
+    assert error.startswith("kilonova: ")
+    assert error.count("\n") == 1
+    return error
+
+
+@pytest.mark.parametrize("command", [["policy", "list"], ["status", "upgrade-check"], ["compute"], ["db", "upgrade"]])
+def test_a_configuration_file_that_is_none_is_named(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    binary = tmp_path / "binary.conf"
+    binary.write_bytes(_BINARY)
+    for file in (tmp_path, binary, tmp_path / "missing.conf"):
+        assert str(file) in said_of([*command, "--config-file", str(file)], 2, capsys)
+
+
+def test_a_value_that_leads_back_to_itself_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "circle.conf"
+    file.write_text("[database]\nconnection = $connection\n")
+    assert "[database] connection" in said_of(["policy", "list", "--config-file", str(file)], 2, capsys)
+
+
+@pytest.mark.parametrize("command", [["db", "upgrade"], ["status", "upgrade-check"], ["placement", "audit"]])
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:secret@host:port/k", "me:secret@host", "oracle://me:secret@host/k", "sqlite://"]
+)
+def test_a_database_that_cannot_be_is_named_without_its_password(
+    command: list[str], url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "k.conf"
+    file.write_text(f"[database]\nconnection = {url}\n")
+    said = said_of([*command, "--config-file", str(file)], 2, capsys)
+    assert "[database] connection" in said
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["db", "upgrade"], 1),
+        (["read-only", "off"], 1),
+        (["placement", "audit"], 2),  # 1 tells that something was found
+        (["read-only", "status"], 2),
+    ],
+)
+def test_a_database_server_that_is_away_may_come_back(
+    command: list[str], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "k.conf"
+    file.write_text("[database]\nconnection = postgresql://me:secret@127.0.0.1:1/k\n")
+    said = said_of([*command, "--config-file", str(file)], code, capsys)
+    assert "[database] connection" in said
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b": : {", b"- 1", b"clouds: 3", _BINARY, b"clouds: {kilonova: 3}", b"clouds: {kilonova: {auth: 3}}"],
+)
+@pytest.mark.parametrize("given", ["--data", "OS_CLIENT_CONFIG_FILE", "XDG_DATA_HOME"])
+def test_a_clouds_yaml_that_is_none_is_named(
+    given: str, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "kilonova"
+    folder.mkdir()
+    (folder / "clouds.yaml").write_bytes(content)
+    for name in ("OS_CLOUD", "OS_CLIENT_CONFIG_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    if given == "XDG_DATA_HOME":
+        monkeypatch.setenv(given, str(tmp_path))
+    elif given != "--data":
+        monkeypatch.setenv(given, str(folder / "clouds.yaml"))
+    options = [given, str(folder)] if given == "--data" else []
+    assert str(folder / "clouds.yaml") in said_of(["servers", "count", *options], 2, capsys)
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [(["servers", "count"], 1), (["audit", "rules"], 2), (["audit", "isolation"], 2)]
+)
+def test_a_cloud_that_is_away_is_no_finding(
+    command: list[str], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    login = "auth_url: 'http://127.0.0.1:1', username: a, password: b, project_name: c, user_domain_name: Default"
+    (tmp_path / "clouds.yaml").write_text(f"clouds: {{kilonova: {{auth: {{{login}, project_domain_name: Default}}}}}}")
+    assert "http://127.0.0.1:1" in said_of([*command, "--data", str(tmp_path)], code, capsys)
+
+
+def test_what_a_terminal_would_obey_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    said = said_of(["servers", "set-hints", "vm", "a\x1b[31m\nb\u202e"], 2, capsys)
+    assert said[:-1].isprintable()
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "words"),
+    [(">&-", 0, ""), ("> /dev/full", 1, "No space left"), ("| true", 1, "")],
+)
+def test_an_output_that_nobody_takes_is_no_traceback(redirection: str, code: int, words: str) -> None:
+    command = f"set -o pipefail; {sys.executable} -m kilonova docs notifications {redirection}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr
+    assert done.stderr.count("\n") == bool(words)
+
+
+def test_what_the_system_refuses_about_a_file_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    def command(**_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "/etc/shadow")
+
+    assert run(command, ["policy"]) == 1
+    assert capsys.readouterr().err == "kilonova: /etc/shadow: Permission denied\n"
