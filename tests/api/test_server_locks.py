@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A locked server refuses the actions of its own project, until whoever locked it, or an administrator, unlocks it."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from support.api_client import Client
@@ -80,6 +82,25 @@ def test_an_administrators_lock_is_not_the_owners_to_undo(control: Control) -> N
     assert lock_of(control, uuid) == (False, None)
     assert act(control.member, uuid, unlock=None).status == 202
     assert actions(control, uuid) == ["unlock", "lock", "lock", "create"]
+
+
+def test_an_administrator_locks_in_the_moment_at_which_the_owner_unlocks(control: Control) -> None:
+    uuid = control.boot()["id"]
+    both = threading.Barrier(2)
+
+    def at_once(client: Client, body: Any) -> int:
+        both.wait(30)
+        return int(act(client, uuid, **body).status)
+
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(30):
+            assert act(control.member, uuid, lock=None).status == 202
+            locked = pool.submit(at_once, control.admin, {"lock": None})
+            unlocked = pool.submit(at_once, control.member, {"unlock": None})
+            assert locked.result() == 202
+            assert unlocked.result() in {202, 403}
+            assert lock_of(control, uuid)[0], "whichever was first"
+            assert act(control.admin, uuid, unlock=None).status == 202
 
 
 def test_a_lock_of_the_owner_is_undone_by_an_administrator(control: Control) -> None:

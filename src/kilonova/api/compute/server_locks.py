@@ -34,12 +34,19 @@ def lock(ctx: Context, request: Request) -> Reply:
 def unlock(ctx: Context, request: Request) -> Reply:
     """Unlock a server; whose lock is somebody else's, only who may override that.  Errors: 403, 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:unlock")
-    if instance.locked_by not in {None, _party(ctx, instance)}:
-        ctx.authorize(f"{_P}:unlock:unlock_override", project_id=instance.project_id)
-    unlocked = ctx.backend.conductor.operations.locks.unlock(instance, ctx.requester)
+    _require_own_lock(ctx, instance)
+    unlocked = ctx.backend.conductor.operations.locks.unlock(
+        instance, ctx.requester, lambda present: _require_own_lock(ctx, present)
+    )
     if unlocked is not None:
         ctx.announce(ServerActed("unlock", None, unlocked, Source.API))
     return Reply(202)
+
+
+def _require_own_lock(ctx: Context, instance: Instance) -> None:
+    """Raises: Forbidden for a lock of somebody else, unless the caller may override that."""
+    if instance.locked_by not in {None, _party(ctx, instance)}:
+        ctx.authorize(f"{_P}:unlock:unlock_override", project_id=instance.project_id)
 
 
 def _party(ctx: Context, instance: Instance) -> LockedBy:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lock a server against its own project, and unlock it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from kilonova.conductor.operations.starting import Starter, record_at_once
@@ -32,16 +33,20 @@ class Locks:
 
         return self._database.write(lock)
 
-    def unlock(self, instance: Instance, who: Requester) -> Instance | None:
+    def unlock(
+        self, instance: Instance, who: Requester, check: Callable[[Instance], object] = lambda _present: None
+    ) -> Instance | None:
         """Unlock a server; one that is not locked stays as it is.
 
-        Returns it as it is then, None where nothing was done. Raises: NotFound.
+        ``check(present)``: whether its lock, as it is by then, may be undone.
+        Returns it as it is then, None where nothing was done. Raises: NotFound; what ``check`` raises.
         """
 
         def unlock(tx: Transaction) -> Instance | None:
             present = instances.get(tx.connection, instance.uuid)
             if present.locked_by is None:
                 return None
+            check(present)
             instances.change(tx, instance.uuid, locked_by=None, locked_reason=None)
             record_at_once(tx, instance, who, "unlock", "api_unlock")
             return replace(present, locked_by=None, locked_reason=None)
