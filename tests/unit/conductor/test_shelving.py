@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.errors import Forbidden, Unavailable
+from kilonova.errors import ConcurrentUpdate, Forbidden, Unavailable
 from kilonova.identifiers import new_uuid
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import PowerState, VmState
@@ -200,6 +200,21 @@ def test_a_database_that_goes_away_while_the_image_is_registered_leaves_nothing_
     is_shelved = is_made and act == "shelve"
     assert (server.task_state, server.vm_state) == (None, VmState.SHELVED_OFFLOADED if is_shelved else VmState.ACTIVE)
     assert own(images) == ([image_id] if is_made else [])
+
+
+def test_an_unshelve_from_an_image_that_is_gone_by_then_is_refused(cell_of: NewCell, images: FolderImages) -> None:
+    """The server was unshelved and shelved again since the request looked at it."""
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+    shelved(cell, uuid)
+    seen = cell.instance(uuid)
+    cell.unshelve(uuid)
+    rest(cell)
+    shelved(cell, uuid)
+    with pytest.raises(ConcurrentUpdate):
+        cell.conductor.operations.shelving.unshelve(seen, asker("req-late"))
+    rest(cell)
+    assert cell.instance(uuid).vm_state is VmState.SHELVED_OFFLOADED
 
 
 def test_an_image_of_an_earlier_shelve_goes_with_the_next(cell_of: NewCell, images: FolderImages) -> None:

@@ -93,7 +93,8 @@ class Shelving:
 
 
 def _require_same(tx: Transaction, instance: Instance) -> None:
-    """Raise ConcurrentUpdate unless a server is in the state, and on the host, in which it was found."""
+    """Raise ConcurrentUpdate unless a server is in the state, on the host and of the image in which it was found."""
     present = instances.get(tx.connection, instance.uuid)
-    if (present.vm_state, present.host) != (instance.vm_state, instance.host):
+    seen = instance.vm_state, instance.host, instance.shelved_image
+    if (present.vm_state, present.host, present.shelved_image) != seen:
         raise ConcurrentUpdate(f"Instance {instance.uuid} was changed meanwhile.")
