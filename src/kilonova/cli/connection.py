@@ -120,7 +120,31 @@ class Connection:
             raise _as_own(error, service, self.cloud) from error
         if reply.status_code >= 400:
             raise _refusal(reply.status_code, _message(reply), service)
-        return reply.json() if reply.content else None
+        return _answer(reply, service)
+
+
+class _Answer(dict[str, Any]):
+    """What a service answered. A field that is not in it is a fault of the service, not of who looks for it."""
+
+    def __init__(self, content: Mapping[str, Any], service: str) -> None:
+        super().__init__(content)
+        self._service = service
+
+    def __missing__(self, name: str) -> Any:
+        raise Unavailable(f"the {self._service} service answered without {name!r}: is it a Kilonova?")
+
+
+def _answer(reply: requests.Response, service: str) -> _Answer | None:
+    """Return the decoded answer, None for an empty one to what reads nothing. Raises: Unavailable when it is none."""
+    if not reply.content and reply.request.method != "GET":
+        return None
+    try:
+        content = reply.json()
+    except ValueError:
+        content = None
+    if not isinstance(content, Mapping):
+        raise Unavailable(f"the {service} service answered with no JSON object: is it a Kilonova?")
+    return _Answer(content, service)
 
 
 def _as_own(error: Exception, service: str, cloud: CloudName) -> Exception:
@@ -152,6 +176,10 @@ def _message(reply: requests.Response) -> str:
     try:
         body = reply.json()
     except ValueError:
-        return reply.text[:200]
+        return _start_of(reply)
     fault = next(iter(body.values()), None) if isinstance(body, Mapping) else None
-    return str(fault["message"]) if isinstance(fault, Mapping) and "message" in fault else reply.text[:200]
+    return str(fault["message"]) if isinstance(fault, Mapping) and "message" in fault else _start_of(reply)
+
+
+def _start_of(reply: requests.Response) -> str:
+    return " ".join(reply.text[:200].split())

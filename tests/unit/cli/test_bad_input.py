@@ -4,7 +4,11 @@
 import errno
 import subprocess
 import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -102,6 +106,50 @@ def test_a_cloud_that_is_away_is_no_finding(
     login = "auth_url: 'http://127.0.0.1:1', username: a, password: b, project_name: c, user_domain_name: Default"
     (tmp_path / "clouds.yaml").write_text(f"clouds: {{kilonova: {{auth: {{{login}, project_domain_name: Default}}}}}}")
     assert "http://127.0.0.1:1" in said_of([*command, "--data", str(tmp_path)], code, capsys)
+
+
+class OddService(BaseHTTPRequestHandler):
+    """Answers each path with the status that the path begins with, and with the rest of it."""
+
+    def do_GET(self) -> None:
+        status, _, rest = unquote(self.path).removeprefix("/").partition(":")
+        body = rest.partition("!")[0].encode()
+        self.send_response(int(status))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base class
+        pass
+
+
+@pytest.fixture(scope="module")
+def odd_service() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), OddService) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("command", [["servers", "count"], ["hosts", "--json"], ["explain", "vm"], ["audit", "rules"]])
+@pytest.mark.parametrize(
+    "answer", ["200:<html>", "200:", "200:[1]", "200:null", '200:"x"', "200:{", "500:<h1>\r\nno\n"]
+)
+def test_what_no_service_of_a_cloud_answers(
+    command: list[str], answer: str, odd_service: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    login = f"endpoint: '{odd_service}/{quote(answer, safe='')}!', token: t"
+    (tmp_path / "clouds.yaml").write_text(f"clouds: {{kilonova: {{auth_type: admin_token, auth: {{{login}}}}}}}")
+    code = 2 if command[0] == "audit" else 1
+    assert "service answered" in said_of([*command, "--data", str(tmp_path)], code, capsys)
+
+
+def test_a_field_that_is_not_in_an_answer(odd_service: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    login = f"endpoint: '{odd_service}/200:%7B%7D!', token: t"
+    (tmp_path / "clouds.yaml").write_text(f"clouds: {{kilonova: {{auth_type: admin_token, auth: {{{login}}}}}}}")
+    assert "without 'count'" in said_of(["servers", "count", "--data", str(tmp_path)], 1, capsys)
 
 
 def test_what_a_terminal_would_obey_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
