@@ -86,3 +86,10 @@ def test_hosts_of_a_decision_are_chosen_only_where_they_are_asked_for(operator: 
     answer = operator.get(f"/decisions/req-1?{parameter}")
     assert answer.status == 400, answer.body
     assert parameter.partition("=")[0] in answer.fault[1]
+
+
+@pytest.mark.parametrize("name", ["services", "system_metadata", "security_groups", "info_cache", "pci_devices"])
+def test_a_count_takes_no_filter_without_effect(operator: Client, name: str) -> None:
+    answer = operator.get(f"/servers/count?{name}=x")
+    assert answer.status == 400
+    assert name in answer.fault[1]

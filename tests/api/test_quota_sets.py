@@ -42,6 +42,14 @@ def test_a_quota_set_by_microversion(cloud: Cloud, version: str, shown: dict[str
     assert admin.get(QUOTA).body == {"quota_set": {"id": "wonder", **shown}}
 
 
+def test_limits_of_server_groups_are_taken_before_a_class_shows_them(cloud: Cloud) -> None:
+    old = cloud.admin.at("2.49")
+    changed = old.put("/os-quota-class-sets/default", {"quota_class_set": {"server_groups": 3}})
+    assert changed.status == 200
+    assert "server_groups" not in changed.body["quota_class_set"]
+    assert cloud.admin.at("2.50").get("/os-quota-class-sets/default").body["quota_class_set"]["server_groups"] == 3
+
+
 @pytest.mark.parametrize(
     ("version", "shown"),
     [

@@ -158,7 +158,7 @@ def set_task(control: Control, server: dict[str, Any], task: TaskState | None) -
 def test_backups_are_rotated_by_server_and_type(control: Control, glance: GlanceStandIn) -> None:
     server, other = control.boot(), control.boot()
 
-    def backup(server: dict[str, Any], kind: str, rotation: int) -> Any:
+    def backup(server: dict[str, Any], kind: str, rotation: int | str) -> Any:
         answer = ask(control.member, server, "createBackup", backup_type=kind, rotation=rotation)
         assert answer.status == 202
         control.settle()
@@ -171,6 +171,9 @@ def test_backups_are_rotated_by_server_and_type(control: Control, glance: Glance
     assert glance.properties[daily[3]]["image_type"] == "backup"
     assert glance.properties[daily[3]]["backup_type"] == "daily"
     assert backup(server, "daily", 0) is None
+    wait_until_only(glance, *kept)
+    huge = (10**18, "0" * 30 + "9" * 5000)  # more than there can be, so all are kept
+    kept += [backup(server, "daily", rotation) for rotation in huge]
     wait_until_only(glance, *kept)
     control.check()
 

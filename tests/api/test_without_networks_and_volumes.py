@@ -30,6 +30,18 @@ def test_what_servers_have_is_nothing(cloud: Cloud, version: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "path", ["/os-security-groups", "/os-volumes", "/os-volumes/detail", "/os-snapshots", "/os-snapshots/detail"]
+)
+def test_pages_of_nothing_have_limits_all_the_same(cloud: Cloud, path: str) -> None:
+    member = cloud.member.at("2.35")
+    assert member.get(f"{path}?limit=1&offset=0&anything=x").status == 200
+    for query in ("limit=-1", "offset=-1", "limit=x"):
+        answer = member.get(f"{path}?{query}")
+        assert answer.status == 400
+        assert query.partition("=")[0] in answer.fault[1]
+
+
+@pytest.mark.parametrize(
     ("method", "path", "words"),
     [
         ("GET", f"os-interface/{NOBODYS}", "has no port"),

@@ -10,6 +10,7 @@ from kilonova.api.http import Endpoint, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ANYONE, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
 from kilonova.api.schemas import queries
+from kilonova.api.validation import Schemas
 
 _LAST = Version(2, 35)
 _NETWORKS, _OWN_NETWORKS = "os_compute_api:os-networks", "os_compute_api:os-tenant-networks"
@@ -37,8 +38,8 @@ RULES = (
 )
 
 
-def _all(rule_name: str, name: str) -> Endpoint:
-    return Endpoint(nothing(rule_name, {name: []}), query=queries.NONE, until=_LAST)
+def _all(rule_name: str, name: str, query: Schemas = queries.NONE) -> Endpoint:
+    return Endpoint(nothing(rule_name, {name: []}), query=query, until=_LAST)
 
 
 def _one(rule_name: str, what: str) -> Endpoint:
@@ -65,7 +66,10 @@ ROUTES: Routes = {
         "GET": _one(f"{_ADDRESSES}:show", "floating address"),
         "DELETE": _one(f"{_ADDRESSES}:delete", "floating address"),
     },
-    "/os-security-groups": {"GET": _all(f"{_GROUPS}:get", "security_groups"), "POST": _new(f"{_GROUPS}:create")},
+    "/os-security-groups": {
+        "GET": _all(f"{_GROUPS}:get", "security_groups", queries.OFFSET_PAGE),
+        "POST": _new(f"{_GROUPS}:create"),
+    },
     "/os-security-groups/{absent_id}": {
         "GET": _one(f"{_GROUPS}:show", "security group"),
         "PUT": _one(f"{_GROUPS}:update", "security group"),

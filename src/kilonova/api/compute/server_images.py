@@ -11,6 +11,7 @@ from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.microversion import Version
 from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas import server_images as schemas
+from kilonova.api.schemas.types import MAX_INTEGER
 from kilonova.api.validation import invalid_field
 from kilonova.db import request_specs
 from kilonova.errors import Conflict, InvalidRequest, OverQuota, UnexpectedTaskState
@@ -55,7 +56,7 @@ def create_backup(ctx: Context, request: Request) -> Reply:
     check_allowed(ctx, instance, TRANSITIONS["create-backup"])
     asked = request.body["createBackup"]
     given = _metadata(ctx, request, "createBackup", asked.get("metadata") or {})
-    rotation = int(asked["rotation"])
+    rotation = _kept(asked["rotation"])
     image = new_image_of(ctx, instance, asked["name"], {**given, "backup_type": asked["backup_type"]}, BACKUP)
     try:
         ctx.backend.conductor.operations.snapshots.create_backup(
@@ -64,6 +65,13 @@ def create_backup(ctx: Context, request: Request) -> Reply:
     except UnexpectedTaskState as error:
         raise Conflict(error.message) from None
     return _made(ctx, request, image) if rotation else Reply(202)
+
+
+def _kept(rotation: float | str) -> int:
+    """Return how many backups are kept, at most as many as an integer of the database could count."""
+    if isinstance(rotation, str):
+        rotation = int(rotation.lstrip("0")[: len(str(MAX_INTEGER)) + 1] or 0)
+    return int(min(rotation, MAX_INTEGER))
 
 
 def new_image_of(

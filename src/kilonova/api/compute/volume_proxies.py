@@ -6,6 +6,7 @@ from kilonova.api.http import Endpoint, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
 from kilonova.api.schemas import queries
+from kilonova.api.validation import Schemas
 
 _LAST = Version(2, 35)
 _VOLUMES, _NODES = "os_compute_api:os-volumes", "os_compute_api:os-baremetal-nodes"
@@ -26,8 +27,8 @@ RULES = (
 )
 
 
-def _all(rule_name: str, name: str) -> Endpoint:
-    return Endpoint(nothing(rule_name, {name: []}), query=queries.NONE, until=_LAST)
+def _all(rule_name: str, name: str, query: Schemas = queries.OFFSET_PAGE) -> Endpoint:
+    return Endpoint(nothing(rule_name, {name: []}), query=query, until=_LAST)
 
 
 def _one(rule_name: str, what: str) -> Endpoint:
@@ -53,6 +54,6 @@ ROUTES: Routes = {
         "GET": _one(f"{_VOLUMES}:snapshots:show", "snapshot"),
         "DELETE": _one(f"{_VOLUMES}:snapshots:delete", "snapshot"),
     },
-    "/os-baremetal-nodes": {"GET": _all(f"{_NODES}:list", "nodes")},
+    "/os-baremetal-nodes": {"GET": _all(f"{_NODES}:list", "nodes", queries.NONE)},
     "/os-baremetal-nodes/{absent_id}": {"GET": _one(f"{_NODES}:show", "bare-metal node")},
 }

@@ -42,7 +42,11 @@ UPDATE_SET = Schemas(
     }
 )
 UPDATE_CLASS = Schemas(
-    {version: body("quota_class_set", _limits(class_resources(Version(*version)))) for version in _CLASS_VERSIONS}
+    # Server groups may be set before 2.50 shows them, as in Nova.
+    {
+        version: body("quota_class_set", _limits((*class_resources(Version(*version)), *SERVER_GROUPS)))
+        for version in _CLASS_VERSIONS
+    }
 )
 _USER: JSONDict = {"user_id": {"type": "string", "maxLength": 255}}
 OF_USER = Schemas({(2, 1): query(_USER), (2, 75): query(_USER, extra=False)})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images and backups of servers."""
 
-from kilonova.api.schemas.types import MAX_INTEGER, METADATA_KEY, NAME, NON_NEGATIVE_INTEGER, JSONDict, body
+from kilonova.api.schemas.types import METADATA_KEY, NAME, JSONDict, body
 from kilonova.api.validation import Schemas
 
 _METADATA: JSONDict = {
@@ -10,7 +10,8 @@ _METADATA: JSONDict = {
     "additionalProperties": False,
 }
 _TYPE: JSONDict = {"type": "string", "maxLength": 255}
-_ROTATION: JSONDict = {**NON_NEGATIVE_INTEGER, "maximum": MAX_INTEGER}
+#: As large as anybody likes: whoever wants to keep more than there can be keeps all.
+_ROTATION: JSONDict = {"type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 0}
 
 CREATE_IMAGE = Schemas({(2, 1): body("createImage", {"name": NAME, "metadata": _METADATA}, required=("name",))})
 CREATE_BACKUP = Schemas(

@@ -172,9 +172,12 @@ LIST_FILTERS = frozenset(
         "hostname", "image", "image_ref", "ip", "kernel_id", "key_name", "launch_index", "launched_at", "limit",
         "locked_by", "marker", "name", "node", "power_state", "progress", "project_id", "ramdisk_id", "reservation_id",
         "root_device_name", "sort_dir", "sort_key", "soft_deleted", "status", "task_state", "tenant_id",
-        "terminated_at", "user_id", "uuid", "vm_state", "block_device_mapping", "services", "metadata",
-        "system_metadata", "security_groups", "info_cache",
+        "terminated_at", "user_id", "uuid", "vm_state", "metadata",
     }
+)  # fmt: skip
+#: Tables that Nova joins, which clients may name without any effect.
+_WITHOUT_EFFECT = (
+    "block_device_mapping", "services", "system_metadata", "security_groups", "info_cache", "pci_devices",
 )  # fmt: skip
 _ANY = {"type": "array"}
 
@@ -183,7 +186,7 @@ def _list(extra: tuple[str, ...], *, strict: bool = False) -> JSONDict:
     return {
         "type": "object",
         "properties": {
-            **dict.fromkeys((*LIST_FILTERS, *extra), _ANY),
+            **dict.fromkeys((*LIST_FILTERS, *_WITHOUT_EFFECT, *extra), _ANY),
             "limit": {"type": "array", "items": {"type": "string", "pattern": "^[0-9]+$"}},
             "sort_dir": {"type": "array", "items": {"enum": ["asc", "desc"]}},
         },
