@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from kilonova.conductor.turns import Turn
-from kilonova.conductor.workflow import Batched
+from kilonova.conductor.workflow import Batched, Write
 from kilonova.db import host_agents, instance_actions, instances, workflows
 from kilonova.db.database import Database
 from kilonova.db.transaction import Transaction, batched
@@ -40,14 +40,21 @@ class Journal:
         with self._database.read() as connection:
             return workflows.get(connection, uuid, self._owner)
 
-    def end(self, row: WorkflowRow) -> tuple[WorkflowRow, ...]:
+    def end(self, row: WorkflowRow, writes: Sequence[Write] = ()) -> tuple[WorkflowRow, ...]:
         """Remove a workflow that has nothing left to do, if it is as we know it: its action has failed.
 
-        Returns the workflows that waited for it to end.
+        ``writes``: what belongs to that. Returns the workflows that waited for it to end.
+        Raises: what ``writes`` raise.
         """
 
         def end(tx: Transaction) -> tuple[WorkflowRow, ...]:
-            if workflows.finish_present(tx, [row], self._owner) and row.instance_uuid:
+            present = workflows.finish_present(tx, [row], self._owner)
+            for write in writes if present else ():
+                if isinstance(write, Batched):
+                    write.write(tx, [write.item])
+                else:
+                    write(tx)
+            if present and row.instance_uuid:
                 instance_actions.fail(tx, [(row.instance_uuid, row.request_id)])
             return workflows.release_waiting(tx, row.instance_uuid, self._owner)
 

@@ -37,6 +37,7 @@ from kilonova.conductor.workflow import (
     Step,
     UndoFailedError,
     Workflow,
+    Write,
 )
 from kilonova.db import instances
 from kilonova.db.workflows import WorkflowRow
@@ -262,7 +263,7 @@ class Stepper:
         LOG.info("Workflow %s (%s) ends early: %s", run.row.uuid, run.row.kind, error.message)
         is_over = turn.after is None and turn.phase is not Phase.DONE
         if isinstance(error, NotFound) or is_over or not self._workflow(run).can_walk_back(run.row.step):
-            self._end_quietly(run)
+            self._end_quietly(run, () if isinstance(error, NotFound) else turn.undoing)
         else:
             self.advance(run, Failed(Failure(error.message)))
 
@@ -276,9 +277,15 @@ class Stepper:
             return None
         return self._runs.remember(after, turn.run.memo)
 
-    def _end_quietly(self, run: Run[Any]) -> None:
-        """Remove a workflow that has nothing left to do, its action failed, and let those begin that waited for it."""
-        released = self._journal.end(run.row)
+    def _end_quietly(self, run: Run[Any], undoing: Sequence[Write] = ()) -> None:
+        """Remove a workflow that has nothing left to do, its action failed, and let those begin that waited for it.
+
+        ``undoing``: what undoes its first step, unless that is what somebody else has changed.
+        """
+        try:
+            released = self._journal.end(run.row, undoing)
+        except TAKEN_OVER:
+            released = self._journal.end(run.row)
         self.forget(run)
         self._late_guests.look_at(run.instance_uuid, run.facts.host)
         self._begin(released)

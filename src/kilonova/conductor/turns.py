@@ -21,6 +21,7 @@ class Turn:
 
     ``after``: its next row; None when it ends. ``shows``: the task state that its server has from then on.
     ``ended``: the step that users see as ended with it. ``failed``: the whole action has failed.
+    ``undoing``: those of ``writes`` that undo its first step, where it ends with that.
     ``phase``, ``message``, ``host``, ``step``: what observers are told; no step stands for the one in ``run``.
     """
 
@@ -34,6 +35,7 @@ class Turn:
     message: str = ""
     host: str | None = None
     step: str = ""
+    undoing: tuple[Write, ...] = ()
 
 
 def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect: Completed[Any]) -> Turn:
@@ -76,13 +78,14 @@ def undone(services: Services, workflow: Workflow[Any], run: Run[Any], effect: C
 
 
 def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes: tuple[Write, ...]) -> Turn:
-    last = workflow.unwound(services, run)
+    last, undoing = workflow.unwound(services, run), writes
     writes = (*writes, *_writes(last.write))
     failure = run.failure
     if isinstance(last, Ended):
         phase = Phase.FAILED if run.interrupted is None else Phase.INTERRUPTED
         message = failure.message if run.interrupted is None else run.interrupted.value
-        return Turn(run, None, phase, writes, failed=workflow.action is not None, message=message, host=failure.host)
+        failed = workflow.action is not None
+        return Turn(run, None, phase, writes, failed=failed, message=message, host=failure.host, undoing=undoing)
     after = workflow.at(run, workflow.steps[0].name, undoing=False, facts=last.facts, failure=None)
     return Turn(run, after, Phase.RESTARTED, writes, message=failure.message, host=failure.host, step=failure.step)
 

@@ -202,6 +202,19 @@ def test_a_database_that_goes_away_while_the_image_is_registered_leaves_nothing_
     assert own(images) == ([image_id] if is_made else [])
 
 
+@pytest.mark.parametrize("act", [Cell.shelve, Cell.create_image, Cell.create_backup])
+def test_no_image_is_left_of_a_server_whose_state_is_reset_meanwhile(
+    cell_of: NewCell, images: FolderImages, act: Callable[[Cell, str], object]
+) -> None:
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+    act(cell, uuid)
+    cell.conductor.operations.states.reset(cell.instance(uuid), VmState.ACTIVE, asker("req-reset"))
+    rest(cell)
+    assert own(images) == []
+    assert (cell.instance(uuid).vm_state, cell.instance(uuid).task_state) == (VmState.ACTIVE, None)
+
+
 def test_an_unshelve_from_an_image_that_is_gone_by_then_is_refused(cell_of: NewCell, images: FolderImages) -> None:
     """The server was unshelved and shelved again since the request looked at it."""
     cell = cell_of(host("a"), images=images)
