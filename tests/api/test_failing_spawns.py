@@ -54,6 +54,7 @@ def test_the_fault_of_the_request_counts_against_no_host(
     with caplog.at_level(logging.INFO):
         uuid = control.boot()["id"]
     assert failed_builds(control) == 0
+    wait_until(lambda: len(story(caplog, uuid)) == 6, "the end of its story")  # it is told once it is so
     told = story(caplog, uuid)
     first = told[1].removeprefix("placed: host ").split(",")[0]
     second = next(name for name in ("node1", "node2") if name != first)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from kilonova.db import instances
 from kilonova.db import tables as t
-from kilonova.errors import ConcurrentUpdate
+from kilonova.errors import UnexpectedTaskState
 from kilonova.model.requester import Requester
 from support.api_client import Answer, Client
 from support.control import Control, start_control
@@ -370,7 +370,7 @@ def test_a_move_of_a_server_that_was_moved_meanwhile_is_refused(moving: Control)
         stale = instances.get(connection, uuid)
     done(moving, uuid, {"os-migrateLive": LIVE})
     operations, who = moving.process.conductor.operations, Requester("req-late", "alice", "wonder")
-    with pytest.raises(ConcurrentUpdate):
+    with pytest.raises(UnexpectedTaskState):
         operations.moves.migrate(stale, who)
     assert shown(moving, uuid)["status"] == "ACTIVE"
     moving.check()

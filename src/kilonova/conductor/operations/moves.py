@@ -147,7 +147,8 @@ def start_move(
 
     ``check(tx)``: what is looked at before that; ``why``: what else is under way has to end. Moves of the server that
     nobody can end any more are given up first.
-    Raises: ConcurrentUpdate when the server is no longer where or what it was: ``facts`` say whether its guest runs.
+    Raises: UnexpectedTaskState when the server is no longer where it was; ConcurrentUpdate when it is no longer what it
+    was: ``facts`` say whether its guest runs.
     """
 
     def look(tx: Transaction) -> None:
@@ -156,7 +157,7 @@ def start_move(
 
     def begin(tx: Transaction) -> None:
         present = instances.get(tx.connection, instance.uuid)
-        if any(getattr(present, name) != getattr(instance, name) for name in ("host", "node", "flavor", "vm_state")):
+        if any(getattr(present, name) != getattr(instance, name) for name in ("node", "flavor", "vm_state")):
             raise ConcurrentUpdate(f"Instance {instance.uuid} was changed meanwhile.")
         moves.begin(tx, migration, starter.services.limits, limits)
         if values:
