@@ -77,17 +77,18 @@ def courses() -> Iterator[Course]:
             yield Course(kind, starter)
         first = next(iter(STARTERS[kind]))
         for step in workflow.steps:
-            if workflow.can_walk_back(step.name):
-                yield Course(kind, first, breaks=step.name, refused=True)
+            from_where = _REACHED_FROM.get((kind, step.name), first)
+            if workflow.can_walk_back(step.name) and (kind, step.name) != _MAKES_ANEW:
+                yield Course(kind, from_where, breaks=step.name, refused=True)
                 if kind not in _DESTROYING:  # a guest that is gone cannot come back
-                    yield Course(kind, first, breaks=step.name)
+                    yield Course(kind, from_where, breaks=step.name)
             if kind in _NOT_INTERRUPTED:
                 continue
             left = {Interrupt.EVACUATE} if kind in _LEFT else set()
             for why in sorted({Interrupt.DELETE, *left, *workflow.overtaken_by, *step.interrupts}):
                 if why is Interrupt.OTHER_ACTION and not _HARD_REBOOT.tasks.issuperset(workflow.transition.shown):
                     continue
-                yield Course(kind, first, interrupted=step.name, why=why)
+                yield Course(kind, from_where, interrupted=step.name, why=why)
             for starter, loses in _LEFT_FROM.get(kind, ()):
                 yield Course(kind, starter, interrupted=step.name, why=Interrupt.EVACUATE, loses=loses)
 
@@ -98,6 +99,10 @@ _LEFT = {"reboot", "rebuild", "resize", "live-migrate"}
 #: was only declared down, or is away.
 _LEFT_FROM = {"resize": (("same host", ""), ("same host", "node1"))}
 _HARD_REBOOT = TRANSITIONS["hard-reboot"]
+#: Steps to which the first beginning does not lead: the second one of a reboot, for a guest that is off or gone.
+_REACHED_FROM = {("reboot", "act-hard"): "off", ("hard-reboot", "act-hard"): "gone"}
+#: Where this fails, the server is without a guest as it was before.
+_MAKES_ANEW = ("hard-reboot", "act-hard")
 _DESTROYING = {"delete", "shelve-offload"}
 #: A batch has no server of its own, and a server that is being deleted is not deleted again.
 _NOT_INTERRUPTED = {"batch", "cache-images", "delete"}
@@ -109,6 +114,8 @@ def cases_of(seen: Mapping[Course, Seen]) -> list[Case]:
     for course, whole in seen.items():
         known = set() if course == course.undisturbed else set(seen[course.undisturbed].points)
         points = [point for point in dict.fromkeys(whole.points) if point not in known and point.nth < _MOST_OFTEN]
+        if course.starts.outside is not None:  # before the request is stored, nobody will put the world in order
+            points = [point for point in points if point != whole.points[0]]
         cases += [Case(course, point) for point in points]
     return cases
 
@@ -117,14 +124,17 @@ def cases_of(seen: Mapping[Course, Seen]) -> list[Case]:
 _MOST_OFTEN = 12
 
 
-def uncovered(points: Sequence[Point]) -> list[str]:
-    """Return the steps that no course does at some moment, or never undoes although that is possible."""
+def uncovered(points: Sequence[Point], only: str | None = None) -> list[str]:
+    """Return the steps that no course does at some moment, or never undoes although that is possible.
+
+    ``only``: of this workflow alone.
+    """
     passed: dict[tuple[str, str, bool], set[str]] = defaultdict(set)
     for point in points:
         passed[point.kind, point.step, point.undoing].add(point.moment)
     missing = []
     for kind, workflow in REGISTRY.items():
-        for step in workflow.steps:
+        for step in workflow.steps if only in {None, kind} else ():
             moments = {Moment.BEFORE_COMMIT, Moment.AFTER_COMMIT}
             if sending(kind, step.name):
                 moments |= {Moment.AFTER_MESSAGE, Moment.WORK_DONE, Moment.AFTER_REPLY}

@@ -76,6 +76,8 @@ def _run(folder: Path, course: Course, kill_at: Point | None) -> list[Any]:
     cell = cloud.open_cell(folder, starter.hosts, watch, piece=starter.piece)
     if course.why is not None:
         watch.interrupt = partial(_interrupt, cell, known, course)
+    if starter.outside is not None:
+        starter.outside(cell, known)
     watch.armed = True
     starter.begin(cell, known)
     (folder / "answered").touch()
@@ -265,8 +267,8 @@ def run(folder: Path, options: argparse.Namespace) -> int:
         print(f"matrix: {len(again)} kills of a process that mends", flush=True)
         passed += _work(ground, again, options, report, began)
     every += [point for verdict in passed for point in verdict.passed]
-    if options.only is None and not options.sample:
-        for step in uncovered(every):
+    if not options.sample:
+        for step in uncovered(every, options.only):
             report.problems += 1
             print(f"NOT COVERED {step}: no course in starters.py gets there", flush=True)
     taken = time.monotonic() - began

@@ -2,12 +2,14 @@
 """How each workflow is begun: in which world, and by which request. One that is registered needs an entry here."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from kilonova.compute.virt.fake.guests import GuestFile
 from kilonova.conductor.workflow import Interrupt
 from kilonova.model.image import Image
+from kilonova.model.instance import PowerState
 from kilonova.scenario.model import SimulatedHost
 from support.cell import Cell, host
 
@@ -20,19 +22,19 @@ HOSTS = (
     host("node2", vcpus=8, memory_mib=12288, live_migration_s=0.05),
     host("node3", vcpus=10, memory_mib=16384, live_migration_s=0.05),
 )
-#: Guests take a moment to start, but none to shut down: one that is rebooted is met while it is off.
-_SLOW = (host("node1", vcpus=6, memory_mib=8192, start_delay_s=0.1),)
-
-
 OTHER_IMAGE = Image("0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4", "fedora")
 
 
 @dataclass(frozen=True)
 class Starter:
-    """``begin`` starts the workflow, in a world in which each of ``before`` is over."""
+    """``begin`` starts the workflow, in a world in which each of ``before`` is over.
+
+    ``outside``: what somebody at a host does right before that, so that the world is out of order until it is over.
+    """
 
     begin: Act
     before: tuple[Act, ...] = ()
+    outside: Act | None = None
     hosts: tuple[SimulatedHost, ...] = HOSTS
     piece: int = 100
 
@@ -51,6 +53,13 @@ def _boot_in_group(cell: Cell, known: list[str]) -> None:
 
 def _on_first(act: Callable[..., None], *args: Any, **facts: Any) -> Act:
     return lambda cell, known: act(cell, known[0], *args, **facts)
+
+
+def _guest_ends(cell: Cell, known: list[str], *, is_gone: bool = False) -> None:
+    file = GuestFile("node1", cell.folder / "hypervisors" / "node1.json")
+    guest = file.guest(known[0])
+    assert guest is not None
+    file.put(known[0], guest=None if is_gone else replace(guest, state=PowerState.SHUTDOWN))
 
 
 _ON_NODE1: Act = partial(_boot, force_host="node1")
@@ -87,11 +96,11 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "force-stop": {"": Starter(_on_first(Cell.force_stop), (_ON_NODE1, _STOP))},
     "reboot": {
         "": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,)),
-        "off for a while": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,), hosts=_SLOW),
+        "off": Starter(_on_first(Cell.power, "reboot"), (_ON_NODE1,), _guest_ends),
     },
     "hard-reboot": {
         "": Starter(_on_first(Cell.power, "hard-reboot"), (_ON_NODE1,)),
-        "off for a while": Starter(_on_first(Cell.power, "hard-reboot"), (_ON_NODE1,), hosts=_SLOW),
+        "gone": Starter(_on_first(Cell.power, "hard-reboot"), (_ON_NODE1,), partial(_guest_ends, is_gone=True)),
     },
     "pause": {"": Starter(_PAUSE, (_ON_NODE1,))},
     "unpause": {"": Starter(_on_first(Cell.power, "unpause"), (_ON_NODE1, _PAUSE))},
