@@ -18,9 +18,9 @@ import psutil
 from tests.support.database_servers import DatabaseServer
 
 from benchmarks.servers import Client
-from kilonova.companions.free_ports import free_port
-from kilonova.companions.parent_death import die_with_parent
-from kilonova.companions.rabbitmq import RabbitMQ
+from kilonova.bundled_services.free_ports import free_port
+from kilonova.bundled_services.parent_death import die_with_parent
+from kilonova.bundled_services.rabbitmq import RabbitMQ
 from kilonova.db import enrolment, schema
 from kilonova.db.database import Database
 from kilonova.messaging.rabbit.topology import agent_user, control_user, definitions

@@ -21,9 +21,9 @@ from tests.support.database_servers import PostgreSQL
 from benchmarks._agent_clouds import broker_url, control_config, cpu_s, fresh, kilonova, postgresql_cpu_s
 from benchmarks._forked_agents import start_agent
 from benchmarks.servers import Client
-from kilonova.companions.rabbitmq import RabbitMQ
+from kilonova.bundled_services.rabbitmq import RabbitMQ
 from kilonova.db import enrolment
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 from kilonova.messaging.rabbit.topology import agent_user, control_user, definitions
 

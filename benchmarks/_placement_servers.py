@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from tests.support.database_servers import DatabaseServer
 
 from benchmarks._placement_data import Provider, fill
-from kilonova.companions.free_ports import free_port
+from kilonova.bundled_services.free_ports import free_port
 
 PEER_VENV = Path(__file__).parents[1] / ".venv-placement"
 _SOURCE = Path(__file__).parents[1] / "src"

@@ -17,11 +17,11 @@ from tests.support.database_servers import DatabaseServer, MariaDB, PostgreSQL, 
 from kilonova.claims.claimer import Job, Order
 from kilonova.claims.placing import Chosen
 from kilonova.db import host_agents, instances, schema, workflows
-from kilonova.db import tables as t
 from kilonova.db.compute_nodes import capabilities_as_json
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
-from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import NODE_TRAITS, Capabilities

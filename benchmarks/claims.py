@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from benchmarks._seeded_cloud import add_hosts, fresh_database, waiting_orders
 from kilonova.claims.claimer import Claimer, Order
 from kilonova.claims.decision_log import DecisionLog
-from kilonova.cli.rules import build_engine
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.db.database import Database
 from kilonova.errors import KilonovaError
 from kilonova.mirror.mirror import Mirror

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from kilonova.cli.rules import build_engine
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import NODE_TRAITS, Capabilities

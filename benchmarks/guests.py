@@ -34,8 +34,8 @@ import libvirt
 import psutil
 from tests.support.supervisor import Supervisor
 
-from kilonova.cli.tiny_image import tiny_image
-from kilonova.companions.libvirtd import Libvirtd
+from kilonova.bundled_services.libvirtd import Libvirtd
+from kilonova.cli.up.tiny_image import tiny_image
 
 GUESTS, ROUNDS = 40, 3
 MEMORY_MIB = 32

@@ -24,7 +24,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from benchmarks._seeded_cloud import CAPABILITIES, INVENTORY, add_hosts, fresh_database
-from kilonova.cli.core import Core, start_core
+from kilonova.cli.wiring.core import Core, start_core
 from kilonova.config.load import load_settings
 from kilonova.db import host_agents
 from kilonova.db.database import Database

@@ -27,9 +27,9 @@ import sqlalchemy as sa
 from benchmarks._seeded_cloud import FLAVOR, add_hosts
 from benchmarks.servers import Cloud
 from kilonova.db import request_specs, schema
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec, StoredRequest
 

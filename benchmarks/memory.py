@@ -37,7 +37,7 @@ def memory_of(pid: int) -> Memory:
     """Read what a process has. What it is called comes from its command."""
     process = psutil.Process(pid)
     words, used = process.cmdline(), process.memory_full_info()
-    names = [word.rpartition(".")[2] for word in words if word.startswith("kilonova.companions")]
+    names = [word.rpartition(".")[2] for word in words if word.startswith("kilonova.bundled_services")]
     name = names[0] if names else ("control" if "api" in words else "supervisor")
     return Memory(name, used.pss / _MIB, used.rss / _MIB)
 

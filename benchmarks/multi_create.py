@@ -12,7 +12,7 @@ from dataclasses import replace
 from benchmarks._seeded_cloud import add_hosts, fresh_database, waiting_orders
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.decision_log import DecisionLog
-from kilonova.cli.rules import build_engine
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.db import server_groups
 from kilonova.db.database import Database
 from kilonova.identifiers import new_uuid

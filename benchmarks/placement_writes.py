@@ -36,7 +36,7 @@ from tests.support.database_servers import DatabaseServer, PostgreSQL, running
 from benchmarks._placement_data import SERVER, TRAITS, flat_hosts
 from benchmarks._placement_servers import PEER_VENV, Connection, Target, ours, peer
 from benchmarks.placement import REPEATS, path_of_candidates
-from kilonova.companions.free_ports import free_port
+from kilonova.bundled_services.free_ports import free_port
 
 #: Clients → how many times faster than the peer every write shall be, by our database.
 GOALS = {"sqlite": {1: 5.0, 8: 10.0}, "postgresql": {1: 3.0, 8: 5.0}}

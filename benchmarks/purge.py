@@ -23,9 +23,9 @@ import sqlalchemy as sa
 from benchmarks._seeded_cloud import FLAVOR, fresh_database
 from kilonova.clock import utc_now
 from kilonova.db import decisions, instances, purge, request_specs
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.model.instance import Fault, Instance, VmState
 from kilonova.model.request_spec import RequestSpec, StoredRequest
 

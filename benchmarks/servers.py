@@ -22,7 +22,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-from kilonova.companions.free_ports import free_port
+from kilonova.bundled_services.free_ports import free_port
 
 SIZES = (3, 1_000)
 ONE_BY_ONE = 100

@@ -16,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from kilonova.conductor.events import Phase, WorkflowEvent
+from kilonova.conductor.workflow_engine.events import Phase, WorkflowEvent
 from kilonova.db.workflows import Count, state_of
 from kilonova.errors import KilonovaError
 

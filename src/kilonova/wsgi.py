@@ -4,6 +4,6 @@
 One process serves one SQLite file; on a server database, as many as there is work for.
 """
 
-from kilonova.cli.api import application as _build
+from kilonova.cli.commands.api import application as _build
 
 application = _build()

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from agents.cloud import AgentCloud
 from kilonova.db import enrolment
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.codec import Envelope, decode, encode
 from kilonova.messaging.messages import HostsStarted, StepId

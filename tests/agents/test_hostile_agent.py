@@ -19,7 +19,7 @@ from agents.attempts import AT_CONTROL, AT_THE_BROKER, Dropped, Refused, asked
 from agents.cloud import AgentCloud
 from agents.hostile import MARKER, Attacker, Victim, rows
 from kilonova.db import enrolment
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.messages import Heartbeat, HostsStarted, StepId
 from support.broker import Broker

@@ -18,7 +18,7 @@ from kilonova.api.compute.removed import gone
 from kilonova.api.http import Endpoint
 from kilonova.api.operator.family import OperatorFamily
 from kilonova.api.placement.family import PlacementFamily
-from kilonova.cli.control import ControlProcess, image_id, start_control_process
+from kilonova.cli.wiring.control import ControlProcess, image_id, start_control_process
 from kilonova.config.load import load_settings
 from kilonova.db import instances, server_migrations
 from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration

@@ -11,14 +11,14 @@ from oslo_config import cfg
 
 from kilonova.api.application import WsgiApp
 from kilonova.api.backend import Backend
-from kilonova.cli.apis import application_of, policy_of
+from kilonova.cli.wiring.apis import application_of, policy_of
 from kilonova.config.api import ApiSettings
 from kilonova.config.database import DatabaseSettings
 from kilonova.config.settings import Settings
 from kilonova.db import compute_nodes, instances, node_reports, provider_traits, providers, services
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.images.proxied import FixedImageProxy, ImageProxy
 from kilonova.images.source import FixedImages
 from kilonova.mirror.mirror import Mirror

@@ -15,7 +15,7 @@ import pytest
 from access_table import ANY, ROUTES, Access
 from access_world import ENDPOINTS, World
 
-from kilonova.cli.control import image_id
+from kilonova.cli.wiring.control import image_id
 from support.api_client import Answer
 from support.identity import ELSEWHERE, HOME
 from support.waiting import wait_until_idle

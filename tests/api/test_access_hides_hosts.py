@@ -16,7 +16,7 @@ from access_world import ENDPOINTS, REMOVED, World, start_world
 from test_access_across_projects import versions
 
 from kilonova.api.application import METHODS
-from kilonova.cli.control import image_id
+from kilonova.cli.wiring.control import image_id
 from support.api_client import Answer
 from support.identity import ELSEWHERE, HOME, Identity
 from support.waiting import wait_until_idle

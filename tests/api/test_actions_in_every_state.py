@@ -18,8 +18,8 @@ from access_table import ROUTES, Access
 from oslo_config import cfg
 
 from kilonova.api.backend import Backend
-from kilonova.api.compute.server_actions import ACTIONS
-from kilonova.cli.apis import application_of, policy_of
+from kilonova.api.compute.servers.actions import ACTIONS
+from kilonova.cli.wiring.apis import application_of, policy_of
 from kilonova.config.api import ApiSettings
 from kilonova.config.database import DatabaseSettings
 from kilonova.config.settings import Settings

@@ -6,8 +6,8 @@ import json
 import pytest
 
 import kilonova
-from kilonova.cli.agents_of_hosts import show_hosts
-from kilonova.cli.printing import output_console
+from kilonova.cli.cloud.printing import output_console
+from kilonova.cli.commands.agents_of_hosts import show_hosts
 from kilonova.messaging.codec import VERSION
 from support.api_client import Client
 from support.control import Control

@@ -10,7 +10,7 @@ import pytest
 import requests
 from access_world import World
 
-from kilonova.cli.http_server import limits_of
+from kilonova.cli.wiring.http_server import limits_of
 from support.http_clients import Serving, request, serving
 from support.identity import HOME
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from support.control import IMAGE, Control, NewControl
 from support.glance_stand_in import ImageCloud, image_cloud
 

@@ -10,9 +10,9 @@ from compute_cloud import Cloud
 from msgspec import structs
 
 from kilonova.db import compute_nodes, host_agents, mirror_source
-from kilonova.db.changes import NOWHERE, Change, Commit
+from kilonova.db.change_log.changes import NOWHERE, Change, Commit
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.host_agents import Process
-from kilonova.db.transaction import Transaction
 from kilonova.model.host import ComputeNode, NodeReport
 from support.databases import KINDS
 

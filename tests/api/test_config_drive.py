@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kilonova.cli.control import image_id
-from kilonova.db import tables as t
+from kilonova.cli.wiring.control import image_id
+from kilonova.db.core import tables as t
 from kilonova.errors import ConfigurationError
 from support.control import Control, NewControl
 from support.drives import Drive, find_drive

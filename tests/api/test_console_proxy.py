@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from kilonova.console_proxy.proxy import ConsoleProxy, ProxyLimits
 from kilonova.console_proxy.tokens import ComputeApi
 from kilonova.db import instances
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.model.console import ConsoleProtocol
 from support.control import Control, start_control
 from support.viewers import connect, listening, refused, see_screen

@@ -9,9 +9,9 @@ import requests
 import sqlalchemy as sa
 from access_world import World
 
-from kilonova.cli.control import image_id
+from kilonova.cli.wiring.control import image_id
 from kilonova.db import purge
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from support.api_client import Answer, send
 from support.identity import HOME
 from support.waiting import wait_until_idle

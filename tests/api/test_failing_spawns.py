@@ -18,7 +18,11 @@ _EVENT = "compute__do_build_and_run_instance"
 
 def story(caplog: pytest.LogCaptureFixture, uuid: str) -> list[str]:
     """What the log tells of a server, without its uuid and the id of the request."""
-    told = [record.getMessage() for record in caplog.records if record.name == "kilonova.conductor.story"]
+    told = [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "kilonova.conductor.workflow_engine.server_log"
+    ]
     return [line.split(maxsplit=2)[2].rpartition(" [")[0] for line in told if uuid in line]
 
 

@@ -8,7 +8,7 @@ from typing import NoReturn, cast
 import pytest
 
 from kilonova.api.health import Check, DatabaseAnswers, Health
-from kilonova.cli.control import ControlProcess
+from kilonova.cli.wiring.control import ControlProcess
 from kilonova.db.database import Database
 from kilonova.errors import Unavailable
 from support.api_client import Answer, Client, send

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from compute_cloud import Cloud
 
 from kilonova.api.compute.uptimes import uptime_text
-from kilonova.db import tables as t
 from kilonova.db.compute_nodes import capabilities_as_json
+from kilonova.db.core import tables as t
 from kilonova.model.host import Capabilities
 from kilonova.model.instance import TaskState
 from support.api_client import Answer

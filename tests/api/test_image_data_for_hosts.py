@@ -14,7 +14,7 @@ from access_table import BY_TICKET
 from access_world import FAMILIES
 
 from kilonova.api.agents.application import ROUTES, AgentsApi, Answer, Route, Transfer, is_image_data
-from kilonova.cli.image_tickets import ticket_office
+from kilonova.cli.wiring.image_tickets import ticket_office
 from kilonova.db import enrolment, host_agents, ticket_keys
 from kilonova.db.host_agents import LEASE, Process
 from kilonova.errors import Conflict, NotFound

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.cli.control import image_id
+from kilonova.cli.wiring.control import image_id
 from support.api_client import Client
 from support.control import Control, NewControl
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kilonova.cli.images import show_images
-from kilonova.cli.printing import output_console
-from kilonova.conductor.agent_questions import AgentQuestions
+from kilonova.cli.cloud.printing import output_console
+from kilonova.cli.commands.images import show_images
+from kilonova.conductor.hosts.agent_questions import AgentQuestions
 from kilonova.conductor.operations.host_images import HostImages
 from kilonova.errors import AgentTooOld, Unavailable, Unsupported
 from kilonova.messaging.messages import AskCachedImages, QuestionRefused, RefusedBecause

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import requests
 
-from kilonova.cli.control import ControlProcess, image_id, start_control_process
+from kilonova.cli.wiring.control import ControlProcess, image_id, start_control_process
 from kilonova.config.load import load_settings
 from support.api_client import Client
 from support.identity import ELSEWHERE, HOME, Identity

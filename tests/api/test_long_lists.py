@@ -15,8 +15,8 @@ from kilonova.api.compute import network_proxies, removed, volume_proxies
 from kilonova.api.compute.family import ComputeFamily
 from kilonova.api.operator.family import OperatorFamily
 from kilonova.api.placement.family import PlacementFamily
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import Deadline, heeding
 from kilonova.errors import ClientGone
 from kilonova.identifiers import new_uuid

@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Any
 
-from kilonova.cli.core import Parts
+from kilonova.cli.wiring.core import Parts
 from kilonova.notifications.message import Format
 from support.control import Control, start_control
 from support.recorded_notifications import RecordingSink

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.errors import DriverError
 from kilonova.notifications.message import Format
 from support.notified_cloud import World

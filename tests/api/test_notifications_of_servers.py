@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.model.audit_periods import AuditPeriods, Period
 from kilonova.notifications.message import Format
 from kilonova.notifications.usage_audit import UsageAudit

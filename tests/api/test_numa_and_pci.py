@@ -3,7 +3,7 @@
 
 import pytest
 
-from kilonova.cli.control import image_id
+from kilonova.cli.wiring.control import image_id
 from kilonova.db import host_devices
 from support.control import Control, NewControl
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from compute_cloud import Cloud
 
-from kilonova.api.compute import network_proxies, server_actions, servers, volume_proxies, volumes_boot
+from kilonova.api.compute import network_proxies, volume_proxies
 from kilonova.api.compute.removed import gone
+from kilonova.api.compute.servers import actions, servers, volumes_boot
 from kilonova.db import usage_audits
 from kilonova.model.audit_periods import Period
 
@@ -155,7 +156,7 @@ def test_servers_under_the_path_of_volumes(cloud: Cloud) -> None:
 
 
 def test_what_is_there_under_both_paths_is_the_same() -> None:
-    for template, endpoints in {**servers.ROUTES, **server_actions.ROUTES}.items():
+    for template, endpoints in {**servers.ROUTES, **actions.ROUTES}.items():
         others = volumes_boot.ROUTES[template.replace("/servers", "/os-volumes_boot")]
         assert others.keys() == endpoints.keys()
         for method, endpoint in endpoints.items():

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.cli.control import ControlProcess, image_id, start_control_process
+from kilonova.cli.wiring.control import ControlProcess, image_id, start_control_process
 from kilonova.config.load import load_settings
 from support.api_client import send as send_bytes
 from support.waiting import wait_until

@@ -9,9 +9,9 @@ import requests
 import sqlalchemy as sa
 from prometheus_client.parser import text_string_to_metric_families
 
+from kilonova.bundled_services.free_ports import free_port
 from kilonova.clock import utc_now
-from kilonova.companions.free_ports import free_port
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.errors import Unavailable
 from support.api_client import Client
 from support.control import Control, NewControl, start_control

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kilonova.cli.core import Parts
+from kilonova.cli.wiring.core import Parts
 from kilonova.db import instances, workflows
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import DriverError
 from kilonova.identifiers import new_uuid

@@ -10,7 +10,7 @@ from compute_cloud import Cloud
 
 from kilonova.api.compute.versions import MAX_VERSION
 from kilonova.db import aggregates, instances, request_specs
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image

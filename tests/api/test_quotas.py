@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from kilonova.cli.control import start_control_process
-from kilonova.db import audit, quotas
+from kilonova.cli.wiring.control import start_control_process
+from kilonova.db import quotas
+from kilonova.db.audits import audit
 from kilonova.db.quotas import EVERYBODY
 from kilonova.model.quota import Usage
 from support.api_client import Answer, Client

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.db import instances
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from support.api_client import Answer
 from support.control import Control, start_control
 

@@ -4,8 +4,9 @@
 from datetime import datetime
 from typing import Any
 
-from kilonova.db import audit, instances, quotas
-from kilonova.db.transaction import Transaction
+from kilonova.db import instances, quotas
+from kilonova.db.audits import audit
+from kilonova.db.core.transaction import Transaction
 from kilonova.model.instance import TaskState, VmState
 from support.control import Control
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from support.api_client import Answer, Client
 from support.control import Control, NewControl
 

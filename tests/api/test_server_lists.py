@@ -7,8 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.db import instances
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance, TaskState, VmState

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.db import instances
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.errors import UnexpectedTaskState
 from kilonova.model.requester import Requester
 from support.api_client import Answer, Client

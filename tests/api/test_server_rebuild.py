@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kilonova.cli.control import image_id
-from kilonova.db import tables as t
+from kilonova.cli.wiring.control import image_id
+from kilonova.db.core import tables as t
 from support.api_client import Answer, Client
 from support.control import IMAGE, Control, NewControl
 

@@ -10,9 +10,9 @@ import orjson
 import pytest
 import sqlalchemy as sa
 
-from kilonova.cli.control import image_id
+from kilonova.cli.wiring.control import image_id
 from kilonova.compute.virt.fake.guests import GuestFile, SimulatedGuest
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from support.api_client import Client
 from support.control import IMAGE, Control, NewControl, start_control
 from support.glance_stand_in import image_cloud

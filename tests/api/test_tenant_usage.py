@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from compute_cloud import MAX_LIMIT, Cloud
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 
 ALL = "/os-simple-tenant-usage"
 PERIOD = "start=2026-01-10T00:00:00&end=2026-01-11T00:00:00"

@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 
-from kilonova.cli.control import image_id
+from kilonova.cli.wiring.control import image_id
 from kilonova.db import schema
 from kilonova.db.database import Database
 from support.database_servers import PostgreSQL, running

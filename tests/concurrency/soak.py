@@ -23,8 +23,8 @@ from sqlalchemy.engine import Connection
 
 from concurrency.writer import PROVIDERS, Allocations
 from kilonova.db import allocations, flavors, inventories, providers, schema, workflows
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.model.flavor import Flavor
 from kilonova.model.provider import Inventory
 from support.control import UNLIMITED

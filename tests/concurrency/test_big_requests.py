@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.cli.control import image_id
+from kilonova.cli.wiring.control import image_id
 from support.served import Served
 
 SERVERS = int(os.environ.get("KILONOVA_BIG_REQUEST", "1000"))

@@ -10,11 +10,11 @@ from threading import Barrier
 import pytest
 
 from kilonova.claims.claimer import Order
-from kilonova.cli.rules import build_engine
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import instances, workflows
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NoValidHost
 from kilonova.scheduler.settings import SchedulerConfig

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 from kilonova.messaging.local import LocalBus
 from kilonova.model.flavor import Flavor

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kilonova.cli.control import image_id, start_control_process
+from kilonova.cli.wiring.control import image_id, start_control_process
 from kilonova.config.load import load_settings
 from kilonova.logs import setup
 from support.api_client import send

@@ -26,7 +26,7 @@ from gabbi import fixture, handlers, suitemaker
 
 from conformance.clouds import CLOUDS, Node, variables
 from kilonova.api.placement.family import RULES
-from kilonova.cli.control import start_control_process
+from kilonova.cli.wiring.control import start_control_process
 from kilonova.config.load import load_settings
 from kilonova.db import schema
 from kilonova.db.database import Database

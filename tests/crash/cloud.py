@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from crash.points import Watch, WatchedBus, WatchedDatabase
 from crash.starters import OTHER_IMAGE
 from kilonova.compute.virt.fake.guests import GuestFile
-from kilonova.db import audit
-from kilonova.db import tables as t
+from kilonova.db.audits import audit
+from kilonova.db.core import tables as t
 from kilonova.mirror.mirror import Mirror
 from kilonova.scenario.model import SimulatedHost
 from support.cell import IMAGE, RESCUE_IMAGE, Cell, start_cell

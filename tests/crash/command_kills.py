@@ -11,8 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from crash.http_load import HttpLoad, Promised
-from kilonova.db import audit
-from kilonova.db import tables as t
+from kilonova.db.audits import audit
+from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 from support.served import Served
 from support.world import check_guests, check_world, guests_on_disk

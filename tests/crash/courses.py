@@ -8,8 +8,8 @@ from typing import Any
 
 from crash.points import Moment, Point, Watch, sending
 from crash.starters import STARTERS, Starter
-from kilonova.conductor.registry import REGISTRY
-from kilonova.conductor.workflow import NOTHING, Interrupt
+from kilonova.conductor.workflow_engine.workflow import NOTHING, Interrupt
+from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.model.transitions import TRANSITIONS
 
 

@@ -18,8 +18,8 @@ from crash.fault_cloud import CONTROL, FaultCloud
 from crash.http_load import Promised
 from crash.launcher import LOOKED_SUFFIX
 from kilonova.compute.virt.fake.guests import Origin
-from kilonova.db import audit
-from kilonova.db import tables as t
+from kilonova.db.audits import audit
+from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 from kilonova.messaging.rabbit.topology import from_agent, to_agent
 from kilonova.model.server_migration import MigrationType

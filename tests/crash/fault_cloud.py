@@ -17,8 +17,8 @@ from typing import Any
 import yaml
 
 from crash.launcher import Command, Launcher
-from kilonova.companions.free_ports import free_port
-from kilonova.companions.rabbitmq import RabbitMQ
+from kilonova.bundled_services.free_ports import free_port
+from kilonova.bundled_services.rabbitmq import RabbitMQ
 from kilonova.db import enrolment, schema
 from kilonova.db.database import Database
 from kilonova.messaging.rabbit.topology import agent_user, control_user, definitions

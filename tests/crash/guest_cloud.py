@@ -18,14 +18,14 @@ import sqlalchemy as sa
 from crash import cloud
 from crash.points import Watch
 from crash.starters import OTHER_IMAGE
-from kilonova.cli.tiny_image import tiny_image
+from kilonova.cli.up.tiny_image import tiny_image
 from kilonova.compute.folders import OWNER
 from kilonova.compute.virt.libvirt.domain.marks import NAMESPACE, GuestMark, read_mark
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.settings import Settings
 from kilonova.db import server_migrations
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import PowerState, VmState
 from support.cell import IMAGE, RESCUE_IMAGE, Cell

@@ -32,7 +32,7 @@ from crash.guest_cloud import Ground
 from crash.processes import Ended, in_child
 from crash.starters import STARTERS, Act, Starter
 from kilonova.db import schema
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 from kilonova.model.instance import PowerState
 from support.cell import Cell

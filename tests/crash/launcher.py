@@ -19,17 +19,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-import kilonova.cli.agent_process
-import kilonova.cli.api
-import kilonova.cli.compute
-import kilonova.cli.control
-import kilonova.cli.http_server
-import kilonova.cli.scenario_settings
+import kilonova.cli.commands.api
+import kilonova.cli.commands.compute
+import kilonova.cli.scenarios.settings
+import kilonova.cli.wiring.agent_process
+import kilonova.cli.wiring.control
+import kilonova.cli.wiring.http_server
 import kilonova.messaging.rabbit.conductor_end
 import kilonova.server.serving  # noqa: F401 - all of these are imported for what is forked
-from kilonova.cli.core import Core
+from kilonova.bundled_services.parent_death import die_with_parent
 from kilonova.cli.main import main
-from kilonova.companions.parent_death import die_with_parent
+from kilonova.cli.wiring.core import Core
 from support.mirrors import assert_follows
 
 #: Beside the log of a control process: what came of the look at its mirror.

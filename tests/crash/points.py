@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 from crash.processes import die
 from kilonova.claims.commit import Bundle
 from kilonova.compute.virt.fake.guests import GuestFile
-from kilonova.conductor.events import Phase
-from kilonova.conductor.registry import REGISTRY
-from kilonova.conductor.turns import Turn
+from kilonova.conductor.workflow_engine.events import Phase
+from kilonova.conductor.workflow_engine.step_outcome import StepOutcome
+from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.db import workflows
+from kilonova.db.core.transaction import BatchedWrite
 from kilonova.db.database import Database
-from kilonova.db.transaction import BatchedWrite
 from kilonova.errors import Unavailable
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
@@ -224,7 +224,7 @@ def _steps(item: Any) -> list[tuple[str, str, bool]]:
         row = item.claims[0].workflow
         steps = [step.name for step in REGISTRY[row.kind].steps]
         return [(row.kind, steps[steps.index(row.step) - 1], False)]
-    if isinstance(item, tuple) and item and isinstance(item[0], Turn):
+    if isinstance(item, tuple) and item and isinstance(item[0], StepOutcome):
         return [(turn.run.row.kind, turn.run.row.step, turn.run.row.undoing) for turn in item]
     return [("", "", False)]
 

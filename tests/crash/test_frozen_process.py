@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 import sqlalchemy as sa
 
-from kilonova.cli.control import image_id
-from kilonova.db import tables as t
+from kilonova.cli.wiring.control import image_id
+from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 from support.served import Served
 from support.world import check_world, guests_on_disk

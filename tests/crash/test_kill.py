@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from kilonova.cli.control import image_id
-from kilonova.db import tables as t
+from kilonova.cli.wiring.control import image_id
+from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 from support.samples import sampled
 from support.served import Served

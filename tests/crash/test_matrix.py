@@ -2,8 +2,8 @@
 """`make crash-matrix` and `make crash-kills` do the killing, and `make crash-sample` a part of it."""
 
 from crash.starters import INTERRUPTERS, STARTERS
-from kilonova.conductor.registry import REGISTRY
-from kilonova.conductor.workflow import Interrupt
+from kilonova.conductor.workflow_engine.workflow import Interrupt
+from kilonova.conductor.workflows.registry import REGISTRY
 
 
 def test_every_workflow_and_every_interrupt_can_be_begun() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kilonova.conductor.agent_directory import AgentDirectory
+from kilonova.conductor.hosts.agent_directory import AgentDirectory
 from kilonova.db import host_agents
 from kilonova.db.database import Database
 from kilonova.db.host_agents import LEASE, Process

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db import aggregates, allocations, audit, inventories, providers
+from kilonova.db import aggregates, allocations, inventories, providers
 from kilonova.db.allocations import ConsumerRequest
-from kilonova.db.audit_finding import Finding
+from kilonova.db.audits import audit
+from kilonova.db.audits.finding import Finding
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.identifiers import new_uuid
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.provider import Inventory

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from kilonova.clock import utc_now
 from kilonova.db import resource_classes
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict
 
 

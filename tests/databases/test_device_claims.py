@@ -12,11 +12,13 @@ import sqlalchemy as sa
 
 from kilonova.claims.claimer import Order
 from kilonova.claims.commit import Bundle, InstancesGone, commit_bundles
-from kilonova.db import audit, compute_nodes, device_json, host_devices
-from kilonova.db import tables as t
+from kilonova.db import compute_nodes, host_devices
+from kilonova.db.audits import audit
+from kilonova.db.change_log import device_json
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.host_devices import Taking
-from kilonova.db.transaction import Transaction
 from kilonova.errors import ClaimLost, NoValidHost
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.messages import SpawnGuest

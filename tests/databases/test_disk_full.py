@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.errors import StorageFull
 from kilonova.logs.formatter import OneLineFormatter
 from support.control import start_control
@@ -30,7 +30,7 @@ REFUSALS = {
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> Iterator[io.StringIO]:
-    caplog.set_level(logging.INFO, "kilonova.db.writer")
+    caplog.set_level(logging.INFO, "kilonova.db.core.writer")
     written = io.StringIO()
     handler = logging.StreamHandler(written)
     handler.setFormatter(OneLineFormatter(logging.Formatter("%(levelname)s %(message)s")))

@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection
 
 import pytest
 
-from kilonova.conductor.enrolled_agents import EnrolledAgents
+from kilonova.conductor.hosts.enrolled_agents import EnrolledAgents
 from kilonova.db import enrolment, host_agents
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
-from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, Forbidden, InvalidRequest, KilonovaError, NotFound, Unavailable
 from support.waiting import wait_until
 

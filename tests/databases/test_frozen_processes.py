@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.db import host_agents
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 from kilonova.lease import Lease
 from kilonova.messaging.messages import StepReply

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db import odd_guests
-from kilonova.db import tables as t
+from kilonova.db import stray_guests
+from kilonova.db.core import tables as t
 from kilonova.db.database import Database
-from kilonova.model.found_guest import OddGuest, Oddity
+from kilonova.model.found_guest import StrayGuest, StrayKind
 from kilonova.model.instance import PowerState
 from support.cell import Cell, host, start_cell
 from support.manual_bus import ManualBus
@@ -72,9 +72,9 @@ class Cloud:
     def guests(self) -> dict[str, set[str]]:
         return guests_on_disk(self._folder / "hypervisors")
 
-    def odd(self) -> dict[tuple[str, str], OddGuest]:
+    def odd(self) -> dict[tuple[str, str], StrayGuest]:
         with self.cell.database.read() as connection:
-            return {(each.host, each.instance_uuid): each for each in odd_guests.list_page(connection)}
+            return {(each.host, each.instance_uuid): each for each in stray_guests.list_page(connection)}
 
     def host_of(self, uuid: str) -> str:
         (name,) = (name for name, uuids in self.guests().items() if uuid in uuids)
@@ -107,7 +107,7 @@ def test_half_of_the_guests_came_after_the_backup(cloud: Callable[..., Cloud]) -
     assert many.guests() == there
     odd = many.odd()
     assert {uuid for _, uuid in odd} == set(after)
-    assert {(each.oddity, each.power_state) for each in odd.values()} == {(Oddity.UNKNOWN, PowerState.RUNNING)}
+    assert {(each.oddity, each.power_state) for each in odd.values()} == {(StrayKind.UNKNOWN, PowerState.RUNNING)}
     many.restart()
     assert (many.guests(), many.odd()) == (there, odd)
 
@@ -138,13 +138,13 @@ def test_what_moved_and_what_was_deleted_since_the_backup(
     some.restore(backup)
     assert some.guests() == there
     assert {key: (each.oddity, each.recorded_host) for key, each in some.odd().items()} == {
-        ("node3", moved): (Oddity.ELSEWHERE, "node1"),
-        ("node1", moved): (Oddity.MISSING, "node1"),
-        ("node2", resized): (Oddity.ELSEWHERE, "node1"),
-        ("node1", resized): (Oddity.MISSING, "node1"),
-        ("node1", returned): (Oddity.NEWER, "node2"),
-        ("node2", returned): (Oddity.MISSING, "node2"),
-        ("node1", deleted): (Oddity.MISSING, "node1"),
+        ("node3", moved): (StrayKind.ELSEWHERE, "node1"),
+        ("node1", moved): (StrayKind.MISSING, "node1"),
+        ("node2", resized): (StrayKind.ELSEWHERE, "node1"),
+        ("node1", resized): (StrayKind.MISSING, "node1"),
+        ("node1", returned): (StrayKind.NEWER, "node2"),
+        ("node2", returned): (StrayKind.MISSING, "node2"),
+        ("node1", deleted): (StrayKind.MISSING, "node1"),
     }
     assert len([line for line in caplog.messages if "it is kept" in line or "there is no guest" in line]) == 7
     caplog.clear()
@@ -167,7 +167,7 @@ def test_a_server_that_was_built_anew_since_the_backup(cloud: Callable[..., Clou
     assert there == {"node1": set(), "node2": {uuid}}
     some.restore(backup)
     assert some.guests()["node2"] == {uuid}
-    assert some.odd()["node2", uuid].oddity is Oddity.ELSEWHERE
+    assert some.odd()["node2", uuid].oddity is StrayKind.ELSEWHERE
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)

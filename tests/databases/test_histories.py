@@ -9,11 +9,11 @@ import sqlalchemy as sa
 
 from kilonova.clock import utc_now
 from kilonova.db import instance_actions, instances, server_migrations
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.instance_actions import Action, ActionQuery, EndedEvent, NewAction
 from kilonova.db.server_migrations import MigrationQuery
-from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor

@@ -9,10 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.db import resource_classes
-from kilonova.db import tables as t
-from kilonova.db.changes import Commit
+from kilonova.db.change_log.changes import Commit
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, Unavailable
 from kilonova.mirror.mirror import Mirror
 from support.database_servers import DatabaseServer

@@ -11,15 +11,16 @@ import sqlalchemy as sa
 
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.replay import Replay, replay_all
-from kilonova.cli.rules import build_engine
-from kilonova.conductor.host_registration import register_hosts
+from kilonova.cli.wiring.rules import build_engine
+from kilonova.conductor.hosts.host_registration import register_hosts
 from kilonova.conductor.workflows.release import release_server
-from kilonova.db import allocations, audit, decisions, host_devices, instances, moves, quotas, server_migrations
-from kilonova.db import tables as t
-from kilonova.db.audit_finding import Finding
+from kilonova.db import allocations, decisions, host_devices, instances, moves, quotas, server_migrations
+from kilonova.db.audits import audit
+from kilonova.db.audits.finding import Finding
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.server_migrations import MigrationQuery, list_page
-from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, InvalidRequest, NotFound, NoValidHost
 from kilonova.messaging.messages import HostsStarted
 from kilonova.mirror.mirror import Mirror

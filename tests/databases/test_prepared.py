@@ -7,10 +7,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.prepared import Prepared
-from kilonova.db.transaction import Transaction
 
 _TRAIT = t.traits.c
 _ADD = Prepared(

@@ -11,11 +11,12 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.clock import utc_now
-from kilonova.conductor.purger import Purger
-from kilonova.db import audit, decisions, instances, purge, request_specs, services
-from kilonova.db import tables as t
+from kilonova.conductor.periodic.purger import Purger
+from kilonova.db import decisions, instances, purge, request_specs, services
+from kilonova.db.audits import audit
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Fault, Instance, VmState

@@ -12,11 +12,12 @@ from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 
-from kilonova.db import audit, instances, quotas, schema
-from kilonova.db import tables as t
+from kilonova.db import instances, quotas, schema
+from kilonova.db.audits import audit
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.quotas import EVERYBODY
-from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, OverQuota
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor

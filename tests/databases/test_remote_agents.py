@@ -8,15 +8,15 @@ from typing import TypeVar
 import pytest
 import sqlalchemy as sa
 
-from kilonova.conductor.membership import Membership
-from kilonova.conductor.workflow import AGENT_TOO_OLD
+from kilonova.conductor.workflow_engine.process_lease import ProcessLease
+from kilonova.conductor.workflow_engine.workflow import AGENT_TOO_OLD
 from kilonova.db import agent_sessions, enrolment, host_agents, instance_actions, upgrade_state
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.db.host_agents import Process
 from kilonova.errors import AgentTooOld, Forbidden
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
-from kilonova.messaging.bus import Speaker
+from kilonova.messaging.bus import Sender
 from kilonova.messaging.codec import OLDEST
 from kilonova.messaging.messages import (
     AskGuests,
@@ -172,7 +172,7 @@ def test_a_process_that_starts_waits_for_agents_before_it_takes_up_what_others_l
     one.boot()
     world.pass_time(OVER)
     has_all, now = [False], [0.0]
-    membership = Membership(
+    membership = ProcessLease(
         heir.database,
         heir.conductor.runner,
         Process("starting"),
@@ -347,7 +347,7 @@ def test_an_agent_cannot_take_a_session_that_is_not_its_own(
     before = _processes(one)
     for question in (HostsStarted((), session=stolen), Heartbeat(session=stolen), HostsStarted(()), Heartbeat()):
         with pytest.raises(Forbidden):
-            one.bus.answer(question, Speaker("hostile"))
+            one.bus.answer(question, Sender("hostile"))
     assert _processes(one) == before
 
 

@@ -14,13 +14,14 @@ import sqlalchemy as sa
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Order
 from kilonova.claims.replay import NoReplay, Outcome, Replay, replay_all
-from kilonova.cli.rules import build_engine
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.config.scheduler import scheduling_digest
-from kilonova.db import aggregates, change_log, checkpoints, decisions, instances, services
-from kilonova.db import tables as t
+from kilonova.db import aggregates, decisions, instances, services
+from kilonova.db.change_log import change_log, checkpoints
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.errors import NoValidHost
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor

@@ -8,10 +8,10 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.db import aggregates, instance_lists, instances, services
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.instance_lists import InstanceQuery, Zone
-from kilonova.db.transaction import Transaction
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance, VmState

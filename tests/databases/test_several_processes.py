@@ -11,10 +11,11 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.clock import utc_now
-from kilonova.db import aggregates, change_log, host_agents
-from kilonova.db import tables as t
+from kilonova.db import aggregates, host_agents
+from kilonova.db.change_log import change_log
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.messaging.messages import SpawnGuest
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.instance import VmState

@@ -10,15 +10,15 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.clock import utc_now
-from kilonova.conductor.heartbeats import Heartbeats
-from kilonova.conductor.silence import Silence
+from kilonova.conductor.hosts.heartbeats import Heartbeats
+from kilonova.conductor.hosts.service_liveness import ServiceLiveness
 from kilonova.db import host_agents, services
-from kilonova.db import tables as t
 from kilonova.db.agent_sessions import Session
-from kilonova.db.changes import Commit
+from kilonova.db.change_log.changes import Commit
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.host_agents import LEASE, Process, Route
-from kilonova.db.transaction import Transaction
 from kilonova.errors import Forbidden
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.host import COMPUTE, Service
@@ -131,7 +131,9 @@ class Listener:
         self.hears = True
         self._database = database
         self._now = 0.0
-        self._silence = Silence(database, DOWN_TIME, listener=name, hears=lambda: self.hears, clock=lambda: self._now)
+        self._silence = ServiceLiveness(
+            database, DOWN_TIME, listener=name, hears=lambda: self.hears, clock=lambda: self._now
+        )
         self._silence.look()
 
     def wait(self, passed: timedelta, *, stopped: bool = False) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from kilonova.cli.core import Parts
+from kilonova.cli.wiring.core import Parts
 from kilonova.db import schema
 from kilonova.db.database import Database
 from kilonova.errors import ConfigurationError, Unavailable

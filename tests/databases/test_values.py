@@ -24,11 +24,11 @@ from kilonova.db import (
     usages,
     workflows,
 )
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.statements import ManyRows, insert_many, insert_missing
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.instance_lists import InstanceQuery
-from kilonova.db.statements import ManyRows, insert_many, insert_missing
-from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, Conflict, NotFound
 from kilonova.identifiers import new_uuid

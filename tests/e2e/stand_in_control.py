@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kilonova.companions.parent_death import die_with_parent
+from kilonova.bundled_services.parent_death import die_with_parent
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -20,8 +20,8 @@ import pytest
 import requests
 import yaml
 
-from kilonova.cli import tiny_image
-from kilonova.companions.free_ports import free_ports
+from kilonova.bundled_services.free_ports import free_ports
+from kilonova.cli.up import tiny_image
 from support.supervisor import Supervisor
 
 pytestmark = pytest.mark.cloud
@@ -191,7 +191,7 @@ def test_the_last_line_of_glance_says_why_it_ended(cloud: Supervisor, tmp_path: 
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     shutil.copy(cloud.folder / "glance" / "glance.db", tmp_path)
     shutil.copy(cloud.folder / "glance" / "glance.version", tmp_path)
-    command = [sys.executable, "-m", "kilonova.companions.glance", "--settings", tmp_path / "settings.json"]
+    command = [sys.executable, "-m", "kilonova.bundled_services.glance", "--settings", tmp_path / "settings.json"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 1
     assert "Address already in use" in (tmp_path / "glance.log").read_text().splitlines()[-1], ended.stderr
@@ -228,7 +228,12 @@ def test_sigkill_of_the_supervisor_leaves_no_child(own: Supervisor) -> None:
 def test_the_death_of_one_child_ends_all_and_is_told(own: Supervisor, child: str) -> None:
     own.start().until_ready()
     below = own.descendants()
-    mark = {"keystone": "companions.keystone", "glance": "companions.glance", "control": "stand_in_control"}[child]
+    marks = {
+        "keystone": "bundled_services.keystone",
+        "glance": "bundled_services.glance",
+        "control": "stand_in_control",
+    }
+    mark = marks[child]
     victim = next(pid for pid in below if mark in Path(f"/proc/{pid}/cmdline").read_text())
     watched = [os.pidfd_open(pid) for pid in below]
     os.kill(victim, signal.SIGKILL)

@@ -4,7 +4,7 @@
 import sys
 from pathlib import Path
 
-from kilonova.cli import up
+from kilonova.cli.commands import up
 from kilonova.cli.main import main
 
 up.CONTROL_COMMAND = (sys.executable, str(Path(__file__).with_name("stand_in_control.py")))

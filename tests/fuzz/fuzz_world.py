@@ -10,9 +10,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kilonova.cli.control import ControlProcess, image_id, start_control_process
+from kilonova.cli.wiring.control import ControlProcess, image_id, start_control_process
 from kilonova.config.load import load_settings
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from support.api_client import Answer, send
 from support.waiting import wait_until_idle
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import libvirt
 import pytest
 
-from kilonova.cli.tiny_image import tiny_image
+from kilonova.cli.up.tiny_image import tiny_image
 from kilonova.compute.images import HostImages
 from kilonova.compute.virt.base import Rescue
 from kilonova.compute.virt.host_setup import HostSetup

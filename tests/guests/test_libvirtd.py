@@ -18,8 +18,8 @@ import libvirt
 import pytest
 
 import kilonova
-from kilonova.companions.libvirtd import Libvirtd
-from kilonova.companions.settings import LOG_BYTES
+from kilonova.bundled_services.libvirtd import Libvirtd
+from kilonova.bundled_services.settings import LOG_BYTES
 from kilonova.errors import ConfigurationError
 from support.libvirt_node import LibvirtNode
 from support.waiting import wait_until
@@ -42,7 +42,7 @@ sys.stdin.read()
 _STARTS_ONE = """\
 import json, subprocess, sys
 from pathlib import Path
-from kilonova.companions.libvirtd import Libvirtd
+from kilonova.bundled_services.libvirtd import Libvirtd
 def virsh(*words):
     return subprocess.run(["virsh", "-c", node.uri, *words], check=True, capture_output=True, text=True).stdout
 folder = Path(sys.argv[1], "with", "a", "path", "too", "long", "for", "the", "sockets", "that", "libvirt", "makes")
@@ -232,7 +232,7 @@ def test_the_account_of_the_systems_libvirtd_is_not_needed(tmp_path: Path) -> No
 
 def test_somebody_who_is_not_root_has_a_session(place_for_nobody: Path) -> None:
     source = Path(kilonova.__file__).parent
-    for name in ("__init__.py", "errors.py", "companions"):
+    for name in ("__init__.py", "errors.py", "bundled_services"):
         copy = shutil.copytree if (source / name).is_dir() else shutil.copy
         copy(source / name, place_for_nobody / "kilonova" / name)
     python = sys.executable if _is_open_to_all(Path(sys.executable).resolve()) else "/usr/bin/python3"

@@ -14,7 +14,7 @@ from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.driver import LibvirtDriver
 from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.libvirt import LibvirtSettings
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.messages import StepReply
 from kilonova.model.image import Image

@@ -10,7 +10,7 @@ from uuid import uuid4
 import libvirt
 import pytest
 
-from kilonova.cli.tiny_image import tiny_image
+from kilonova.cli.up.tiny_image import tiny_image
 from kilonova.compute.images import HostImages
 from kilonova.compute.virt.base import Rescue
 from kilonova.compute.virt.host_setup import HostSetup

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.cli import tiny_image
+from kilonova.cli.up import tiny_image
 from support.waiting import wait_until
 
 _PREFIX = "Kilonova test image: "

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli.tiny_image import tiny_image
-from kilonova.companions.libvirtd import Libvirtd
+from kilonova.bundled_services.libvirtd import Libvirtd
+from kilonova.cli.up.tiny_image import tiny_image
 from support.stock_cloud import StockCloud
 from support.supervisor import Supervisor
 from support.waiting import wait_until

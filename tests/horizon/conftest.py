@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kilonova.companions.free_ports import free_port
+from kilonova.bundled_services.free_ports import free_port
 from support.supervisor import Supervisor
 
 collect_ignore_glob = [] if find_spec("openstack_dashboard") else ["test_*.py"]

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from kilonova.messaging.bus import Work
-from kilonova.messaging.lanes import AgentLane
 from kilonova.messaging.messages import AgentMessage, ConductorMessage, HostsRegistered, StepId, StepReply, StopGuest
+from kilonova.messaging.thread_pools import AgentPool
 from support.broker import SETTLED_S, Broker
 from support.proxies import Proxy
 from support.rabbit_ends import RabbitEnds, connected
@@ -62,7 +62,7 @@ class Traffic:
     def _accept(self, message: AgentMessage) -> Work:
         self.accepted.append(message.step.attempt)
         reply = StepReply(message.step, "node0", message.instance_uuid)
-        return Work(AgentLane.ORDINARY, lambda: self.ends.tell(reply))
+        return Work(AgentPool.ORDINARY, lambda: self.ends.tell(reply))
 
     def _take_reply(self, message: ConductorMessage) -> None:
         self.replies.append(message.step.attempt)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.cli.core import Parts
+from kilonova.cli.wiring.core import Parts
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.rabbit.agent_end import RabbitAgentBus

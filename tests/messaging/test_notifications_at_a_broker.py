@@ -7,17 +7,17 @@ from typing import Any
 
 import amqp
 
-from kilonova.conductor.workflow import Failure
+from kilonova.conductor.workflow_engine.workflow import Failure
 from kilonova.config.load import load_settings
 from kilonova.config.notifications import conf_of_messaging
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance, VmState
 from kilonova.model.requester import Requester
 from kilonova.notifications.dispatcher import Dispatcher
-from kilonova.notifications.happenings import ServerActed
+from kilonova.notifications.events import ServerActed
 from kilonova.notifications.message import Format, Phase
+from kilonova.notifications.message_builder import MessageBuilder
 from kilonova.notifications.messaging_sink import MessagingSink
-from kilonova.notifications.wording import Wording
 from support.broker import NOTIFIER, Broker
 from support.waiting import wait_until
 
@@ -57,7 +57,7 @@ def test_both_formats_are_in_the_queues_of_their_topics(broker: Broker, tmp_path
         retry=options.retry,
         needs_broker=options.needs_broker,
     )
-    dispatcher = Dispatcher(Wording("here"), [sink], queue_size=10)
+    dispatcher = Dispatcher(MessageBuilder("here"), [sink], queue_size=10)
     who = Requester("req-1", "alice", "wonder")
     failure = Failure("The disk is full.", host="node1", step="act")
     dispatcher.tell(ServerActed("reboot", Phase.END, SERVER, host="node1"), who)

@@ -8,10 +8,10 @@ from concurrent.futures import Future
 
 import pytest
 
-from kilonova.companions.free_ports import free_port
+from kilonova.bundled_services.free_ports import free_port
 from kilonova.errors import Unavailable
 from kilonova.identifiers import new_uuid
-from kilonova.messaging.bus import DeclinedError, Speaker
+from kilonova.messaging.bus import DeclinedError, Sender
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import Answer, Heartbeat, HeartbeatAnswer, HostsRegistered, HostsStarted, Question
 from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
@@ -31,11 +31,11 @@ def ends(broker: Broker) -> Iterator[RabbitEnds]:
 
 
 @pytest.fixture
-def another(broker: Broker, ends: RabbitEnds) -> Iterator[Callable[[Callable[[Question, Speaker], Answer]], None]]:
+def another(broker: Broker, ends: RabbitEnds) -> Iterator[Callable[[Callable[[Question, Sender], Answer]], None]]:
     """Starts another control process, which answers."""
     started: list[RabbitConductorBus] = []
 
-    def start(answer: Callable[[Question, Speaker], Answer]) -> None:
+    def start(answer: Callable[[Question, Sender], Answer]) -> None:
         bus = RabbitConductorBus(broker.transport(CONTROL), new_uuid(), ends.routes, LocalBus())
         bus.serve_conductor(lambda _: None, answer)
         bus.start()
@@ -47,11 +47,11 @@ def another(broker: Broker, ends: RabbitEnds) -> Iterator[Callable[[Callable[[Qu
         bus.close()
 
 
-def hang(_question: Question, _speaker: Speaker) -> Future[Answer]:
+def hang(_question: Question, _speaker: Sender) -> Future[Answer]:
     return Future()
 
 
-def lose(_question: Question, _speaker: Speaker) -> Answer:
+def lose(_question: Question, _speaker: Sender) -> Answer:
     raise Unavailable("The database cannot be reached.")
 
 
@@ -61,7 +61,7 @@ def test_another_control_process_answers_within_seconds(
 ) -> None:
     answered: list[Question] = []
 
-    def answer(question: Question, _speaker: Speaker) -> Answer:
+    def answer(question: Question, _speaker: Sender) -> Answer:
         if isinstance(question, HostsStarted):
             answered.append(question)
         return HostsRegistered()
@@ -79,7 +79,7 @@ def test_a_question_that_is_asked_again_is_worked_at_once_only(ends: RabbitEnds)
     goes_on = threading.Event()
     begun: list[Question] = []
 
-    def answer(question: Question, _speaker: Speaker) -> Answer:
+    def answer(question: Question, _speaker: Sender) -> Answer:
         begun.append(question)
         assert goes_on.wait(20)
         return _FIRST
@@ -95,7 +95,7 @@ def test_a_question_that_is_asked_again_is_worked_at_once_only(ends: RabbitEnds)
 def test_one_that_is_declined_hears_so_at_once(ends: RabbitEnds) -> None:
     refusal = HeartbeatAnswer("s", 0, counts=False)
 
-    def decline(_question: Question, _speaker: Speaker) -> Answer:
+    def decline(_question: Question, _speaker: Sender) -> Answer:
         raise DeclinedError("Session s of agent a has ended.", refusal)
 
     ends.serve_conductor(lambda _: None, decline)
@@ -108,7 +108,7 @@ def test_a_heartbeat_waits_behind_no_hosts_that_are_registered(ends: RabbitEnds)
     """Else agent processes that start together have the sessions of all others lapse."""
     goes_on, begun = threading.Event(), threading.Semaphore(0)
 
-    def answer(question: Question, _speaker: Speaker) -> Answer:
+    def answer(question: Question, _speaker: Sender) -> Answer:
         if isinstance(question, Heartbeat):
             return _FIRST
         begun.release()
@@ -136,7 +136,7 @@ def test_who_waits_to_report_more_hosts_is_alive(ends: RabbitEnds) -> None:
     told: list[Question] = []
     goes_on = threading.Event()
 
-    def answer(question: Question, _speaker: Speaker) -> Answer:
+    def answer(question: Question, _speaker: Sender) -> Answer:
         told.append(question)
         if isinstance(question, HostsStarted):
             assert goes_on.wait(20)

@@ -31,7 +31,7 @@ from kilonova.messaging.messages import (
 )
 from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 from kilonova.messaging.rabbit.conductor_end import RabbitConductorBus
-from kilonova.messaging.rabbit.letters import Delivery
+from kilonova.messaging.rabbit.outgoing import Delivery
 from kilonova.messaging.rabbit.topology import DELIVERED_AT_MOST, from_agent, to_agent, to_control
 from kilonova.messaging.routes import Route
 from support.broker import CONTROL, RESTRICTED, Broker
@@ -51,8 +51,8 @@ class Heard:
     def handle(self, message: Any) -> None:
         self.messages.append(message)
 
-    def answer(self, question: Any, speaker: Any) -> HeartbeatAnswer:
-        self.questions.append((question, speaker.agent))
+    def answer(self, question: Any, sender: Any) -> HeartbeatAnswer:
+        self.questions.append((question, sender.agent))
         return HeartbeatAnswer(question.session, question.number, counts=True)
 
 

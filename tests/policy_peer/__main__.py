@@ -13,7 +13,7 @@ from oslo_policy import policy
 
 from kilonova.api.former_rules import FORMER
 from kilonova.api.policy import BASE_RULES, Credentials
-from kilonova.cli.apis import RULES
+from kilonova.cli.wiring.apis import RULES
 
 _ROLES = ("reader", "member", "manager", "admin", "service", "other")
 #: What only Nova's aliases are made of, and what is made of other aliases here.

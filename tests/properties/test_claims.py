@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kilonova.claims.claimer import Order
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import instances
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NoValidHost
 from kilonova.mirror.mirror import Mirror

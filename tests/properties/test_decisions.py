@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.properties.strategies import Cloud, clouds, requests
 
-from kilonova.cli.rules import build_engine
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import SURVIVED

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from tests.properties.device_definitions import fits_cells, has_devices
 
-from kilonova.cli.rules import build_engine
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.errors import InvalidRequest
 from kilonova.model.host_devices import HostDevices
 from kilonova.model.numa import CpuPolicy, Ratios

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.properties.device_definitions import fits_cells, has_devices
 from tests.properties.strategies import NOW, Cloud, clouds, requests
 
-from kilonova.cli.rules import build_engine
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.numa import Ratios
 from kilonova.model.request_spec import RequestSpec

@@ -30,11 +30,11 @@ from kilonova.db import (
     server_groups,
     services,
 )
-from kilonova.db import tables as t
 from kilonova.db.allocations import ConsumerRequest
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
-from kilonova.db.transaction import Transaction
 from kilonova.errors import KilonovaError
 from kilonova.mirror.mirror import Mirror
 from kilonova.mirror.state import Assumption

@@ -9,10 +9,11 @@ from random import Random
 
 from kilonova.claims.claimer import Order
 from kilonova.conductor.workflows.release import release_server
-from kilonova.db import audit, group_guards, instances, moves
-from kilonova.db import tables as t
+from kilonova.db import group_guards, instances, moves
+from kilonova.db.audits import audit
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound, NoValidHost
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor

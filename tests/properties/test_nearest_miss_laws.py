@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.properties.strategies import NOW, Cloud, clouds, requests
 
-from kilonova.cli.rules import build_engine
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec

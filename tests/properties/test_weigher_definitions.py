@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.properties.strategies import Cloud, clouds, requests
 
-from kilonova.cli.rules import build_engine
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import ALL_ROWS, HostRecord

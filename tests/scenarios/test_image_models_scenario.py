@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli.scenario_settings import play_with_settings
+from kilonova.cli.scenarios.settings import play_with_settings
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.run import Played
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli.scenario_settings import play_with_settings
+from kilonova.cli.scenarios.settings import play_with_settings
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.outcome import surprises
 from kilonova.scenario.run import report

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from kilonova.claims.outside_driver import OutsideDriver
-from kilonova.cli import plug_ins
-from kilonova.cli.rules import load_rules
-from kilonova.cli.scenario_settings import play_with_settings
+from kilonova.cli.scenarios.settings import play_with_settings
+from kilonova.cli.wiring import plug_ins
+from kilonova.cli.wiring.rules import load_rules
 from kilonova.config.load import load_settings
 from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec

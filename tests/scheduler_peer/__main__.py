@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from kilonova.cli.rules import build_engine
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.filters import FILTERS

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.companions.rabbitmq import RabbitMQ, ServerCertificate
+from kilonova.bundled_services.rabbitmq import RabbitMQ, ServerCertificate
 from kilonova.messaging.rabbit.topology import (
     RIGHTS_OF_CONTROL,
     BrokerUser,

@@ -18,14 +18,14 @@ import sqlalchemy as sa
 
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.outside_driver import OutsideDriver
-from kilonova.cli.core import Connect, Parts, start_core
-from kilonova.cli.rules import Rules, build_engine
+from kilonova.cli.wiring.core import Connect, Parts, start_core
+from kilonova.cli.wiring.rules import Rules, build_engine
 from kilonova.compute.agent import Agent
 from kilonova.compute.sessions import start_agents
-from kilonova.conductor.retries import MAX_TRIES
+from kilonova.conductor.periodic.keep_alive import KeepAlive
+from kilonova.conductor.periodic.unwanted_images import ImageRemover
 from kilonova.conductor.service import Conductor
-from kilonova.conductor.unwanted_images import ImageRemover
-from kilonova.conductor.upkeep import Upkeep
+from kilonova.conductor.workflow_engine.retries import MAX_TRIES
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.conductor import ConductorSettings
 from kilonova.config.database import DatabaseSettings
@@ -33,9 +33,9 @@ from kilonova.config.fake import FakeSettings
 from kilonova.config.operator import OperatorSettings
 from kilonova.config.settings import Settings
 from kilonova.db import host_agents, instances, request_specs, server_groups, server_migrations
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import BatchedWrite
 from kilonova.db.database import Database
-from kilonova.db.transaction import BatchedWrite
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.mirror.mirror import Mirror
@@ -311,7 +311,7 @@ class Cell:
 
     def renew_leases(self) -> None:
         """The moment has come at which the process does what it does every few seconds."""
-        Upkeep(self.conductor, (), self.announce).renew()
+        KeepAlive(self.conductor, (), self.announce).renew()
 
     def announce(self) -> None:
         """The agents introduce themselves (again)."""

@@ -10,11 +10,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kilonova.cli.control import ControlProcess, image_id, start_control_process
-from kilonova.cli.core import Parts
+from kilonova.cli.wiring.control import ControlProcess, image_id, start_control_process
+from kilonova.cli.wiring.core import Parts
 from kilonova.config.load import load_settings
 from kilonova.config.settings import Settings
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from support.api_client import Answer, Client
 from support.waiting import wait_until_idle
 from support.world import check_world, guests_on_disk

@@ -25,8 +25,8 @@ import psutil
 import psycopg
 import pymysql
 
-from kilonova.companions.free_ports import free_port
-from kilonova.companions.parent_death import die_with_parent
+from kilonova.bundled_services.free_ports import free_port
+from kilonova.bundled_services.parent_death import die_with_parent
 
 _USER = "kilonova"
 _PREFIX = "kilonova-server-"

@@ -24,7 +24,7 @@ from kilonova.identifiers import new_uuid
 from kilonova.model.console import ConsoleProtocol
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import PowerState
-from support.driver_places import Monitor, Patience, Place
+from support.driver_places import Ages, Monitor, Place
 from support.replacement_contract import ReplacementContract
 from support.waiting import wait_until
 
@@ -89,18 +89,18 @@ class DriverContract(ReplacementContract):
 
     def test_a_guest_that_obeys_shuts_down_by_itself(self, place: Place) -> None:
         guest = place.made()
-        place.driver.stop(guest.uuid, Patience())
+        place.driver.stop(guest.uuid, Ages())
         assert place.state(guest) is SHUTDOWN
 
     def test_one_that_does_not_is_powered_off_when_patience_is_over(self, place: Place) -> None:
         guest = place.made(place.stubborn)
-        place.driver.stop(guest.uuid, Patience(looks=3))
+        place.driver.stop(guest.uuid, Ages(looks=3))
         assert place.state(guest) is SHUTDOWN
 
     def test_an_agent_that_ends_leaves_it_as_it_is(self, place: Place) -> None:
         guest = place.made(place.stubborn)
         with pytest.raises(AgentStopsError):
-            place.driver.stop(guest.uuid, Patience(stops=True))
+            place.driver.stop(guest.uuid, Ages(stops=True))
         assert place.state(guest) is RUNNING
 
     @pytest.mark.parametrize("before", [None, "pause", "suspend"])
@@ -108,7 +108,7 @@ class DriverContract(ReplacementContract):
         guest = place.made()
         if before is not None:
             getattr(place.driver, before)(guest.uuid)
-        place.driver.stop(guest.uuid, Patience())
+        place.driver.stop(guest.uuid, Ages())
         assert place.state(guest) is SHUTDOWN
         place.driver.start(guest.uuid)
         assert place.state(guest) is RUNNING
@@ -137,7 +137,7 @@ class DriverContract(ReplacementContract):
     @pytest.mark.parametrize("stubborn", [False, True])
     def test_a_soft_reboot(self, place: Place, *, stubborn: bool) -> None:
         guest = place.made(place.stubborn if stubborn else place.image)
-        place.driver.soft_reboot(guest.uuid, Patience(looks=3 if stubborn else 600))
+        place.driver.soft_reboot(guest.uuid, Ages(looks=3 if stubborn else 600))
         assert place.state(guest) is RUNNING
 
     @pytest.mark.parametrize("before", [None, "stop", "pause", "suspend"])
@@ -161,7 +161,7 @@ class DriverContract(ReplacementContract):
         "call",
         [
             *("start", "stop", "pause", "unpause", "suspend", "resume", "unrescue", "crash_dump", "diagnostics"),
-            lambda driver, uuid: driver.soft_reboot(uuid, Patience()),
+            lambda driver, uuid: driver.soft_reboot(uuid, Ages()),
             lambda driver, uuid: driver.hard_reboot(uuid, None),
             lambda driver, uuid: driver.set_admin_password(uuid, "secret"),
             lambda driver, uuid: driver.console_output(uuid, None),

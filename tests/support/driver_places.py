@@ -72,7 +72,7 @@ def later(guest: GuestSpec) -> datetime:
     return guest.ordered_at + timedelta(seconds=1)
 
 
-class Patience:
+class Ages:
     """Waits as often as it is asked to until it is over. Implements ``ShutdownPatience``."""
 
     def __init__(self, looks: int = 600, *, stops: bool = False) -> None:

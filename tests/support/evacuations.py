@@ -4,7 +4,7 @@
 import sqlalchemy as sa
 
 from kilonova.db import server_migrations
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.db.server_migrations import MigrationQuery
 from kilonova.model.instance import PowerState
 from support.cell import Cell, host

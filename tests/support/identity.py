@@ -12,8 +12,8 @@ from typing import Any
 
 import requests
 
-from kilonova.companions.free_ports import free_port
-from kilonova.companions.settings import Account, CatalogEntry, KeystoneSettings, save
+from kilonova.bundled_services.free_ports import free_port
+from kilonova.bundled_services.settings import Account, CatalogEntry, KeystoneSettings, save
 
 ROLES = ("reader", "member", "manager", "admin", "service")
 #: Two projects, the domain that they are in, the whole system, and nothing.
@@ -54,7 +54,7 @@ def start_identity(folder: Path) -> Iterator[Identity]:
         str(folder), "127.0.0.1", int(url.rpartition(":")[2]), "RegionOne", (admin, service), catalog
     )
     save(settings, folder / "settings.json")
-    command = [sys.executable, "-m", "kilonova.companions.keystone", "--settings", str(folder / "settings.json")]
+    command = [sys.executable, "-m", "kilonova.bundled_services.keystone", "--settings", str(folder / "settings.json")]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     try:

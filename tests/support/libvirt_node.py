@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli.up_libvirt import why_no_kvm_here
-from kilonova.companions.libvirtd import Libvirtd
+from kilonova.bundled_services.libvirtd import Libvirtd
+from kilonova.cli.up.libvirt import why_no_kvm_here
 
 _PREFIX = "kn-node-"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kilonova.errors import Forbidden, Unavailable
-from kilonova.messaging.bus import Accept, Speaker
+from kilonova.messaging.bus import Accept, Sender
 from kilonova.messaging.codec import VERSION, require_known
 from kilonova.messaging.messages import (
     AbortLiveMigration,
@@ -37,7 +37,7 @@ from support.manual_bus import ManualBus
 
 
 @dataclass
-class Letter:
+class OutgoingMessage:
     """``session``: the one of its agent that it is meant for. ``sender``: the control process that awaits the reply."""
 
     host: str
@@ -50,7 +50,7 @@ class Letter:
 class ManualBroker:
     """``is_down``: nobody reaches anybody."""
 
-    to: dict[str, list[Letter]] = field(default_factory=lambda: defaultdict(list))
+    to: dict[str, list[OutgoingMessage]] = field(default_factory=lambda: defaultdict(list))
     controls: dict[str, "ControlEnd"] = field(default_factory=dict)
     agents: dict[str, "AgentEnd"] = field(default_factory=dict)
     is_down: bool = False
@@ -108,15 +108,15 @@ class ControlEnd(ManualBus):
         require_known(message, route.version, host)
         if self.may_send():
             self.sent.append(message)
-            self.broker.to[route.agent].append(Letter(host, message, route.session, self.process))
+            self.broker.to[route.agent].append(OutgoingMessage(host, message, route.session, self.process))
 
     def hear(self, message: ConductorMessage, *, urgent: bool) -> None:
         super().tell(message, urgent=urgent)
 
-    def answer(self, question: Question, speaker: Speaker) -> Answer:
+    def answer(self, question: Question, sender: Sender) -> Answer:
         """Have a question answered, and what is written together with others be written meanwhile."""
         assert self._answer is not None
-        answer = self._answer(question, speaker)
+        answer = self._answer(question, sender)
         if isinstance(answer, Future):
             self.write_heartbeats()
             return answer.result(0)
@@ -149,7 +149,7 @@ class AgentEnd:
         for host in getattr(question, "guests", ()):
             if not end.routes.may_speak(self._name, host):
                 raise Forbidden(f"{self._name} is not enrolled for {host}")
-        return end.answer(question, Speaker(self._name, self._version))
+        return end.answer(question, Sender(self._name, self._version))
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
         match message:
@@ -163,7 +163,7 @@ class AgentEnd:
         for end in (awaits,) if awaits is not None else tuple(self._broker.controls.values())[:1]:
             end.hear(message, urgent=urgent)
 
-    def take(self, letter: Letter) -> None:
+    def take(self, letter: OutgoingMessage) -> None:
         message: Any = letter.message
         if not isinstance(message, GuestQuestion):
             self._awaited[message.step.workflow] = letter.sender

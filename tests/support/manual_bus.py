@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
 from kilonova.errors import Unavailable
-from kilonova.messaging.bus import Accept, Answerer, Speaker, Work
-from kilonova.messaging.lanes import AgentLane
+from kilonova.messaging.bus import Accept, Answerer, Sender, Work
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question, StepReply
+from kilonova.messaging.thread_pools import AgentPool
 
 
 class ManualBus:
@@ -92,7 +92,7 @@ class ManualBus:
         del within_s
         if self._answer is None:
             raise Unavailable("No conductor is there.")
-        answer = self._answer(question, Speaker())
+        answer = self._answer(question, Sender())
         return answer.result() if isinstance(answer, Future) else answer
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class ManualBus:
     def _take(self, work: Work | None) -> None:
         """Put an agent's work where it belongs, and do what waits behind it later."""
         if work is not None:
-            add = self.run_urgently if work.lane is AgentLane.INTERRUPT else self.run_in_conductor
+            add = self.run_urgently if work.pool is AgentPool.INTERRUPT else self.run_in_conductor
             add(lambda: self._do(work))
 
     def _do(self, work: Work) -> None:

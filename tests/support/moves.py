@@ -11,8 +11,8 @@ from kilonova.claims.claimer import Job, Order
 from kilonova.claims.moving import Moving
 from kilonova.claims.placing import Chosen
 from kilonova.db import instances, moves, server_migrations, workflows
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.cli.core import Parts
+from kilonova.cli.wiring.core import Parts
 from kilonova.notifications.message import Format, Message
 from support.control import IMAGE, Control, start_control
 from support.glance_stand_in import GlanceStandIn, image_cloud

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kilonova.compute.agent import Agent
+from kilonova.compute.concurrency_limits import HostLimits
 from kilonova.compute.removals import RunningDeleted
-from kilonova.compute.turnstile import HostLimits
 from kilonova.compute.virt.fake import FakeDriver
-from kilonova.messaging.bus import Speaker
+from kilonova.messaging.bus import Sender
 from kilonova.messaging.messages import (
     AgentMessage,
     Answer,
@@ -23,7 +23,7 @@ from kilonova.messaging.messages import (
     StepReply,
     StepStatus,
 )
-from kilonova.model.found_guest import Departure, Removal
+from kilonova.model.found_guest import Removal, RemovalReason
 from kilonova.model.instance import GuestSpec
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from support.manual_bus import ManualBus
@@ -95,9 +95,9 @@ class OneHost:
         assert found is not None
         return found.memory_mib
 
-    def _answer(self, question: Question, _speaker: Speaker) -> Answer:
+    def _answer(self, question: Question, _speaker: Sender) -> Answer:
         assert isinstance(question, HostsStarted)
         now, found = datetime.now(UTC).replace(tzinfo=None), question.guests.items()
         return HostsRegistered(
-            {host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found}
+            {host: tuple(Removal(uuid, RemovalReason.LEFT, now) for uuid in guests) for host, guests in found}
         )

@@ -10,8 +10,8 @@ from kilonova.claims.claimer import Job, Order
 from kilonova.claims.placing import Chosen
 from kilonova.conductor.workflows.build import BUILD, BuildFacts
 from kilonova.db import instances, quotas, workflows
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor

@@ -7,10 +7,10 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from kilonova.db import host_agents
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
-from kilonova.db.transaction import Transaction
 
 
 def revive(tx: Transaction, host: str) -> None:

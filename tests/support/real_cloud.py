@@ -11,7 +11,7 @@ from typing import Any
 
 import libvirt
 
-from kilonova.cli.tiny_image import tiny_image
+from kilonova.cli.up.tiny_image import tiny_image
 from kilonova.compute.folders import OWNER
 from support.api_client import Answer, Client
 from support.control import Control, start_control

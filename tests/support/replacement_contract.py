@@ -9,7 +9,7 @@ from kilonova.compute.virt.base import Rescue
 from kilonova.errors import DriverError, ImageUnusable, UnsupportedGuest
 from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.instance import GuestSpec, PowerState
-from support.driver_places import Patience, Place, later
+from support.driver_places import Ages, Place, later
 
 RUNNING, SHUTDOWN = PowerState.RUNNING, PowerState.SHUTDOWN
 
@@ -23,7 +23,7 @@ class ReplacementContract:
     def test_rescue_there_and_back(self, place: Place, back: str) -> None:
         guest = place.made()
         for _ in range(2):
-            place.driver.rescue(guest, Rescue(place.stubborn.image_id, place.stubborn), Patience())
+            place.driver.rescue(guest, Rescue(place.stubborn.image_id, place.stubborn), Ages())
             assert place.state(guest) is RUNNING
         place.agent_dies()
         match back:
@@ -44,7 +44,7 @@ class ReplacementContract:
         guest = place.made(config_drive=own)
         rescued = replace(guest, config_drive=ConfigDrive("web", admin_pass="heliotrope"))
         for _ in range(2):
-            place.driver.rescue(rescued, Rescue(place.stubborn.image_id, place.stubborn), Patience())
+            place.driver.rescue(rescued, Rescue(place.stubborn.image_id, place.stubborn), Ages())
             assert len(place.files_with(b"heliotrope")) == 1
         place.agent_dies()
         assert len(place.files_with(b"heliotrope")) == 1
@@ -62,7 +62,7 @@ class ReplacementContract:
         guest = place.made()
         rescued = replace(guest, config_drive=ConfigDrive("web", admin_pass="heliotrope"))
         with pytest.raises(ImageUnusable):
-            place.driver.rescue(rescued, Rescue(place.damaged.image_id, place.damaged), Patience())
+            place.driver.rescue(rescued, Rescue(place.damaged.image_id, place.damaged), Ages())
         assert place.state(guest) is RUNNING
         assert place.files_with(b"heliotrope") == []
 
@@ -123,7 +123,7 @@ class ReplacementContract:
 
     def test_a_move_that_the_host_cannot_finish_is_reverted(self, place: Place) -> None:
         guest = place.made()
-        place.driver.move_away(guest.uuid, place.host, Patience())
+        place.driver.move_away(guest.uuid, place.host, Ages())
         with pytest.raises(UnsupportedGuest):
             place.driver.finish_move(
                 replace(guest, image_properties={"hw_vif_model": "netfront"}), place.host, power_on=True
@@ -144,7 +144,7 @@ class ReplacementContract:
 
     def _move(self, place: Place, guest: GuestSpec, anew: GuestSpec, *, dies: bool = False) -> None:
         for _ in range(2):
-            place.driver.move_away(guest.uuid, place.host, Patience())
+            place.driver.move_away(guest.uuid, place.host, Ages())
             assert place.driver.list_guests() == {guest.uuid: SHUTDOWN}
             if dies:
                 place.agent_dies()
@@ -153,5 +153,5 @@ class ReplacementContract:
             assert place.driver.list_guests() == {guest.uuid: RUNNING}
             if dies:
                 place.agent_dies()
-        place.driver.move_away(guest.uuid, place.host, Patience())  # comes late: it is there already
+        place.driver.move_away(guest.uuid, place.host, Ages())  # comes late: it is there already
         assert place.driver.list_guests() == {guest.uuid: RUNNING}

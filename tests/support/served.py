@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from kilonova.companions.free_ports import free_port
+from kilonova.bundled_services.free_ports import free_port
 from support.control import UNLIMITED
 
 

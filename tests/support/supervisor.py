@@ -15,7 +15,7 @@ from typing import Any
 import requests
 import yaml
 
-from kilonova.companions.free_ports import free_ports
+from kilonova.bundled_services.free_ports import free_ports
 
 
 @dataclass

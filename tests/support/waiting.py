@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from kilonova.conductor.events import Phase, WorkflowEvent
-from kilonova.conductor.runner import MAX_TRIES, Runner, pause_s
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine.events import Phase, WorkflowEvent
+from kilonova.conductor.workflow_engine.runner import MAX_TRIES, Runner, pause_s
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Completed,
     Do,
@@ -29,7 +29,15 @@ from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
-from kilonova.messaging.messages import AgentMessage, AskStep, RebootGuest, StepReply, StepState, StepStatus, StopGuest
+from kilonova.messaging.messages import (
+    AgentMessage,
+    AskStep,
+    RebootGuest,
+    StepReply,
+    StepState,
+    StepStatus,
+    StopGuest,
+)
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 from kilonova.model.transitions import TRANSITIONS
 from support.cell import SMALL

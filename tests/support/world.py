@@ -12,8 +12,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.compute.virt.fake.guests import GuestFile, Origin, Place
-from kilonova.db import audit, host_devices, server_migrations
-from kilonova.db import tables as t
+from kilonova.db import host_devices, server_migrations
+from kilonova.db.audits import audit
+from kilonova.db.core import tables as t
 from kilonova.model.instance import PowerState, VmState
 from kilonova.model.server_migration import OPEN, MigrationStatus
 

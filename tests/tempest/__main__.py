@@ -27,7 +27,7 @@ from string import Template
 
 import yaml
 
-from kilonova.cli.seeding import FLAVORS
+from kilonova.cli.up.seeding import FLAVORS
 from support.supervisor import Supervisor
 from tempest.prepared import announce_networks, connect, make_people, people_of, two_images
 

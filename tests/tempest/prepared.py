@@ -9,7 +9,7 @@ from typing import Any
 from openstack.config.loader import OpenStackConfig
 from openstack.connection import Connection
 
-from kilonova.cli import tiny_image
+from kilonova.cli.up import tiny_image
 
 _PASSWORD = "only-in-this-cloud"
 _OF_ADMINS = "administrators"

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kilonova.conductor.events import Phase, WorkflowEvent
+from kilonova.conductor.workflow_engine.events import Phase, WorkflowEvent
 from kilonova.db.workflows import Count
 from kilonova.errors import Unavailable
 from kilonova.metrics import KEPT_S, Metrics, Sources

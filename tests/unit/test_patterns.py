@@ -27,7 +27,7 @@ ROOT = Path(kilonova.__file__).parent
 FILES = sorted(file for file in ROOT.rglob("*.py") if "migrations" not in file.parts)
 METHODS = {"match", "fullmatch", "search", "sub", "split", "findall", "finditer"}
 #: Tables of patterns that are made when they are needed first: module → function.
-MADE_LATER = {"kilonova.api.schemas.flavor_extra_specs": "_patterns"}
+MADE_LATER = {"kilonova.api.compute.schemas.flavor_extra_specs": "_patterns"}
 
 
 def module_of(file: Path) -> str:

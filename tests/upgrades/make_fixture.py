@@ -30,8 +30,8 @@ from cloud_of_agents import ARCHIVED, OfAgents
 from upgrade_clouds import FIXTURES, Cloud, DataFolder, OnPostgreSQL, opened, program
 from upgrade_facts import facts
 
-from kilonova.cli.control import image_id
-from kilonova.db import tables as t
+from kilonova.cli.wiring.control import image_id
+from kilonova.db.core import tables as t
 from support.broker import Broker
 from support.database_servers import PostgreSQL, running
 

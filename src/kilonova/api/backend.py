@@ -15,7 +15,7 @@ from kilonova.images.proxied import FixedImageProxy, ImageProxy
 from kilonova.images.source import FixedImages, ImageSource
 from kilonova.metrics import Metrics
 from kilonova.mirror.mirror import Mirror
-from kilonova.notifications.announcer import Announcer
+from kilonova.notifications.publisher import Publisher
 from kilonova.scheduler.engine import Engine
 
 
@@ -37,6 +37,6 @@ class Backend:
     projects: Projects = field(default_factory=AnyProject)
     driver_name: str | None = None
     metrics: Metrics = field(default_factory=Metrics)
-    announcer: Announcer = field(default_factory=Announcer)
+    announcer: Publisher = field(default_factory=Publisher)
     health: Health = field(default_factory=lambda: Health(()))
     writability: Writability = field(default_factory=AlwaysWritable)

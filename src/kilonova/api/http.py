@@ -15,7 +15,7 @@ from kilonova.api.validation import Schemas, invalid_parameter
 from kilonova.deadline import NEVER, Deadline
 from kilonova.errors import Forbidden
 from kilonova.model.requester import Requester
-from kilonova.notifications.happenings import Happening
+from kilonova.notifications.events import Happening
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kilonova.claims.hostless import SHOWN, Hostless, add_consumers
+from kilonova.claims.first_host import SHOWN, FirstHost, add_consumers
 from kilonova.claims.placing import Claim
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.mirror_source import instance_value
-from kilonova.db.transaction import Transaction
 from kilonova.model.instance import TaskState, VmState
 
-_NEW = Hostless(VmState.BUILDING, TaskState.SCHEDULING)
+_NEW = FirstHost(VmState.BUILDING, TaskState.SCHEDULING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,9 @@ from kilonova.claims.image_traits import require_traits
 from kilonova.claims.observers import ClaimObservers
 from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
 from kilonova.claims.placing import Chosen, Claim, Placing
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.statements import mapping
 from kilonova.db.database import Database
-from kilonova.db.statements import mapping
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ClaimLost, NoValidHost
 from kilonova.identifiers import new_uuid

@@ -16,10 +16,10 @@ import sqlalchemy as sa
 
 from kilonova.claims.placing import Claim, FallsShort, Placing
 from kilonova.db import allocations, group_guards, host_devices, inventory_use, workflows
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction, batched
 from kilonova.db.host_devices import Taking
 from kilonova.db.providers import log_usage, touch
-from kilonova.db.transaction import Transaction, batched
 from kilonova.errors import ClaimLost
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from kilonova.db import request_specs
-from kilonova.db.device_json import share_as_json, share_from_json
+from kilonova.db.change_log.device_json import share_as_json, share_from_json
 from kilonova.mirror.state import Assumption
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.guests import GuestKind

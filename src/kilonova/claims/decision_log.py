@@ -11,8 +11,8 @@ from typing import Any
 
 from kilonova.claims.decision_inputs import DecisionInputs, encode
 from kilonova.db import decisions
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.identifiers import new_uuid
 from kilonova.model.request_spec import ResourceQuery
 from kilonova.model.server_migration import MoveKind

@@ -12,11 +12,11 @@ import sqlalchemy as sa
 
 from kilonova.claims.placing import Claim, FallsShort, require_isolation
 from kilonova.db import consumers, instance_actions, instances, isolation_guard, moves, server_migrations
-from kilonova.db import tables as t
 from kilonova.db.consumers import INSTANCE, Consumer
+from kilonova.db.core import tables as t
+from kilonova.db.core.statements import ManyRows
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_actions import EndedEvent
-from kilonova.db.statements import ManyRows
-from kilonova.db.transaction import Transaction
 from kilonova.model.instance import TaskState
 from kilonova.model.server_migration import MigrationStatus, ServerMigration
 

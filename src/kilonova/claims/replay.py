@@ -13,7 +13,7 @@ import numpy as np
 from sqlalchemy.engine import Connection
 
 from kilonova.claims.decision_inputs import DecisionInputs, decode
-from kilonova.db import change_log, checkpoints
+from kilonova.db.change_log import change_log, checkpoints
 from kilonova.db.decisions import StoredDecision, body_of, names_of
 from kilonova.errors import FromNewerRelease, RuleFailed
 from kilonova.mirror.mirror import Mirror

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kilonova.claims.hostless import Hostless, add_consumers
+from kilonova.claims.first_host import FirstHost, add_consumers
 from kilonova.claims.placing import Claim
 from kilonova.db import instance_actions, instances
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_actions import EndedEvent
-from kilonova.db.transaction import Transaction
 from kilonova.model.instance import TaskState, VmState
 
-_OFFLOADED = Hostless(VmState.SHELVED_OFFLOADED, TaskState.UNSHELVING)
+_OFFLOADED = FirstHost(VmState.SHELVED_OFFLOADED, TaskState.UNSHELVING)
 
 
 @dataclass(frozen=True, slots=True)

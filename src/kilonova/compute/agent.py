@@ -12,21 +12,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kilonova.compute import reboots
-from kilonova.compute.absences import ABSENCE_S, Absences
-from kilonova.compute.homecomings import DRIVER_FAILED, bring_home
+from kilonova.compute.concurrency_limits import ConcurrencyLimit, HostLimits
+from kilonova.compute.hypervisor_reconnect import ABSENCE_S, HypervisorReconnect
 from kilonova.compute.image_reports import with_images
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.orders import carry_out
+from kilonova.compute.pending_rollbacks import DRIVER_FAILED, roll_back
 from kilonova.compute.questions import Questions
 from kilonova.compute.removals import GuestRemover, RunningDeleted
 from kilonova.compute.shutdowns import Shutdowns, ShutdownTimes
 from kilonova.compute.snapshots import Snapshots
 from kilonova.compute.step_memory import StepMemory, SupersededError
-from kilonova.compute.turnstile import HostLimits, Turnstile
 from kilonova.compute.virt.base import AgentStopsError, VirtDriver
 from kilonova.errors import DriverError, ImageUnusable, MigrationAborted, SnapshotCancelled, UnsupportedGuest
 from kilonova.messaging.bus import AgentBus, Work
-from kilonova.messaging.lanes import AgentLane, lane_of
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     AgentMessage,
@@ -43,10 +42,10 @@ from kilonova.messaging.messages import (
     GuestAnswer,
     GuestQuestion,
     GuestsFound,
-    Homecoming,
     Interrupt,
     LiveMigrate,
     Order,
+    PendingRollback,
     PowerStatesAnswer,
     RebootGuest,
     StepReply,
@@ -54,6 +53,7 @@ from kilonova.messaging.messages import (
     StepStatus,
     TaskReached,
 )
+from kilonova.messaging.thread_pools import AgentPool, pool_of
 from kilonova.model.found_guest import Removal
 from kilonova.model.host import NodeReport
 from kilonova.model.image_data import CacheResult, ImageData
@@ -107,13 +107,13 @@ class Agent:
         #: What became of orders while this process might not act, and whether that is urgent. It is told when it may
         #: act again: nobody can do anything about it before.
         self._untold: list[tuple[StepReply | StepStatus, bool]] = []
-        self._turnstile: Turnstile[_Waiting] = Turnstile(limits or HostLimits())
+        self._concurrency_limit: ConcurrencyLimit[_Waiting] = ConcurrencyLimit(limits or HostLimits())
         self._reports_images = reports_images
         self._steps = StepMemory()
         self._questions = Questions(host, driver)
         self._migrations = LiveMigrations(host, self._tell)
         self._snapshots = Snapshots(max_snapshots)
-        self._absences = Absences(absence_s)
+        self._reconnect = HypervisorReconnect(absence_s)
         self._shutdowns = Shutdowns(shutdown_times or ShutdownTimes(), self._is_urgent)
         self._remover = GuestRemover(host, driver, running_deleted or RunningDeleted(), self._steps.forget_instance)
 
@@ -121,26 +121,26 @@ class Agent:
         """Take a message, keeping the order; return the work to do now, None when it is done behind other work."""
         if isinstance(message, Interrupt):
             interrupt = message
-            return Work(AgentLane.INTERRUPT, lambda: self._handle(interrupt))
+            return Work(AgentPool.INTERRUPT, lambda: self._handle(interrupt))
         if isinstance(message, GuestQuestion):
             answer = self._questions.accept(message)
-            return Work(lane_of(message), lambda: self._answer(answer))
+            return Work(pool_of(message), lambda: self._answer(answer))
         if isinstance(message, AskGuests):
             asked = message.instance_uuids
-            return Work(lane_of(message), lambda: self._tell(guests_of([self], asked)))
+            return Work(pool_of(message), lambda: self._tell(guests_of([self], asked)))
         if isinstance(message, AskPowerStates):
             question = message
-            return Work(lane_of(message), lambda: self._tell(self._states_asked_for(question)))
-        uuid, lane = message.instance_uuid, lane_of(message)
+            return Work(pool_of(message), lambda: self._tell(self._states_asked_for(question)))
+        uuid, pool = message.instance_uuid, pool_of(message)
         try:
             known = self._steps.begin(message.step)
         except SupersededError:
             LOG.warning("Host %s: %s of guest %s is refused: %s", self.host, type(message).__name__, uuid, _SUPERSEDED)
             refusal = StepReply(message.step, self.host, uuid, _SUPERSEDED, fault_of=FaultOf.REQUEST)
-            return Work(lane, lambda: self._reply(refusal, lane))
+            return Work(pool, lambda: self._reply(refusal, pool))
         if isinstance(known, StepReply):
             reply = known
-            return Work(lane, lambda: self._reply(reply, lane))
+            return Work(pool, lambda: self._reply(reply, pool))
         if known is StepState.RUNNING:
             return None
         with self._lock:
@@ -183,7 +183,7 @@ class Agent:
         self._migrations.stop()
         self._snapshots.stop()
         self._shutdowns.stop()
-        self._absences.stop()
+        self._reconnect.stop()
         self.driver.close()
 
     def remove(self, removals: Iterable[Removal]) -> None:
@@ -201,12 +201,12 @@ class Agent:
             except Exception:
                 LOG.exception("Host %s: guest %s stays", self.host, removal.instance_uuid)
 
-    def bring_home(self, due: Iterable[Homecoming]) -> tuple[StepReply, ...]:
+    def roll_back(self, due: Iterable[PendingRollback]) -> tuple[StepReply, ...]:
         """Have guests be what they were before moves that were undone meanwhile; return what to tell of them.
 
         Raises: AgentStopsError.
         """
-        return tuple(bring_home(self.host, self.driver, each) for each in due)
+        return tuple(roll_back(self.host, self.driver, each) for each in due)
 
     def tell_home(self, replies: Iterable[StepReply]) -> None:
         """Tell what came of guests that were to be taken back."""
@@ -219,20 +219,22 @@ class Agent:
 
     def _work_for(self, waiting: _Waiting) -> Work | None:
         """Return the work for the first order of an instance; None when it waits for its turn at the host."""
-        return self._work(waiting) if self._turnstile.enter(type(waiting.order), waiting) else None
+        return self._work(waiting) if self._concurrency_limit.enter(type(waiting.order), waiting) else None
 
     def _work(self, waiting: _Waiting) -> Work:
-        return Work(lane_of(waiting.order), lambda: self._work_off(waiting))
+        return Work(pool_of(waiting.order), lambda: self._work_off(waiting))
 
     def _call_off(self, workflow: str) -> Work | None:
         """Return the work for an order of a workflow that waits for its turn at the host, and is not wanted any more.
 
         Something else has come for that workflow.
         """
-        waiting = self._turnstile.call_off(lambda each: each.order.step.workflow == workflow) if workflow else None
+        waiting = (
+            self._concurrency_limit.call_off(lambda each: each.order.step.workflow == workflow) if workflow else None
+        )
         if waiting is None:
             return None
-        return Work(AgentLane.INTERRUPT, lambda: self._work_off(waiting, wanted=False))
+        return Work(AgentPool.INTERRUPT, lambda: self._work_off(waiting, wanted=False))
 
     def _work_off(self, waiting: _Waiting, *, wanted: bool = True) -> Sequence[Work]:
         """Carry out the first order that waits for an instance; return the work for those that were behind it.
@@ -245,7 +247,7 @@ class Agent:
         reply = (self._carry_out(order) if wanted else self._refuse(order)) if is_allowed else None
         self._steps.end(order.step, reply)
         if reply is not None:
-            self._reply(reply, lane_of(order))
+            self._reply(reply, pool_of(order))
         elif not is_allowed:  # whoever runs the workflow sends it again, rather than wait for a reply
             self._tell_in_time(StepStatus(order.step, self.host, uuid, StepState.UNKNOWN), urgent=True)
         with self._lock:
@@ -254,7 +256,7 @@ class Agent:
             behind = queue[0] if queue else None
             if behind is None:
                 del self._waiting[uuid]
-        heir = self._turnstile.leave(type(order), waiting)
+        heir = self._concurrency_limit.leave(type(order), waiting)
         own = None if behind is None else self._work_for(behind)
         return [work for work in (own, None if heir is None else self._work(heir)) if work is not None]
 
@@ -301,8 +303,8 @@ class Agent:
     def _reached(self, order: Order, task: TaskState) -> None:
         self._tell(TaskReached(order.step, self.host, order.instance_uuid, task))
 
-    def _reply(self, reply: StepReply, lane: AgentLane) -> None:
-        self._tell_in_time(reply, urgent=lane is AgentLane.DELETE or reply.aborted)
+    def _reply(self, reply: StepReply, pool: AgentPool) -> None:
+        self._tell_in_time(reply, urgent=pool is AgentPool.DELETE or reply.aborted)
 
     def _tell_in_time(self, message: StepReply | StepStatus, *, urgent: bool) -> None:
         with self._lock:
@@ -325,7 +327,7 @@ class Agent:
             results = {image.image_id: self._cache(image) for image in order.images}
             return StepReply(order.step, self.host, uuid, images=results)
         try:
-            power_state = self._absences.bridge(
+            power_state = self._reconnect.bridge(
                 lambda: carry_out(
                     order,
                     self.driver,

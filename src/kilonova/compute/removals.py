@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kilonova.compute.virt.base import VirtDriver
-from kilonova.model.found_guest import Departure, Removal
+from kilonova.model.found_guest import Removal, RemovalReason
 from kilonova.model.instance import PowerState
 
 LOG = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class GuestRemover:
             LOG.warning("Host %s: guest %s is powered off and kept: its server is being evacuated", self._host, uuid)
             self._driver.move_away(uuid, "")
             return PowerState.SHUTDOWN
-        if removal.departure is Departure.LEFT:
+        if removal.departure is RemovalReason.LEFT:
             return self._destroy(uuid, "its server is elsewhere")
         return self._deal_with_deleted(removal, state)
 

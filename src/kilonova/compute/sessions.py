@@ -137,7 +137,7 @@ def _start_in_groups(
             raise Unavailable("The session was over before all hosts were reported; they are reported in another one.")
         if not isinstance(registered, HostsRegistered):
             raise Unavailable("What was answered to the report of the hosts was not meant for it.")
-        home = {host: group[host].bring_home(due) for host, due in registered.homecomings.items()}
+        home = {host: group[host].roll_back(due) for host, due in registered.homecomings.items()}
         for host, removals in registered.removals.items():
             group[host].remove(removals)
         yield since, registered

@@ -8,37 +8,38 @@ from dataclasses import replace
 from functools import partial
 
 from kilonova.claims.claimer import Claimer
-from kilonova.conductor import homecomings, story
-from kilonova.conductor.agent_directory import AgentDirectory
-from kilonova.conductor.agent_questions import AgentQuestions, QuestionLimits
-from kilonova.conductor.config_drives import ConfigDrives
-from kilonova.conductor.events import Observer
-from kilonova.conductor.guest_reports import Reported
-from kilonova.conductor.heartbeats import Heartbeats
-from kilonova.conductor.host_registration import register_hosts
-from kilonova.conductor.image_keeper import ImageKeeper
-from kilonova.conductor.listeners import Listeners
-from kilonova.conductor.membership import Membership
-from kilonova.conductor.new_servers import NewServers, ServerStore, build_row
+from kilonova.conductor.guest_data.config_drives import ConfigDrives
+from kilonova.conductor.guest_data.image_keeper import ImageKeeper
+from kilonova.conductor.hosts.agent_directory import AgentDirectory
+from kilonova.conductor.hosts.agent_questions import AgentQuestions, QuestionLimits
+from kilonova.conductor.hosts.guest_reports import Reported
+from kilonova.conductor.hosts.heartbeats import Heartbeats
+from kilonova.conductor.hosts.host_registration import register_hosts
+from kilonova.conductor.hosts.strays import Strays
 from kilonova.conductor.operations import Operations
-from kilonova.conductor.parking import RESPONSE_TIMEOUT_S
-from kilonova.conductor.power_sync import PowerSync
-from kilonova.conductor.registry import REGISTRY
-from kilonova.conductor.retries import MAX_TRIES, pause_s
-from kilonova.conductor.runner import Runner, nowhere
-from kilonova.conductor.services import Services
-from kilonova.conductor.strays import Strays
-from kilonova.conductor.stuck import StuckWorkflows
+from kilonova.conductor.operations.new_servers import NewServers, ServerStore, build_row
+from kilonova.conductor.operations.power_sync import PowerSync
+from kilonova.conductor.workflow_engine import server_log
+from kilonova.conductor.workflow_engine.events import Observer
+from kilonova.conductor.workflow_engine.listeners import Listeners
+from kilonova.conductor.workflow_engine.pending_replies import RESPONSE_TIMEOUT_S
+from kilonova.conductor.workflow_engine.process_lease import ProcessLease
+from kilonova.conductor.workflow_engine.retries import MAX_TRIES, pause_s
+from kilonova.conductor.workflow_engine.runner import Runner, nowhere
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.stuck_workflows import StuckWorkflows
+from kilonova.conductor.workflows import pending_rollbacks
+from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.db import agent_sessions, enrolment, host_agents
 from kilonova.db.agent_sessions import Session, SessionOverError
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
-from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import AgentTooOld
 from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
-from kilonova.messaging.bus import ConductorBus, DeclinedError, Speaker
+from kilonova.messaging.bus import ConductorBus, DeclinedError, Sender
 from kilonova.messaging.codec import OLDEST
 from kilonova.messaging.messages import (
     Answer,
@@ -145,7 +146,7 @@ class Conductor:
             bus,
             REGISTRY,
             self.lease,
-            (story.tell, *observers),
+            (server_log.tell, *observers),
             beginnings=beginnings,
             pause_s=pause_s,
             max_tries=max_tries,
@@ -154,7 +155,7 @@ class Conductor:
         )
         if directory is not None:
             directory.on_moved = lambda hosts: bus.run_urgently(partial(self.runner.ask_hosts, hosts))
-        self.membership = Membership(
+        self.membership = ProcessLease(
             database,
             self.runner,
             self.process,
@@ -203,8 +204,8 @@ class Conductor:
     def handle(self, message: ConductorMessage) -> None:
         """Take a message of an agent."""
         match message:
-            case StepReply() if message.step == homecomings.STEP:
-                homecomings.take(self.database, message)
+            case StepReply() if message.step == pending_rollbacks.STEP:
+                pending_rollbacks.take(self.database, message)
             case StepReply():
                 self.runner.take_reply(message)
             case StepStatus():
@@ -222,50 +223,50 @@ class Conductor:
             case CachedImages() | ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
                 self.questions.take(message)
 
-    def answer(self, question: Question, speaker: Speaker) -> Answer | Future[Answer]:
+    def answer(self, question: Question, sender: Sender) -> Answer | Future[Answer]:
         """Answer what a process with agents asks."""
         match question:
             case HostsStarted():
-                return self._register(question, speaker)
+                return self._register(question, sender)
             case Heartbeat():
-                return self._note_heartbeat(question, speaker)
+                return self._note_heartbeat(question, sender)
 
-    def _register(self, message: HostsStarted, speaker: Speaker) -> HostsRegistered:
+    def _register(self, message: HostsStarted, sender: Sender) -> HostsRegistered:
         """Register hypervisors that start and tell which of their guests have to go.
 
         Raises: Unavailable while the database is away: the agent asks again, and maybe another control process;
         DeclinedError for a session that is over; Forbidden.
         """
         process = self.process
-        if speaker.agent:
-            _require_recent(speaker, message.release)
-            process = Process(message.session, message.machine, speaker.agent, message.release, speaker.version)
+        if sender.agent:
+            _require_recent(sender, message.release)
+            process = Process(message.session, message.machine, sender.agent, message.release, sender.version)
 
         def register(tx: Transaction) -> Reported:
-            if speaker.agent:
+            if sender.agent:
                 hypervisors = [report.hypervisor_hostname for report in message.reports]
-                enrolment.require_enrolled(tx, speaker.agent, [report.host for report in message.reports], hypervisors)
-                agent_sessions.require_present(tx.connection, Session(message.session, speaker.agent), tx.now)
+                enrolment.require_enrolled(tx, sender.agent, [report.host for report in message.reports], hypervisors)
+                agent_sessions.require_present(tx.connection, Session(message.session, sender.agent), tx.now)
             return register_hosts(tx, message, process, self.lease.duration)
 
         try:
-            write = self.database.write_unless_away if speaker.agent else self.database.write
+            write = self.database.write_unless_away if sender.agent else self.database.write
             reported = write(register)
         except SessionOverError as error:  # its first hosts were registered, and the others took longer than its lease
             raise DeclinedError(error.message, HeartbeatAnswer(message.session, 0, counts=False)) from error
-        if speaker.agent and self.directory is not None:
+        if sender.agent and self.directory is not None:
             self.directory.refresh(message.session)
         reported.tell()
         if reported.new_services:
             self.listeners.new_services(reported.new_services)
-        due = homecomings.orders(self.database, reported.homecomings)
+        due = pending_rollbacks.orders(self.database, reported.pending_rollbacks)
         return HostsRegistered(reported.removals, self.lease.duration.total_seconds(), due)
 
-    def _note_heartbeat(self, message: Heartbeat, speaker: Speaker) -> Answer | Future[Answer]:
+    def _note_heartbeat(self, message: Heartbeat, sender: Sender) -> Answer | Future[Answer]:
         """Note that the hosts of a process are alive; a session that is not has to begin anew."""
-        if not speaker.agent:
+        if not sender.agent:
             return HeartbeatAnswer(message.session, message.number, counts=True)
-        if speaker.version < OLDEST:  # it has to begin anew, and is told why then
+        if sender.version < OLDEST:  # it has to begin anew, and is told why then
             return HeartbeatAnswer(message.session, message.number, counts=False)
         answer: Future[Answer] = Future()
 
@@ -276,14 +277,14 @@ class Conductor:
             else:
                 answer.set_exception(error)
 
-        self.heartbeats.heard(Session(message.session, speaker.agent)).add_done_callback(written)
+        self.heartbeats.heard(Session(message.session, sender.agent)).add_done_callback(written)
         return answer
 
 
-def _require_recent(speaker: Speaker, release: str) -> None:
+def _require_recent(sender: Sender, release: str) -> None:
     """Raise AgentTooOld for an agent that is two releases old: nobody has tried whether it understands this one."""
-    if speaker.version < OLDEST:
+    if sender.version < OLDEST:
         raise AgentTooOld(
-            f"Agent {speaker.agent} runs release {release or 'unknown'}, which knows version {speaker.version} of the "
+            f"Agent {sender.agent} runs release {release or 'unknown'}, which knows version {sender.version} of the "
             f"messages; this release talks to agents that know version {OLDEST} or later. It has to be upgraded."
         )

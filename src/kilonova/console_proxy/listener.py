@@ -18,10 +18,10 @@ from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
 from kilonova.console_proxy import rfb
-from kilonova.console_proxy.door import Door, TokenDesk, address_of
+from kilonova.console_proxy.endpoints import ClientEndpoint, HostEndpoint, StalledError
+from kilonova.console_proxy.limits import ConsoleLimits
 from kilonova.console_proxy.relay import STALLED, USER_LEFT, Ended, relay
-from kilonova.console_proxy.seats import Seats
-from kilonova.console_proxy.sides import ClientSide, HostSide, StalledError
+from kilonova.console_proxy.token_check import TokenCheck, TokenDesk, address_of
 from kilonova.console_proxy.tokens import Console
 from kilonova.errors import Unavailable
 from kilonova.model.console import ConsoleProtocol
@@ -77,9 +77,9 @@ class Listener:
     """
 
     protocol: ConsoleProtocol
-    door: Door
+    door: TokenCheck
     desk: TokenDesk
-    seats: Seats
+    seats: ConsoleLimits
     sockets: Sockets
     idle_s: float | None
     recheck_s: float | None
@@ -120,14 +120,14 @@ class Listener:
                 await _leave(websocket, (_TRY_LATER, "Too many consoles are in use."))
                 return
             LOG.info("%s: %s console of server %s", client, self.protocol.value, server)
-            ended = await self._talk(ClientSide(websocket), token, console)
+            ended = await self._talk(ClientEndpoint(websocket), token, console)
         await _leave(websocket, ended)
         why = ended[1] or "the client has left"
         LOG.info("%s: end of the console of server %s after %.0f s: %s", client, server, time.monotonic() - began, why)
 
-    async def _talk(self, client: ClientSide, token: str, console: Console) -> Ended:
+    async def _talk(self, client: ClientEndpoint, token: str, console: Console) -> Ended:
         try:
-            host = await HostSide.connect(console.address, console.port)
+            host = await HostEndpoint.connect(console.address, console.port)
         except (OSError, TimeoutError):
             return _FAILED, "The console cannot be reached."
         try:
@@ -149,7 +149,7 @@ class Listener:
         finally:
             host.close()
 
-    async def _shake_hands(self, client: ClientSide, host: HostSide) -> None:
+    async def _shake_hands(self, client: ClientEndpoint, host: HostEndpoint) -> None:
         """Raises: Unavailable, when this is no VNC console, or its hypervisor wants a password."""
         if self.protocol is ConsoleProtocol.VNC:
             await rfb.enter(host)

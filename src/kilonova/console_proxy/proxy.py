@@ -13,9 +13,9 @@ from pathlib import Path
 
 from websockets.asyncio.server import Server
 
-from kilonova.console_proxy.door import Door, TokenDesk
+from kilonova.console_proxy.limits import ConsoleLimits
 from kilonova.console_proxy.listener import Listener, Sockets
-from kilonova.console_proxy.seats import Seats
+from kilonova.console_proxy.token_check import TokenCheck, TokenDesk
 from kilonova.console_proxy.tokens import Tokens
 from kilonova.console_proxy.web_files import WebFiles
 from kilonova.model.console import ConsoleProtocol
@@ -54,14 +54,14 @@ class ConsoleProxy:
         self._listening = tuple(sockets)
         self._tls = tls
         self._desk = TokenDesk(tokens)
-        self._seats = Seats(limits.connections, limits.of_one_server)
+        self._seats = ConsoleLimits(limits.connections, limits.of_one_server)
         counted = Sockets(limits.connections)
         files = WebFiles(web)
         self._missing = None if web is None or files.are_there else web
         self._listeners = [
             Listener(
                 protocol=protocol,
-                door=Door(
+                door=TokenCheck(
                     self._desk,
                     self._seats,
                     files if protocol is ConsoleProtocol.VNC else WebFiles(None),

@@ -7,7 +7,7 @@ from typing import Any
 
 from websockets.exceptions import ConnectionClosed
 
-from kilonova.console_proxy.sides import ClientSide, HostSide, StalledError
+from kilonova.console_proxy.endpoints import ClientEndpoint, HostEndpoint, StalledError
 
 #: Why it ends: close codes of WebSocket, and what a user may be told.
 Ended = tuple[int, str]
@@ -20,8 +20,8 @@ STALLED: Ended = (_FAILED, "One side takes nothing any more.")
 
 
 async def relay(
-    client: ClientSide,
-    host: HostSide,
+    client: ClientEndpoint,
+    host: HostEndpoint,
     idle_s: float | None,
     until: Sequence[asyncio.Task[Ended]],
     is_wrong: Callable[[bytes], bool],

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import host_agents
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import Forbidden
 from kilonova.model.host import COMPUTE

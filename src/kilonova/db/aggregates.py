@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import compute_nodes, isolation_guard, server_migrations
-from kilonova.db import tables as t
-from kilonova.db.changes import LoggedAggregate
-from kilonova.db.statements import insert_missing
-from kilonova.db.transaction import Transaction
+from kilonova.db.change_log.changes import LoggedAggregate
+from kilonova.db.core import tables as t
+from kilonova.db.core.statements import insert_missing
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid

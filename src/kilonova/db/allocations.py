@@ -15,13 +15,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import consumers, inventory_use, providers
-from kilonova.db import tables as t
 from kilonova.db.consumers import Consumer
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.statements import ManyRows, insert_many
+from kilonova.db.core.transaction import BatchedWrite, Transaction, batched
 from kilonova.db.inventory_use import InventoryKey
-from kilonova.db.prepared import Prepared
 from kilonova.db.resource_classes import ids as class_ids_of
-from kilonova.db.statements import ManyRows, insert_many
-from kilonova.db.transaction import BatchedWrite, Transaction, batched
 from kilonova.deadline import heeding
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 

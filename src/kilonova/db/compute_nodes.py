@@ -10,11 +10,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import host_devices, provider_states, providers
-from kilonova.db import tables as t
-from kilonova.db.changes import LoggedCapabilities, LoggedNode
-from kilonova.db.prepared import Prepared, PreparedInsert
-from kilonova.db.statements import mapping
-from kilonova.db.transaction import Transaction
+from kilonova.db.change_log.changes import LoggedCapabilities, LoggedNode
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared, PreparedInsert
+from kilonova.db.core.statements import mapping
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import NotFound
 from kilonova.identifiers import new_uuid

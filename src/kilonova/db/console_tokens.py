@@ -12,8 +12,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.model.console import ConsoleEnd
 
 #: Of one server; with one more the oldest is forgotten.

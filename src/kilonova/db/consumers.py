@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from kilonova.db import tables as t
-from kilonova.db.prepared import Prepared
-from kilonova.db.statements import ManyRows, insert_many, mapping
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.statements import ManyRows, insert_many, mapping
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
 
 #: The types of the consumers that are servers, and of those that hold what servers are being moved away from.

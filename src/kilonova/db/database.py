@@ -20,10 +20,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from kilonova import deadline
 from kilonova.clock import utc_now
-from kilonova.db import change_log
-from kilonova.db.changes import Commit
-from kilonova.db.clock import DatabaseClock
-from kilonova.db.engines import (
+from kilonova.db.change_log import change_log
+from kilonova.db.change_log.changes import Commit
+from kilonova.db.core.abandoned_reads import AbandonedReads
+from kilonova.db.core.clock import DatabaseClock
+from kilonova.db.core.engines import (
     checked_url,
     is_away,
     is_cancelled,
@@ -33,10 +34,9 @@ from kilonova.db.engines import (
     settle,
     storage_full,
 )
-from kilonova.db.server_watch import AWAY
-from kilonova.db.transaction import BatchedWrite, Transaction, run_singly
-from kilonova.db.unwanted_reads import UnwantedReads
-from kilonova.db.writer import Writer
+from kilonova.db.core.server_watch import AWAY
+from kilonova.db.core.transaction import BatchedWrite, Transaction, run_singly
+from kilonova.db.core.writer import Writer
 from kilonova.errors import DeadlineExceeded, Unavailable
 
 LOG = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Database:
         self.is_sole_process = self.is_sqlite
         self._engines = open_engines(self.url, longest_read_s, response_timeout_s)
         self._watch = self._engines.watch
-        self._unwanted = None if self.is_sqlite else UnwantedReads(self._engines.patient)
+        self._unwanted = None if self.is_sqlite else AbandonedReads(self._engines.patient)
         self._listeners: list[Callable[[Commit], None]] = []
         self.clock = DatabaseClock(own_clock if self.is_sqlite else None, self._ask_time)
         self._writer = Writer(

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
-from kilonova.db.prepared import PreparedInsert
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import PreparedInsert
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.model.server_migration import MoveKind
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost

@@ -15,9 +15,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import host_agents
-from kilonova.db import tables as t
-from kilonova.db.statements import insert_many, mapping
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.statements import insert_many, mapping
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import Conflict, Forbidden, InvalidRequest, NotFound
 
 _A, _H = t.enrolled_agents.c, t.enrolled_hosts.c

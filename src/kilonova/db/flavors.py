@@ -10,8 +10,8 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import Conflict, NotFound
 from kilonova.model.flavor import Flavor

@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import server_migrations
-from kilonova.db import tables as t
-from kilonova.db.changes import LoggedGroup
-from kilonova.db.statements import ManyRows, insert_many, mapping
-from kilonova.db.transaction import Transaction
+from kilonova.db.change_log.changes import LoggedGroup
+from kilonova.db.core import tables as t
+from kilonova.db.core.statements import ManyRows, insert_many, mapping
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import InvalidRequest
 
 _H = t.server_group_hosts.c

@@ -21,10 +21,10 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import departures, server_migrations
-from kilonova.db import tables as t
-from kilonova.db.prepared import Prepared
-from kilonova.model.found_guest import Departure, FoundGuest, OddGuest, Oddity, Removal
+from kilonova.db import pending_removals, server_migrations
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
+from kilonova.model.found_guest import FoundGuest, Removal, RemovalReason, StrayGuest, StrayKind
 from kilonova.model.instance import VmState
 from kilonova.model.server_migration import OPEN, MigrationStatus, ServerMigration
 
@@ -65,7 +65,7 @@ class Examined:
     """
 
     removals: Mapping[str, tuple[Removal, ...]] = field(default_factory=dict)
-    odd: tuple[OddGuest, ...] = ()
+    odd: tuple[StrayGuest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class _Place:
 class _Record:
     """``keeps``: the guest may be wanted again."""
 
-    departure: Departure
+    departure: RemovalReason
     at: datetime
     keeps: bool = False
 
@@ -90,7 +90,7 @@ def examine(connection: Connection, found: Found, now: datetime) -> Examined:
     """Decide about the guests that hosts report. ``now``: the present by the clock that records are written by."""
     uuids = sorted({uuid for guests in found.values() for uuid in guests})
     removals: dict[str, list[Removal]] = defaultdict(list)
-    odd: list[OddGuest] = []
+    odd: list[StrayGuest] = []
     for start in range(0, len(uuids), _AT_ONCE):
         chunk = uuids[start : start + _AT_ONCE]
         places, moves = _places(connection, chunk)
@@ -122,15 +122,15 @@ def is_at_rest(connection: Connection, host: str, uuid: str) -> bool:
     return connection.execute(wanted).first() is not None
 
 
-def missing(connection: Connection, found: Found) -> tuple[OddGuest, ...]:
+def missing(connection: Connection, found: Found) -> tuple[StrayGuest, ...]:
     """Return the servers recorded on these hosts, at rest, of which the hosts report no guest."""
-    lacking: list[OddGuest] = []
+    lacking: list[StrayGuest] = []
     hosts = list(found)
     for start in range(0, len(hosts), _AT_ONCE):
         here = _I.host.in_(hosts[start : start + _AT_ONCE])
         wanted = sa.select(_I.uuid, _I.host).where(here, *_AT_REST)
         lacking += [
-            OddGuest(row.host, row.uuid, Oddity.MISSING, recorded_host=row.host)
+            StrayGuest(row.host, row.uuid, StrayKind.MISSING, recorded_host=row.host)
             for row in connection.execute(wanted)
             if row.uuid not in found[row.host]
         ]
@@ -144,28 +144,28 @@ def _verdict(
     place: _Place | None,
     records: Mapping[tuple[str, str], Sequence[_Record]],
     now: datetime,
-) -> Removal | OddGuest:
+) -> Removal | StrayGuest:
     """Decide about one guest that is not recorded where it is. A guest that left is no matter of deleted ones."""
     known = list(records.get((host, uuid), ()))
     if place is not None and place.deleted_at is not None:
-        known.append(_Record(Departure.DELETED, place.deleted_at))
-    for record in sorted(known, key=lambda each: (each.departure is Departure.LEFT, each.at), reverse=True):
+        known.append(_Record(RemovalReason.DELETED, place.deleted_at))
+    for record in sorted(known, key=lambda each: (each.departure is RemovalReason.LEFT, each.at), reverse=True):
         age_s = max(0.0, (now - record.at).total_seconds())
         removal = Removal(uuid, record.departure, record.at, age_s, record.keeps)
         if removal.covers(guest.ordered_at):
             return removal
     recorded = None if place is None else place.host
-    return OddGuest(host, uuid, _oddity(guest, place, has_record=bool(known)), guest.power_state, recorded)
+    return StrayGuest(host, uuid, _oddity(guest, place, has_record=bool(known)), guest.power_state, recorded)
 
 
-def _oddity(guest: FoundGuest, place: _Place | None, *, has_record: bool) -> Oddity:
+def _oddity(guest: FoundGuest, place: _Place | None, *, has_record: bool) -> StrayKind:
     if guest.ordered_at is None:
-        return Oddity.UNMARKED
+        return StrayKind.UNMARKED
     if has_record:
-        return Oddity.NEWER
+        return StrayKind.NEWER
     if place is None:
-        return Oddity.UNKNOWN
-    return Oddity.NOWHERE if place.host is None else Oddity.ELSEWHERE
+        return StrayKind.UNKNOWN
+    return StrayKind.NOWHERE if place.host is None else StrayKind.ELSEWHERE
 
 
 def _places(connection: Connection, uuids: Sequence[str]) -> tuple[dict[str, _Place], Sequence[ServerMigration]]:
@@ -187,17 +187,17 @@ def _records(
 ) -> dict[tuple[str, str], list[_Record]]:
     """Return (host, uuid) → what says that the guest has to go from there, beside the deletion of its server."""
     records: dict[tuple[str, str], list[_Record]] = defaultdict(list)
-    for key, (departure, at) in departures.of(connection, uuids).items():
+    for key, (departure, at) in pending_removals.of(connection, uuids).items():
         records[key].append(_Record(departure, at))
     for move in moves:
         left_at = move.updated_at or move.created_at
         if move.has_left and left_at is not None:
             keeps = move.status is not MigrationStatus.DONE
-            records[move.source_host, move.instance_uuid].append(_Record(Departure.LEFT, left_at, keeps))
+            records[move.source_host, move.instance_uuid].append(_Record(RemovalReason.LEFT, left_at, keeps))
     for host, uuid, at in _left_by_moves(connection, uuids):
         deleted_at = places[uuid].deleted_at if uuid in places else None
         ended_by_delete = deleted_at is not None and at >= deleted_at
-        records[host, uuid].append(_Record(Departure.DELETED if ended_by_delete else Departure.LEFT, at))
+        records[host, uuid].append(_Record(RemovalReason.DELETED if ended_by_delete else RemovalReason.LEFT, at))
     return records
 
 

@@ -7,8 +7,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import instances
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
 from kilonova.model.instance import Instance, TaskState
 

@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
-from kilonova.db.changes import NOWHERE, LoggedAgents, LoggedProcess
-from kilonova.db.clock import epoch_of
-from kilonova.db.statements import insert_many, insert_missing
-from kilonova.db.transaction import Transaction
+from kilonova.db.change_log.changes import NOWHERE, LoggedAgents, LoggedProcess
+from kilonova.db.core import tables as t
+from kilonova.db.core.clock import epoch_of
+from kilonova.db.core.statements import insert_many, insert_missing
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 
 #: How long a process counts as alive after its last sign of life, unless it is told otherwise.

@@ -15,9 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
-from kilonova.db.changes import LoggedCell, LoggedDevices, LoggedPool
-from kilonova.db.device_json import (
+from kilonova.db.change_log.changes import LoggedCell, LoggedDevices, LoggedPool
+from kilonova.db.change_log.device_json import (
     as_logged,
     cell_facts,
     cell_use,
@@ -29,9 +28,10 @@ from kilonova.db.device_json import (
     share_as_json,
     share_from_json,
 )
-from kilonova.db.prepared import Prepared
-from kilonova.db.statements import ManyRows
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.statements import ManyRows
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
 from kilonova.model.guest_devices import GuestDevices
 from kilonova.model.host_devices import DeviceShare, HostDevices

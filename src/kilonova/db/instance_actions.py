@@ -9,9 +9,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
-from kilonova.db.prepared import PreparedInsert
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import PreparedInsert
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import InvalidRequest
 from kilonova.model.requester import Requester
 

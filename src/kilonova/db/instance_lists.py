@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
 from kilonova.db.aggregates import hosts_in_zones
+from kilonova.db.core import tables as t
 from kilonova.db.instance_rows import ROWS, complete
 from kilonova.db.instances import stored_value, task_is_one_of
 from kilonova.db.name_patterns import matching, read_pattern

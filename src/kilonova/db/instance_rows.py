@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors
-from kilonova.db import tables as t
-from kilonova.db.prepared import Prepared
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
 from kilonova.deadline import heeding
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
 

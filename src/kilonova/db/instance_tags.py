@@ -6,8 +6,8 @@ from collections.abc import Collection
 import sqlalchemy as sa
 
 from kilonova.db import instances
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 
 
 def replace(tx: Transaction, uuid: str, tags: Collection[str]) -> None:

@@ -13,13 +13,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors, quotas, server_migrations
-from kilonova.db import tables as t
-from kilonova.db.changes import LoggedInstance
+from kilonova.db.change_log.changes import LoggedInstance
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared, PreparedInsert
+from kilonova.db.core.statements import ManyRows, mapping
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_rows import ROWS, complete, instance_of
 from kilonova.db.mirror_source import instance_value
-from kilonova.db.prepared import Prepared, PreparedInsert
-from kilonova.db.statements import ManyRows, mapping
-from kilonova.db.transaction import Transaction
 from kilonova.errors import NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState, is_io_heavy
 from kilonova.model.quota import Usage

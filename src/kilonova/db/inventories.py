@@ -9,10 +9,10 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.provider_edits import Change, ProviderEdit, Vocabulary, advanced, edit, unless_changed
 from kilonova.db.provider_states import HeldInventory, ProviderState
-from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Inventory, Provider
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
-from kilonova.db import tables as t
-from kilonova.db.statements import ManyRows
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.statements import ManyRows
+from kilonova.db.core.transaction import Transaction
 
 #: (provider id, resource class id)
 InventoryKey = tuple[int, int]

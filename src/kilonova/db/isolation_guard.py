@@ -9,8 +9,8 @@ is 0.
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 
 _ROW = t.isolation_version.c
 _STORED = sa.select(_ROW.version).where(_ROW.id == 1)

@@ -4,9 +4,9 @@
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
-from kilonova.db.statements import insert_missing
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.statements import insert_missing
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import Conflict, NotFound, OverQuota
 from kilonova.model.keypair import Keypair

@@ -11,8 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.model.host import COMPUTE
 
 _Q, _D, _O, _S = t.quotas.c, t.departures.c, t.odd_guests.c, t.services.c

@@ -15,8 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import host_devices, isolation_guard, server_migrations
-from kilonova.db import tables as t
-from kilonova.db.changes import (
+from kilonova.db.change_log.changes import (
     Change,
     LoggedAgents,
     LoggedAggregate,
@@ -28,10 +27,11 @@ from kilonova.db.changes import (
     LoggedService,
     capabilities_from_text,
 )
-from kilonova.db.clock import epoch_of
+from kilonova.db.core import tables as t
+from kilonova.db.core.clock import epoch_of
+from kilonova.db.core.statements import mapping
 from kilonova.db.database import Database
 from kilonova.db.server_migrations import OtherSide
-from kilonova.db.statements import mapping
 from kilonova.model.host import COMPUTE
 from kilonova.model.instance import is_io_heavy
 

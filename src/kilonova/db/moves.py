@@ -21,16 +21,16 @@ from kilonova.db import (
     allocations,
     flavors,
     group_guards,
-    homecomings,
     host_devices,
     instances,
+    pending_rollbacks,
     quotas,
     server_migrations,
 )
-from kilonova.db import tables as t
 from kilonova.db.consumers import INSTANCE, MIGRATION
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.mirror_source import other_side_value
-from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound, OverQuota
 from kilonova.model.quota import Limits, QuotaRequest, Usage
 from kilonova.model.server_migration import OPEN, MigrationStatus, MigrationType, ServerMigration
@@ -111,7 +111,7 @@ def clean_source(tx: Transaction, migration: ServerMigration) -> None:
     _release_migration(tx, present)
     if present.changes_host:
         _leave(tx, present, present.source_host)
-    homecomings.forget(tx, present.source_host, present.instance_uuid)
+    pending_rollbacks.forget(tx, present.source_host, present.instance_uuid)
     _end(tx, present, MigrationStatus.COMPLETED)
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from kilonova.db import provider_edits, provider_states, providers
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.statements import mapping
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.provider_states import HeldInventory, ProviderState
 from kilonova.db.providers import NewProvider
-from kilonova.db.statements import mapping
-from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest
 from kilonova.model.provider import Inventory
 

@@ -4,9 +4,9 @@
 import dataclasses
 from collections.abc import Collection
 
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.provider_edits import NEW, Change, ProviderEdit, Vocabulary, advanced, edit, unless_changed
 from kilonova.db.provider_states import ProviderState
-from kilonova.db.transaction import Transaction
 from kilonova.model.provider import Provider
 
 

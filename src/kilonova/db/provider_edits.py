@@ -18,11 +18,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.db import provider_states
-from kilonova.db import tables as t
-from kilonova.db.prepared import Prepared
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.statements import ManyRows, insert_many, mapping
+from kilonova.db.core.transaction import BatchedWrite, Transaction, batched, only
 from kilonova.db.provider_states import INVENTORY_COLUMNS, ProviderState, inventory_values, name_taken
-from kilonova.db.statements import ManyRows, insert_many, mapping
-from kilonova.db.transaction import BatchedWrite, Transaction, batched, only
 from kilonova.errors import ConcurrentUpdate, Conflict, KilonovaError, NotFound
 from kilonova.model.vocabulary import Word
 

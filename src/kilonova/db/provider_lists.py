@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.db.provider_states import PROVIDERS
 from kilonova.deadline import heeding
 from kilonova.model.provider import Provider

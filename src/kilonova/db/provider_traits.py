@@ -7,10 +7,10 @@ from collections.abc import Collection
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.provider_edits import Change, ProviderEdit, Vocabulary, advanced, edit, unless_changed
 from kilonova.db.provider_states import ProviderState
-from kilonova.db.transaction import Transaction
 from kilonova.errors import NotFound
 from kilonova.model.provider import Provider
 from kilonova.model.vocabulary import Word

@@ -13,12 +13,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import provider_states
-from kilonova.db import tables as t
-from kilonova.db.changes import LoggedUse
-from kilonova.db.prepared import Prepared
+from kilonova.db.change_log.changes import LoggedUse
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.statements import ManyRows, insert_many, mapping
+from kilonova.db.core.transaction import BatchedWrite, Transaction, batched, only
 from kilonova.db.provider_states import PROVIDERS, ProviderState, name_taken
-from kilonova.db.statements import ManyRows, insert_many, mapping
-from kilonova.db.transaction import BatchedWrite, Transaction, batched, only
 from kilonova.errors import Conflict, InvalidRequest, KilonovaError, NotFound
 from kilonova.model.provider import Provider
 

@@ -16,9 +16,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import leftovers, request_specs
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 
 SERVERS_AT_ONCE = 50
 #: Of one table: what a transaction removes at most, however much was done to a server.

@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors, server_migrations
-from kilonova.db import tables as t
-from kilonova.db.prepared import Prepared
-from kilonova.db.statements import ManyRows, insert_missing
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.statements import ManyRows, insert_missing
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, OverQuota
 from kilonova.model.instance import TaskState, VmState
 from kilonova.model.quota import COUNTED, DEFAULT_CLASS, Limits, QuotaRequest, Usage, room_for, shortage

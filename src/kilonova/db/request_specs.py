@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors, server_migrations
-from kilonova.db import tables as t
-from kilonova.db.prepared import Prepared, PreparedInsert
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared, PreparedInsert
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.server_migrations import OtherSide
-from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import NotFound
 from kilonova.identifiers import new_uuid

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from kilonova.db import allocations, inventories, provider_edits, provider_states, providers, resource_classes
 from kilonova.db.allocations import ConsumerRequest
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.provider_edits import Vocabulary, advanced
 from kilonova.db.provider_states import ProviderState
-from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound
 from kilonova.model.provider import Inventory
 

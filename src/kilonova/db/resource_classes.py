@@ -7,10 +7,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import provider_states
-from kilonova.db import tables as t
-from kilonova.db.prepared import Prepared
-from kilonova.db.statements import insert_missing, mapping
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.statements import insert_missing, mapping
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.vocabulary import Word, is_custom

@@ -12,10 +12,10 @@ import os_traits
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.engines import is_full, is_refused, storage_full
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.engines import is_full, is_refused, storage_full
-from kilonova.db.transaction import Transaction
 from kilonova.errors import ConfigurationError, StorageFull, Unavailable
 
 LOG = logging.getLogger(__name__)

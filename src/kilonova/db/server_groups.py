@@ -8,9 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
-from kilonova.db.changes import LoggedGroup
-from kilonova.db.transaction import Transaction
+from kilonova.db.change_log.changes import LoggedGroup
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import NotFound, OverQuota
 from kilonova.model.server_group import ServerGroup

@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors
-from kilonova.db import tables as t
-from kilonova.db.prepared import Prepared
-from kilonova.db.statements import ManyRows
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.statements import ManyRows
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, InvalidRequest, NotFound
 from kilonova.model.flavor import Flavor
 from kilonova.model.server_migration import OPEN, MigrationStatus, MigrationType, ServerMigration

@@ -4,8 +4,8 @@
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 
 #: Of what is kept; an RSA key of 8192 bits makes 1368 of it.
 LONGEST = 2048

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import flavors
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
 from kilonova.model.flavor import Flavor

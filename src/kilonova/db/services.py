@@ -8,11 +8,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import aggregates, compute_nodes, host_agents, moves, node_reports, server_migrations
-from kilonova.db import tables as t
-from kilonova.db.changes import LoggedService
+from kilonova.db.change_log.changes import LoggedService
+from kilonova.db.core import tables as t
+from kilonova.db.core.statements import insert_many
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.mirror_source import epoch
-from kilonova.db.statements import insert_many
-from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid

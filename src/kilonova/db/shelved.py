@@ -7,9 +7,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import instances, unwanted_images
-from kilonova.db import tables as t
-from kilonova.db.prepared import Prepared
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.transaction import Transaction
 from kilonova.model.instance import Instance, VmState
 
 _I = t.instances.c

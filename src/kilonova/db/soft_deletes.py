@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import instances, quotas
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import OverQuota
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 from kilonova.model.quota import Limits, QuotaRequest, Usage

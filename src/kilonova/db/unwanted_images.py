@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
-from kilonova.db.prepared import Prepared
-from kilonova.db.statements import insert_missing
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.statements import insert_missing
+from kilonova.db.core.transaction import Transaction
 
 _U = t.unwanted_images.c
 _OLDEST = Prepared(sa.select(_U.image_id).order_by(_U.created_at, _U.image_id).limit(sa.bindparam("limit")))

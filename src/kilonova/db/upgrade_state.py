@@ -7,7 +7,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 
 _A, _P = t.host_agents.c, t.processes.c
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.statements import insert_missing
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_rows import ROWS, complete
-from kilonova.db.statements import insert_missing
-from kilonova.db.transaction import Transaction
 from kilonova.model.audit_periods import Period
 from kilonova.model.instance import Instance
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
-from kilonova.db.statements import mapping
+from kilonova.db.core import tables as t
+from kilonova.db.core.statements import mapping
 from kilonova.deadline import heeding
 
 #: The type shown for consumers that never said what they are.

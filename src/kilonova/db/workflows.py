@@ -12,11 +12,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared, PreparedInsert
+from kilonova.db.core.statements import ManyRows
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.host_agents import alive
-from kilonova.db.prepared import Prepared, PreparedInsert
-from kilonova.db.statements import ManyRows
-from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound
 from kilonova.model.instance import VmState
 
@@ -49,7 +49,7 @@ class WorkflowRow:
     ``step``: the step that is under way, or being undone when ``undoing``.
     ``attempt``: rises with every start of a step, so that a late reply of an earlier one is recognised.
     ``version``: rises with every change of the row; whoever knows an older one writes nothing.
-    ``facts``: what the steps remember, in the form of :mod:`kilonova.conductor.facts`.
+    ``facts``: what the steps remember, in the form of :mod:`kilonova.conductor.workflow_engine.facts`.
     ``failure``: why it is being undone or is stuck. ``interrupt``: who wants it to end, or to end sooner.
     ``tries``: how often the present step broke. ``stuck``: it waits for an operator.
     ``waiting``: it begins when the other workflows of its instance have ended.

@@ -12,20 +12,20 @@ from typing import Protocol
 
 from kilonova.errors import Forbidden
 from kilonova.messaging.codec import VERSION
-from kilonova.messaging.lanes import AgentLane
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
+from kilonova.messaging.thread_pools import AgentPool
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """One message that an agent has accepted. ``run`` handles it and returns what waits behind it, if anything."""
 
-    lane: AgentLane
+    pool: AgentPool
     run: Callable[[], "Iterable[Work] | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class Sender:
     """Who asks, as the bus vouches for it. ``agent``: its name at the broker, "" inside this process.
 
     ``version``: of the messages that it writes.
@@ -45,13 +45,13 @@ class DeclinedError(Forbidden):
 
 #: Answers a question of a process with agents, now, or as soon as what it says is durable: no thread waits for that.
 #: Raises: DeclinedError; whatever else it raises is logged, and nobody answers.
-Answerer = Callable[[Question, Speaker], Answer | Future[Answer]]
+Answerer = Callable[[Question, Sender], Answer | Future[Answer]]
 #: Takes a message in order, without waiting for anything, and returns the work to do for it now, if any.
 Accept = Callable[[AgentMessage], Work | None]
 
 
 class AgentBus(Protocol):
-    """The end of a process with agents. Work runs on threads of the bus, in lanes that do not hold each other up."""
+    """The end of a process with agents. Work runs on threads of the bus, in pools that do not hold each other up."""
 
     def serve_agent(self, host: str, accept: Accept) -> None:
         """Have the messages for ``host`` go to ``accept`` from now on."""
@@ -76,7 +76,7 @@ class AgentBus(Protocol):
 
 
 class ConductorBus(Protocol):
-    """The end of a control process, which also runs the conductor's own work on threads of its lanes."""
+    """The end of a control process, which also runs the conductor's own work on threads of its pools."""
 
     @property
     def waiting(self) -> Mapping[str, int]:

@@ -5,19 +5,19 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
 from kilonova.errors import Unavailable
-from kilonova.messaging.bus import Accept, Answerer, Speaker, Work
-from kilonova.messaging.lanes import AgentLane, ConductorLane, Lanes
+from kilonova.messaging.bus import Accept, Answerer, Sender, Work
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, Question
+from kilonova.messaging.thread_pools import AgentPool, ConductorPool, ThreadPools
 
 _AGENT_THREADS = {
-    AgentLane.INTERRUPT: 4,
-    AgentLane.DELETE: 16,
-    AgentLane.ORDINARY: 32,
-    AgentLane.MOVE: 64,
-    AgentLane.SNAPSHOT: 16,
-    AgentLane.QUESTION: 8,
+    AgentPool.INTERRUPT: 4,
+    AgentPool.DELETE: 16,
+    AgentPool.ORDINARY: 32,
+    AgentPool.MOVE: 64,
+    AgentPool.SNAPSHOT: 16,
+    AgentPool.QUESTION: 8,
 }
-_CONDUCTOR_THREADS = {ConductorLane.BLOCKING: 16, ConductorLane.ORDINARY: 4, ConductorLane.URGENT: 4}
+_CONDUCTOR_THREADS = {ConductorPool.BLOCKING: 16, ConductorPool.ORDINARY: 4, ConductorPool.URGENT: 4}
 
 
 class LocalBus:
@@ -28,8 +28,8 @@ class LocalBus:
         self._conductor: Callable[[ConductorMessage], None] | None = None
         self._answer: Answerer | None = None
         self._is_closing = False
-        self._agent_lanes = Lanes("agent", _AGENT_THREADS)
-        self._conductor_lanes = Lanes("conductor", _CONDUCTOR_THREADS)
+        self._agent_pools = ThreadPools("agent", _AGENT_THREADS)
+        self._conductor_pools = ThreadPools("conductor", _CONDUCTOR_THREADS)
 
     def serve_agent(self, host: str, accept: Accept) -> None:
         self._agents[host] = accept
@@ -54,8 +54,8 @@ class LocalBus:
         if self._conductor is None:
             raise Unavailable("No conductor is there.")
         conductor = self._conductor
-        lane = ConductorLane.URGENT if urgent else ConductorLane.ORDINARY
-        self._conductor_lanes.run(lane, lambda: conductor(message))
+        pool = ConductorPool.URGENT if urgent else ConductorPool.ORDINARY
+        self._conductor_pools.run(pool, lambda: conductor(message))
 
     def begin_session(self, session: str) -> None:
         """Do nothing: no message outlives the process, and its agents drop those that wait when their session ends."""
@@ -64,34 +64,34 @@ class LocalBus:
         del within_s  # it is answered here and now
         if self._answer is None:
             raise Unavailable("No conductor is there.")
-        answer = self._answer(question, Speaker())
+        answer = self._answer(question, Sender())
         return answer.result() if isinstance(answer, Future) else answer
 
     def run_in_conductor(self, work: Callable[[], None]) -> None:
-        self._conductor_lanes.run(ConductorLane.ORDINARY, work)
+        self._conductor_pools.run(ConductorPool.ORDINARY, work)
 
     def run_urgently(self, work: Callable[[], None]) -> None:
-        self._conductor_lanes.run(ConductorLane.URGENT, work)
+        self._conductor_pools.run(ConductorPool.URGENT, work)
 
     def run_blocking(self, work: Callable[[], None]) -> None:
-        self._conductor_lanes.run(ConductorLane.BLOCKING, work)
+        self._conductor_pools.run(ConductorPool.BLOCKING, work)
 
     @property
     def waiting(self) -> Mapping[str, int]:
-        agents = {f"agents {lane}": length for lane, length in self._agent_lanes.waiting.items()}
-        return agents | {f"conductor {lane}": length for lane, length in self._conductor_lanes.waiting.items()}
+        agents = {f"agents {pool}": length for pool, length in self._agent_pools.waiting.items()}
+        return agents | {f"conductor {pool}": length for pool, length in self._conductor_pools.waiting.items()}
 
     def close(self) -> None:
         """Stop taking messages and wait for the ones that run."""
         self._is_closing = True
         self._agents.clear()
-        self._agent_lanes.close()
-        self._conductor_lanes.close()
+        self._agent_pools.close()
+        self._conductor_pools.close()
 
     def _work(self, work: Work | None) -> None:
-        """Do a piece of work in its lane, then what waits behind it in the lane of that."""
+        """Do a piece of work in its pool, then what waits behind it in the pool of that."""
         if work is not None and not self._is_closing:
-            self._agent_lanes.run(work.lane, lambda: self._do(work))
+            self._agent_pools.run(work.pool, lambda: self._do(work))
 
     def _do(self, work: Work) -> None:
         for behind in work.run() or ():

@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from kilonova.db.changes import LoggedGroup
+from kilonova.db.change_log.changes import LoggedGroup
 from kilonova.model.server_group import GroupView
 
 

@@ -8,7 +8,14 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from kilonova.db.changes import NOWHERE, LoggedCapabilities, LoggedNode, LoggedProcess, LoggedService, capabilities_key
+from kilonova.db.change_log.changes import (
+    NOWHERE,
+    LoggedCapabilities,
+    LoggedNode,
+    LoggedProcess,
+    LoggedService,
+    capabilities_key,
+)
 from kilonova.db.compute_nodes import capabilities_from_logged
 from kilonova.mirror.node_ids import NodeIds
 from kilonova.model.host import Capabilities

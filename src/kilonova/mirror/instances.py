@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kilonova.db.changes import LoggedInstance
+from kilonova.db.change_log.changes import LoggedInstance
 from kilonova.mirror.layout import NodeRows
 from kilonova.mirror.node_ids import NodeIds
 from kilonova.scheduler.guests import Counts, GuestCounts, GuestKind, GuestTally, SomeGuests, guest_kind

@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kilonova import deadline
-from kilonova.db import change_log, mirror_source
-from kilonova.db.changes import Change, Commit
+from kilonova.db import mirror_source
+from kilonova.db.change_log import change_log
+from kilonova.db.change_log.changes import Change, Commit
 from kilonova.db.database import Database
 from kilonova.errors import Unavailable
 from kilonova.mirror.directory import HostDirectory

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kilonova.db.changes import LoggedProvider
+from kilonova.db.change_log.changes import LoggedProvider
 from kilonova.placement.provider_table import ProviderTable
 
 _INVENTORY = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio", "capacity")

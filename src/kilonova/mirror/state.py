@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kilonova.db.changes import (
+from kilonova.db.change_log.changes import (
     Change,
     LoggedAgents,
     LoggedAggregate,
@@ -25,7 +25,7 @@ from kilonova.db.changes import (
     LoggedService,
     LoggedUse,
 )
-from kilonova.db.device_json import devices_from_logged
+from kilonova.db.change_log.device_json import devices_from_logged
 from kilonova.mirror.device_columns import DeviceColumns
 from kilonova.mirror.directory import HostDirectory
 from kilonova.mirror.groups import Groups

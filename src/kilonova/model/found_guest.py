@@ -20,7 +20,7 @@ class FoundGuest:
     ordered_at: datetime | None = None
 
 
-class Departure(StrEnum):
+class RemovalReason(StrEnum):
     """What a record says of a guest: it has to go from the host that has it."""
 
     #: Its server is deleted. What becomes of it says ``running_deleted_instance_action``.
@@ -38,7 +38,7 @@ class Removal:
     """
 
     instance_uuid: str
-    departure: Departure
+    departure: RemovalReason
     recorded_at: datetime
     age_s: float = 0.0
     keeps: bool = False
@@ -48,7 +48,7 @@ class Removal:
         return ordered_at is not None and ordered_at <= self.recorded_at
 
 
-class Oddity(StrEnum):
+class StrayKind(StrEnum):
     """What is odd about a guest that is kept, or about a server without one."""
 
     #: There is no server of this id.
@@ -66,7 +66,7 @@ class Oddity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class OddGuest:
+class StrayGuest:
     """One thing in which a host's report and the database differ.
 
     ``recorded_host``: where the server is according to the database. ``since``: when a report said so first.
@@ -74,7 +74,7 @@ class OddGuest:
 
     host: str
     instance_uuid: str
-    oddity: Oddity
+    oddity: StrayKind
     power_state: PowerState = PowerState.NOSTATE
     recorded_host: str | None = None
     since: datetime | None = None
@@ -83,4 +83,4 @@ class OddGuest:
     @property
     def is_stray(self) -> bool:
         """Whether there is a guest at all."""
-        return self.oddity is not Oddity.MISSING
+        return self.oddity is not StrayKind.MISSING

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kilonova.logs.complaints import Complaints
+from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.model.requester import Requester
-from kilonova.notifications.happenings import Happening
+from kilonova.notifications.events import Happening
 from kilonova.notifications.message import Message
+from kilonova.notifications.message_builder import MessageBuilder
 from kilonova.notifications.sinks import Sink
-from kilonova.notifications.wording import Wording
 
 LOG = logging.getLogger(__name__)
 #: How long a process that ends waits for what it has still to send.
@@ -43,13 +43,13 @@ class Dispatcher:
     """Sends what it is told, in the background. Safe to use from any thread."""
 
     def __init__(
-        self, wording: Wording, sinks: Sequence[Sink], *, queue_size: int, counters: Counters | None = None
+        self, wording: MessageBuilder, sinks: Sequence[Sink], *, queue_size: int, counters: Counters | None = None
     ) -> None:
         self._wording = wording
         self._sinks = tuple(sinks)
         self._counters = counters or Counters()
         self._queue: queue.Queue[tuple[Happening, Requester | None] | None] = queue.Queue(queue_size)
-        self._complaints = Complaints(LOG)
+        self._complaints = RateLimitedLog(LOG)
         #: Since when the present message is being sent.
         self._sending_since: float | None = None
         self._is_drained = threading.Event()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from kilonova.logs.complaints import Complaints
+from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.notifications.message import Format, Message
 from kilonova.notifications.sinks import UnsentError, context_of
 
@@ -137,7 +137,7 @@ class _NowAndThen(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._complaints = Complaints(LOG)
+        self._complaints = RateLimitedLog(LOG)
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:

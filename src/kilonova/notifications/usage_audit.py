@@ -10,8 +10,8 @@ from collections.abc import Callable
 from kilonova.db import usage_audits
 from kilonova.db.database import Database
 from kilonova.model.audit_periods import AuditPeriods, Period
-from kilonova.notifications.announcer import Announcer
-from kilonova.notifications.happenings import ServerExists
+from kilonova.notifications.events import ServerExists
+from kilonova.notifications.publisher import Publisher
 from kilonova.periodic import PeriodicThread
 
 LOG = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class UsageAudit:
     def __init__(
         self,
         database: Database,
-        announcer: Announcer,
+        announcer: Publisher,
         periods: AuditPeriods,
         may_act: Callable[[], bool],
         *,

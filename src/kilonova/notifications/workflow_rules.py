@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from kilonova.conductor.events import Phase as Turn
-from kilonova.conductor.events import WorkflowEvent
+from kilonova.conductor.workflow_engine.events import Phase as WorkflowPhase
+from kilonova.conductor.workflow_engine.events import WorkflowEvent
 from kilonova.notifications.message import Phase
 
 
-class Teller(Enum):
+class PublishedBy(Enum):
     """Which service a notification is from.
 
     ``HOST``: the compute service of the host that does it; ``SOURCE``: of the one that a server leaves. ``API`` and
@@ -40,11 +40,11 @@ class Rule:
     ``only``: what has to hold of the facts.
     """
 
-    turn: Turn
+    outcome: WorkflowPhase
     step: str
     action: str
     phase: Phase | None
-    teller: Teller = Teller.HOST
+    teller: PublishedBy = PublishedBy.HOST
     undoing: bool = False
     failed_at: frozenset[str] = frozenset()
     only: Callable[[Any], bool] = _always
@@ -53,7 +53,7 @@ class Rule:
         """Tell whether an event, of the turn that the rule is for, is to be told."""
         if self.step and self.step != event.step:
             return False
-        if self.turn is Turn.STEP_DONE and self.undoing != event.undoing:
+        if self.outcome is WorkflowPhase.STEP_DONE and self.undoing != event.undoing:
             return False
         if self.failed_at and (event.failure is None or event.failure.step not in self.failed_at):
             return False
@@ -61,19 +61,19 @@ class Rule:
 
 
 def _begins(step: str, action: str, phase: Phase | None = Phase.START, **more: Any) -> Rule:
-    return Rule(Turn.STEP_BEGINS, step, action, phase, **more)
+    return Rule(WorkflowPhase.STEP_BEGINS, step, action, phase, **more)
 
 
 def _done(step: str, action: str, phase: Phase | None = Phase.END, **more: Any) -> Rule:
-    return Rule(Turn.STEP_DONE, step, action, phase, **more)
+    return Rule(WorkflowPhase.STEP_DONE, step, action, phase, **more)
 
 
 def _over(action: str, step: str = "", **more: Any) -> Rule:
-    return Rule(Turn.DONE, step, action, Phase.END, **more)
+    return Rule(WorkflowPhase.DONE, step, action, Phase.END, **more)
 
 
 def _failed(step: str, action: str, **more: Any) -> Rule:
-    return Rule(Turn.STEP_FAILED, step, action, Phase.ERROR, **more)
+    return Rule(WorkflowPhase.STEP_FAILED, step, action, Phase.ERROR, **more)
 
 
 def _whole(step: str, action: str) -> tuple[Rule, ...]:
@@ -81,9 +81,9 @@ def _whole(step: str, action: str) -> tuple[Rule, ...]:
     return _begins(step, action), _over(action)
 
 
-def _used_until(step: str, turn: Turn = Turn.STEP_BEGINS) -> Rule:
+def _used_until(step: str, outcome: WorkflowPhase = WorkflowPhase.STEP_BEGINS) -> Rule:
     """Tell what a server was in the present period, before something changes what it costs."""
-    return Rule(turn, step, EXISTS, None)
+    return Rule(outcome, step, EXISTS, None)
 
 
 def _leaves_now(facts: Any) -> bool:
@@ -106,11 +106,11 @@ def _kept_its_host(facts: Any) -> bool:
 EXISTS = "exists"
 _MOVED = frozenset({"move-away", "switch", "finish"})
 _AWAY_AND_BACK = (
-    _used_until("claim", Turn.STEP_DONE),
+    _used_until("claim", WorkflowPhase.STEP_DONE),
     _done("claim", "resize_prep", Phase.START),
     _done("claim", "resize_prep"),
-    _begins("move-away", "resize", teller=Teller.SOURCE),
-    _done("move-away", "resize", teller=Teller.SOURCE),
+    _begins("move-away", "resize", teller=PublishedBy.SOURCE),
+    _done("move-away", "resize", teller=PublishedBy.SOURCE),
     _begins("finish", "resize_finish"),
     _over("resize_finish"),
     *(_failed(step, "resize") for step in sorted(_MOVED)),
@@ -132,23 +132,23 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "start": _whole("act", "power_on"),
     "stop": _whole("act", "power_off"),
     "force-stop": _whole("act", "power_off"),
-    "reboot": (*_whole("act", "reboot"), Rule(Turn.FAILED, "", "reboot", Phase.ERROR)),
-    "hard-reboot": (*_whole("act", "reboot"), Rule(Turn.FAILED, "", "reboot", Phase.ERROR)),
+    "reboot": (*_whole("act", "reboot"), Rule(WorkflowPhase.FAILED, "", "reboot", Phase.ERROR)),
+    "hard-reboot": (*_whole("act", "reboot"), Rule(WorkflowPhase.FAILED, "", "reboot", Phase.ERROR)),
     "pause": _whole("act", "pause"),
     "unpause": _whole("act", "unpause"),
     "suspend": _whole("act", "suspend"),
     "resume": _whole("act", "resume"),
-    "rescue": (_begins("act", "rescue"), _used_until("", Turn.DONE), _over("rescue")),
+    "rescue": (_begins("act", "rescue"), _used_until("", WorkflowPhase.DONE), _over("rescue")),
     "unrescue": _whole("act", "unrescue"),
     "rebuild": (
-        _done("check", "rebuild_scheduled", None, teller=Teller.CONDUCTOR),
+        _done("check", "rebuild_scheduled", None, teller=PublishedBy.CONDUCTOR),
         _used_until("rebuild"),
         *_whole("rebuild", "rebuild"),
-        Rule(Turn.FAILED, "", "rebuild", Phase.ERROR),
+        Rule(WorkflowPhase.FAILED, "", "rebuild", Phase.ERROR),
     ),
     "evacuate": (
-        _begins("begin", "evacuate", None, teller=Teller.API),
-        _done("claim", "rebuild_scheduled", None, teller=Teller.CONDUCTOR),
+        _begins("begin", "evacuate", None, teller=PublishedBy.API),
+        _done("claim", "rebuild_scheduled", None, teller=PublishedBy.CONDUCTOR),
         _begins("spawn", "rebuild"),
         _failed("spawn", "rebuild"),
         _over("rebuild"),
@@ -156,30 +156,30 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "resize": _AWAY_AND_BACK,
     "migrate": _AWAY_AND_BACK,
     "confirm-resize": (
-        _begins("drop-source", "resize_confirm", teller=Teller.SOURCE),
-        _over("resize_confirm", teller=Teller.SOURCE),
+        _begins("drop-source", "resize_confirm", teller=PublishedBy.SOURCE),
+        _over("resize_confirm", teller=PublishedBy.SOURCE),
     ),
     "revert-resize": (
         _used_until("abandon"),
-        _begins("return-home", "resize_revert", teller=Teller.SOURCE),
-        _over("resize_revert", teller=Teller.SOURCE),
+        _begins("return-home", "resize_revert", teller=PublishedBy.SOURCE),
+        _over("resize_revert", teller=PublishedBy.SOURCE),
     ),
     "live-migrate": (
         _begins("prepare", "live_migration_pre"),
         _done("prepare", "live_migration_pre"),
-        _begins("activate", "live_migration_post", teller=Teller.SOURCE),
+        _begins("activate", "live_migration_post", teller=PublishedBy.SOURCE),
         _begins("activate", "live_migration_post_dest"),
         _done("switch", "live_migration_post_dest"),
-        _over("live_migration_post", teller=Teller.SOURCE),
+        _over("live_migration_post", teller=PublishedBy.SOURCE),
         *(
-            Rule(Turn.STEP_FAILED, step, "live_migration_rollback", Phase.START, Teller.SOURCE)
+            Rule(WorkflowPhase.STEP_FAILED, step, "live_migration_rollback", Phase.START, PublishedBy.SOURCE)
             for step in sorted(_COPIED)
         ),
         _done("prepare", "live_migration_rollback_dest", Phase.START, undoing=True),
         _done("prepare", "live_migration_rollback_dest", undoing=True),
         *(
-            Rule(turn, "", "live_migration_rollback", Phase.END, Teller.SOURCE, failed_at=_COPIED)
-            for turn in (Turn.FAILED, Turn.INTERRUPTED, Turn.RESTARTED)
+            Rule(outcome, "", "live_migration_rollback", Phase.END, PublishedBy.SOURCE, failed_at=_COPIED)
+            for outcome in (WorkflowPhase.FAILED, WorkflowPhase.INTERRUPTED, WorkflowPhase.RESTARTED)
         ),
     ),
     "shelve": (
@@ -212,11 +212,11 @@ PLACED: Mapping[str, str] = {
 }
 
 
-def _by_turn() -> Mapping[tuple[str, Turn], tuple[Rule, ...]]:
-    found: dict[tuple[str, Turn], list[Rule]] = defaultdict(list)
+def _by_turn() -> Mapping[tuple[str, WorkflowPhase], tuple[Rule, ...]]:
+    found: dict[tuple[str, WorkflowPhase], list[Rule]] = defaultdict(list)
     for kind, rules in RULES.items():
         for rule in rules:
-            found[kind, rule.turn].append(rule)
+            found[kind, rule.outcome].append(rule)
     return {key: tuple(rules) for key, rules in found.items()}
 
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Connection
 
-from kilonova.conductor.events import Phase as Turn
-from kilonova.conductor.events import WorkflowEvent
-from kilonova.conductor.workflow import Failure
+from kilonova.conductor.workflow_engine.events import Phase as WorkflowPhase
+from kilonova.conductor.workflow_engine.events import WorkflowEvent
+from kilonova.conductor.workflow_engine.workflow import Failure
 from kilonova.db import instance_actions, instances, request_specs, server_migrations
 from kilonova.db.database import Database
 from kilonova.errors import NotFound
 from kilonova.model.instance import Instance, TaskState
 from kilonova.notifications.dispatcher import Dispatcher
-from kilonova.notifications.happenings import (
+from kilonova.notifications.events import (
     Details,
     Happening,
     HostFailed,
@@ -26,11 +26,11 @@ from kilonova.notifications.happenings import (
     ServerExists,
 )
 from kilonova.notifications.message import Phase, Source
-from kilonova.notifications.workflow_rules import EXISTS, PLACED, Rule, Teller, rules_for
+from kilonova.notifications.workflow_rules import EXISTS, PLACED, PublishedBy, Rule, rules_for
 
 #: Servers of which it is remembered what they last were.
 _REMEMBERED = 10_000
-_FAILS = frozenset({Turn.STEP_FAILED, Turn.FAILED})
+_FAILS = frozenset({WorkflowPhase.STEP_FAILED, WorkflowPhase.FAILED})
 #: Of these, an image is told of.
 _SNAPSHOTS = frozenset({"create-image", "create-backup"})
 
@@ -77,7 +77,9 @@ class WorkflowWatch:
         if not event.instance_uuid:
             return
         rules = rules_for(event)
-        if not (rules or event.phase in _FAILS or (self._changes is not None and event.phase is not Turn.BROKE)):
+        if not (
+            rules or event.phase in _FAILS or (self._changes is not None and event.phase is not WorkflowPhase.BROKE)
+        ):
             return
         try:
             with self._database.read() as connection:
@@ -109,7 +111,7 @@ class WorkflowWatch:
         if self._changes is None:
             return
         if before is None:
-            if event.phase is not Turn.STEP_BEGINS:
+            if event.phase is not WorkflowPhase.STEP_BEGINS:
                 return
             task = TaskState.SCHEDULING if event.kind == "build" else None
             before = replace(now, task_state=task)
@@ -131,18 +133,18 @@ def _as_told(rule: Rule, before: Instance | None, now: Instance) -> Instance:
 
 def _acted(rule: Rule, event: WorkflowEvent, instance: Instance, details: Details) -> Happening:
     source, host = Source.COMPUTE, _host(rule, event, instance)
-    if rule.teller is Teller.CONDUCTOR:
+    if rule.teller is PublishedBy.CONDUCTOR:
         source = Source.CONDUCTOR
-    elif rule.teller is Teller.API or host is None:
+    elif rule.teller is PublishedBy.API or host is None:
         source, host = Source.API, None
     failure = event.failure if rule.phase is Phase.ERROR else None
     return ServerActed(rule.action, rule.phase, instance, source, host, event.kind, failure, details)
 
 
 def _host(rule: Rule, event: WorkflowEvent, instance: Instance) -> str | None:
-    if rule.teller is Teller.SOURCE:
+    if rule.teller is PublishedBy.SOURCE:
         return str(event.facts.source)
-    if rule.teller is Teller.HOST:
+    if rule.teller is PublishedBy.HOST:
         known = getattr(event.facts, "host", None) or event.host or instance.host
         return None if known is None else str(known)
     return None
@@ -171,10 +173,14 @@ def _failures(connection: Connection, event: WorkflowEvent, instance: Instance) 
     failure = event.failure
     if failure is None:
         return
-    if event.phase is Turn.STEP_FAILED and not event.is_interrupted and _is_of_host(failure):
+    if event.phase is WorkflowPhase.STEP_FAILED and not event.is_interrupted and _is_of_host(failure):
         yield HostFailed(failure.host or "", instance.uuid, event.kind, failure)
     method = PLACED.get(event.kind)
-    if event.phase is Turn.FAILED and method is not None and (event.kind == "build" or failure.step == "claim"):
+    if (
+        event.phase is WorkflowPhase.FAILED
+        and method is not None
+        and (event.kind == "build" or failure.step == "claim")
+    ):
         request = request_specs.get_many(connection, [instance]).get(instance.uuid)
         spec = None if request is None else replace(request.spec, instance_uuids=(instance.uuid,))
         yield NoHostFound(method, instance.uuid, instance.vm_state, event.kind, failure, spec)

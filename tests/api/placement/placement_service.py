@@ -11,12 +11,12 @@ from oslo_config import cfg
 
 from kilonova.api.application import WsgiApp
 from kilonova.api.backend import Backend
-from kilonova.cli.apis import application_of, policy_of
+from kilonova.cli.wiring.apis import application_of, policy_of
 from kilonova.config.api import ApiSettings
 from kilonova.config.database import DatabaseSettings
 from kilonova.config.placement import PlacementSettings
 from kilonova.config.settings import Settings
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 from kilonova.mirror.mirror import Mirror
 from support.api_client import Answer, Client

@@ -10,7 +10,7 @@ from oslo_policy import opts
 from kilonova.api import policy as api_policy
 from kilonova.api.former_rules import FORMER, NOT_HERE
 from kilonova.api.policy import BASE_RULES, Credentials, Policy
-from kilonova.cli.apis import RULES
+from kilonova.cli.wiring.apis import RULES
 from kilonova.errors import ConfigurationError
 
 ADMINISTRATOR = Credentials("root", "admins", ("admin", "member", "reader"))

@@ -8,7 +8,7 @@ from kilonova.api.compute.family import ComputeFamily
 from kilonova.api.compute.removed import gone
 from kilonova.api.operator.family import OperatorFamily
 from kilonova.api.placement.family import PlacementFamily
-from kilonova.cli.apis import RULES
+from kilonova.cli.wiring.apis import RULES
 
 #: They need no rule: what a token of any project, or of none, may see.
 _OPEN = {

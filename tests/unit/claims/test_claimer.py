@@ -10,10 +10,10 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.claims.claimer import Order, Placed
-from kilonova.cli.rules import build_engine
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.db import instances, resource_classes, workflows
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import NoValidHost, RuleFailed
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor

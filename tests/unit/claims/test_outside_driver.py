@@ -19,7 +19,7 @@ from kilonova.claims import outside_driver
 from kilonova.claims.claimer import Placed
 from kilonova.claims.outside_driver import Answer, OutsideDriver
 from kilonova.db import aggregates, decisions, instances
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import NoValidHost, RequestFilterFailed, RuleFailed, Unavailable
 from kilonova.messaging.local import LocalBus
 from kilonova.model.aggregate import Aggregate

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kilonova.db import aggregates, request_specs
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.model.request_spec import StoredRequest
 from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import IMAGE, Cell, NewCell, host

@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from kilonova.cli.addresses import Address, parse, require_free
+from kilonova.cli.wiring.addresses import Address, parse, require_free
 from kilonova.errors import ConfigurationError, Unavailable
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from kilonova.cli import audit
+from kilonova.cli.commands import audit
 from kilonova.cli.main import main
 
 UNREAD = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli import backup_files, cloud_files
+from kilonova.cli.up import backup_files, cloud_files
 from kilonova.errors import ConfigurationError
 
 IMAGES = """

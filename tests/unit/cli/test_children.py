@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli.children import Child, stop, wait_for_an_end
+from kilonova.cli.up.children import Child, stop, wait_for_an_end
 from support.waiting import wait_until
 
 Starter = Callable[[str], Child]

@@ -9,8 +9,8 @@ import pytest
 
 from kilonova import __version__
 from kilonova.cli.application import COMMANDS
-from kilonova.cli.data_folder import default_folder
 from kilonova.cli.main import main
+from kilonova.cli.up.data_folder import default_folder
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the bac
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "kilonova.cli.up", "numpy"])
+@pytest.mark.parametrize("module", ["typer", "kilonova.cli.commands.up", "numpy"])
 def test_ctrl_c_ends_a_command_that_is_still_being_imported_without_a_word(module: str, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(_INTERRUPTED_WHEN_IMPORTING)
     ended = subprocess.run(

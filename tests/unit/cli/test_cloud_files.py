@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kilonova.cli import cloud_files
-from kilonova.cli.addresses import Address
-from kilonova.cli.cloud_files import Cloud
-from kilonova.companions.settings import load_glance, load_keystone
+from kilonova.bundled_services.settings import load_glance, load_keystone
+from kilonova.cli.up import cloud_files
+from kilonova.cli.up.cloud_files import Cloud
+from kilonova.cli.wiring.addresses import Address
 from kilonova.errors import ConfigurationError, Unavailable
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from kilonova.cli.cloud_match import differences
 from kilonova.cli.main import main
-from kilonova.cli.scenario_player import ScenarioPlayer, Seat
-from kilonova.cli.scenario_settings import settings_of
+from kilonova.cli.scenarios.cloud_match import differences
+from kilonova.cli.scenarios.player import ScenarioPlayer, Seat
+from kilonova.cli.scenarios.settings import settings_of
 from kilonova.config.configuration import public_options
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.scenario.load import scenario_of
@@ -265,7 +265,7 @@ def test_bad_input_is_one_line_and_code_2(arguments: list[str], capsys: pytest.C
 
 
 def test_a_table_of_unexpected_places_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    from kilonova.cli.demo import tell
+    from kilonova.cli.commands.demo import tell
 
     cloud = FakeCloud(servers={"admin": [server("web-1"), server("web-2")], "demo": [server("db")]})
     console = Console(width=120)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kilonova.cli.addresses import Address
-from kilonova.cli.cloud_files import Cloud, make_folder, write_conf
-from kilonova.cli.control import start_control_process
-from kilonova.cli.embedded_rules import FILTERS, rule_options
-from kilonova.cli.operator_file import operator_options
+from kilonova.cli.up.cloud_files import Cloud, make_folder, write_conf
+from kilonova.cli.up.embedded_rules import FILTERS, rule_options
+from kilonova.cli.up.operator_file import operator_options
+from kilonova.cli.wiring.addresses import Address
+from kilonova.cli.wiring.control import start_control_process
 from kilonova.config.load import load_settings
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.scheduler.settings import DEFAULT_FILTERS
 from support.control import SCENARIO, Control, settings_of
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from rich.console import Console
 
-from kilonova.cli import explain
-from kilonova.cli.connection import CloudName, find_cloud
+from kilonova.cli.cloud.connection import CloudName, find_cloud
+from kilonova.cli.commands import explain
 from kilonova.cli.main import main
 from kilonova.errors import ConfigurationError, InvalidRequest, NotFound
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from kilonova.cli import hosts, strays
+from kilonova.cli.commands import hosts, strays
 from kilonova.cli.main import main
 from kilonova.errors import Conflict, KilonovaError, NotFound
 

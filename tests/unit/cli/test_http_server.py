@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli.addresses import Address
-from kilonova.cli.http_server import limits_of, open_port
-from kilonova.cli.supervisor import UpOptions, run
+from kilonova.cli.up.supervisor import UpOptions, run
+from kilonova.cli.wiring.addresses import Address
+from kilonova.cli.wiring.http_server import limits_of, open_port
 from kilonova.config.load import load_settings
 from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError

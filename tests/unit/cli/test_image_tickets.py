@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli.image_tickets import ImageOffers, image_session
+from kilonova.cli.wiring.image_tickets import ImageOffers, image_session
 from kilonova.config.load import load_settings
 from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError

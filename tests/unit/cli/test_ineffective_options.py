@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli.ineffective_options import ineffective_options
+from kilonova.cli.wiring.ineffective_options import ineffective_options
 from kilonova.config.load import load_settings
 
 

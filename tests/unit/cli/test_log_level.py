@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kilonova.cli.log import reread_debug
+from kilonova.cli.wiring.log import reread_debug
 from kilonova.config.log import LogSettings
 from kilonova.errors import ConfigurationError
 

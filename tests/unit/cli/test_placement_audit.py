@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kilonova.cli import database_lock
-from kilonova.cli.database_lock import lock_database
 from kilonova.cli.main import main
+from kilonova.cli.wiring import database_lock
+from kilonova.cli.wiring.database_lock import lock_database
 from kilonova.db.database import Database
 from support.cell import host, start_cell
 

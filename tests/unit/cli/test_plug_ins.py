@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.unit.scheduler.small_cloud import aggregate, host, request, table
 
-from kilonova.cli.rules import ALL_FILTERS, ALL_WEIGHERS, Rules, load_rules
+from kilonova.cli.wiring.rules import ALL_FILTERS, ALL_WEIGHERS, Rules, load_rules
 from kilonova.config.configuration import public_options
 from kilonova.config.load import load_settings
 from kilonova.errors import ConfigurationError, RuleFailed

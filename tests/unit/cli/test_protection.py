@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli import cloud_files
-from kilonova.cli.api import require_protected
-from kilonova.cli.database_lock import lock_database, warn_if_exposed
+from kilonova.cli.commands.api import require_protected
+from kilonova.cli.up import cloud_files
+from kilonova.cli.wiring.database_lock import lock_database, warn_if_exposed
 from kilonova.config.address import Address
 from kilonova.config.api import ApiSettings
 from kilonova.db import schema

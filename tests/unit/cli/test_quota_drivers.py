@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli.quota_drivers import limit_source
+from kilonova.cli.wiring.quota_drivers import limit_source
 from kilonova.config.load import load_settings
 from kilonova.errors import ConfigurationError, Unavailable
 from kilonova.identity.limits import LimitSource, StoredLimits, Unlimited

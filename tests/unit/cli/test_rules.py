@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.scheduler.small_cloud import aggregate, host, request, table
 
-from kilonova.cli.rules import ALL_FILTERS, ALL_WEIGHERS, build_engine
+from kilonova.cli.wiring.rules import ALL_FILTERS, ALL_WEIGHERS, build_engine
 from kilonova.errors import ConfigurationError
 from kilonova.model.aggregate import Aggregate
 from kilonova.scheduler import filters

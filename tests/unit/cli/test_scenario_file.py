@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli.scenario_file import find_scenario
+from kilonova.cli.scenarios.file import find_scenario
 from kilonova.errors import ConfigurationError
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.cli import servers
+from kilonova.cli.commands import servers
 from kilonova.cli.main import main
 from kilonova.errors import Conflict, KilonovaError, NotFound
 

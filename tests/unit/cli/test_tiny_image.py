@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import struct
 
-from kilonova.cli.tiny_image import SIZE_BYTES, tiny_image
+from kilonova.cli.up.tiny_image import SIZE_BYTES, tiny_image
 
 
 def test_the_image_is_a_disk_with_a_boot_sector_and_one_partition() -> None:

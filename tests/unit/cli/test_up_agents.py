@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli import up_agents
 from kilonova.cli.main import main
-from kilonova.cli.up_agents import require_possible, share_out
+from kilonova.cli.up import agents
+from kilonova.cli.up.agents import require_possible, share_out
 from kilonova.errors import ConfigurationError
 
 
@@ -24,7 +24,7 @@ def test_hosts_are_shared_out_evenly_and_stay_together() -> None:
 def test_without_rabbitmq_one_line_says_what_to_install(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(up_agents.rabbitmq, "_SERVER", tmp_path / "rabbitmq-server")
+    monkeypatch.setattr(agents.rabbitmq, "_SERVER", tmp_path / "rabbitmq-server")
     assert main(["up", "--agents", "2", "--data", str(tmp_path / "cloud")]) == 2
     assert capsys.readouterr().err == (
         "kilonova: --agents needs RabbitMQ, which is not installed. "

@@ -3,8 +3,8 @@
 
 from pathlib import Path
 
-from kilonova.cli.addresses import Address
-from kilonova.cli.up_consoles import ConsolePart, is_possible
+from kilonova.cli.up.consoles import ConsolePart, is_possible
+from kilonova.cli.wiring.addresses import Address
 from kilonova.config.console_proxy import load_proxy_settings
 
 LOGIN = {"auth_type": "password", "auth_url": "http://127.0.0.1:5000", "username": "console", "password": "pass%word$1"}

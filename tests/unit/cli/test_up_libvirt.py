@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from kilonova.cli import cloud_files, up_libvirt
-from kilonova.cli.addresses import Address
-from kilonova.cli.announcement import Announcement
-from kilonova.cli.cloud_files import Cloud
 from kilonova.cli.main import main
-from kilonova.cli.up_agents import require_possible, share_out
-from kilonova.cli.up_libvirt import GuestsOnStop, LibvirtSide, host_name
+from kilonova.cli.up import cloud_files, libvirt
+from kilonova.cli.up.agents import require_possible, share_out
+from kilonova.cli.up.announcement import Announcement
+from kilonova.cli.up.cloud_files import Cloud
+from kilonova.cli.up.libvirt import GuestsOnStop, LibvirtSide, host_name
+from kilonova.cli.wiring.addresses import Address
 from kilonova.errors import ConfigurationError
 
 ELSEWHERE = {"libvirt": {"connection_uri": "qemu:///system"}, "DEFAULT": {"host": "metal7"}}
@@ -29,8 +29,8 @@ def cloud(tmp_path: Path) -> Cloud:
 def test_a_machine_that_lacks_something_is_told_what_and_how_to_get_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(up_libvirt, "missing_programs", lambda: ("libvirtd", "qemu-img"))
-    monkeypatch.setattr(up_libvirt, "find_spec", lambda _name: None)
+    monkeypatch.setattr(libvirt, "missing_programs", lambda: ("libvirtd", "qemu-img"))
+    monkeypatch.setattr(libvirt, "find_spec", lambda _name: None)
     assert main(["up", "--hypervisor", "libvirt", "--data", str(tmp_path / "cloud")]) == 2
     assert capsys.readouterr().err == (
         "kilonova: --hypervisor libvirt needs libvirtd, qemu-img and libvirt-python; "
@@ -40,18 +40,18 @@ def test_a_machine_that_lacks_something_is_told_what_and_how_to_get_it(
 
 
 def test_only_the_bindings_are_needed_for_a_libvirtd_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(up_libvirt, "missing_programs", lambda: ("libvirtd",))
-    monkeypatch.setattr(up_libvirt, "find_spec", lambda _name: object())
-    up_libvirt.require_libvirt(ELSEWHERE)
+    monkeypatch.setattr(libvirt, "missing_programs", lambda: ("libvirtd",))
+    monkeypatch.setattr(libvirt, "find_spec", lambda _name: object())
+    libvirt.require_libvirt(ELSEWHERE)
     with pytest.raises(ConfigurationError, match="needs libvirtd;"):
-        up_libvirt.require_libvirt({})
+        libvirt.require_libvirt({})
 
 
 def test_its_host_may_not_have_the_name_of_a_simulated_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(up_libvirt, "missing_programs", tuple)
-    monkeypatch.setattr(up_libvirt, "find_spec", lambda _name: object())
+    monkeypatch.setattr(libvirt, "missing_programs", tuple)
+    monkeypatch.setattr(libvirt, "find_spec", lambda _name: object())
     (tmp_path / "more.conf").write_text("[DEFAULT]\nhost = node2\n")
     words = ["up", "--hypervisor", "libvirt", "--hosts", "2", "--config-file", str(tmp_path / "more.conf")]
     assert main([*words, "--data", str(tmp_path / "cloud")]) == 2

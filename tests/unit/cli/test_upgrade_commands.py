@@ -11,12 +11,12 @@ import sqlalchemy as sa
 
 from kilonova.cli.main import main
 from kilonova.db import host_agents, request_specs, switches
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.host_agents import LEASE, Process
 from kilonova.db.online_migrations.online_migration import AT_ONCE, OnlineMigration, pending, run
 from kilonova.db.online_migrations.request_specs import REQUEST_SPECS
-from kilonova.db.transaction import Transaction
 from kilonova.messaging.codec import OLDEST, VERSION
 from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec, StoredRequest

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli.agent_process import agents_of
+from kilonova.cli.wiring.agent_process import agents_of
 from kilonova.compute.agent import Agent
 from kilonova.config.load import load_agent_settings
 from kilonova.errors import ConfigurationError

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from kilonova.cli import whatif
+from kilonova.cli.cloud.printing import hosts_table
+from kilonova.cli.commands import whatif
 from kilonova.cli.main import main
-from kilonova.cli.printing import hosts_table
 from kilonova.errors import InvalidRequest
 
 STEP = {"rule": "ComputeFilter", "reason": "down", "hosts_in": 3, "hosts_out": 2}

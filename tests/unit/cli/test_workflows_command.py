@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from kilonova.cli import workflows
+from kilonova.cli.commands import workflows
 from kilonova.cli.main import main
 from kilonova.errors import Conflict, InvalidRequest, KilonovaError, NotFound
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.compute.absences import Absences
+from kilonova.compute.hypervisor_reconnect import HypervisorReconnect
 from kilonova.compute.virt.base import AgentStopsError
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import DriverError, HypervisorAway
@@ -32,14 +32,14 @@ class Flaky:
 
 def test_what_a_hypervisor_left_in_the_middle_is_done_again() -> None:
     flaky = Flaky(1)
-    assert Absences().bridge(flaky) == "done"
+    assert HypervisorReconnect().bridge(flaky) == "done"
     assert flaky.calls == 2
 
 
 def test_one_that_stays_away_is_waited_for_no_longer_than_it_may() -> None:
     flaky = Flaky(1000)
     with pytest.raises(HypervisorAway):
-        Absences(0.6).bridge(flaky)
+        HypervisorReconnect(0.6).bridge(flaky)
     assert flaky.calls == 2
 
 
@@ -51,12 +51,12 @@ def test_another_failure_is_told_at_once() -> None:
         raise DriverError("No.")
 
     with pytest.raises(DriverError, match="No"):
-        Absences().bridge(fail)
+        HypervisorReconnect().bridge(fail)
     assert len(calls) == 1
 
 
 def test_an_agent_that_ends_waits_no_longer() -> None:
-    absences = Absences()
+    absences = HypervisorReconnect()
     threading.Timer(0.05, absences.stop).start()
     with pytest.raises(AgentStopsError):
         absences.bridge(Flaky(1000))

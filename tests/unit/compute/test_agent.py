@@ -15,7 +15,7 @@ from kilonova.compute.sessions import start_agents
 from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import DriverError
-from kilonova.messaging.bus import Speaker
+from kilonova.messaging.bus import Sender
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AbortLiveMigration,
@@ -32,7 +32,7 @@ from kilonova.messaging.messages import (
     StepReply,
     StopGuest,
 )
-from kilonova.model.found_guest import Departure, Removal
+from kilonova.model.found_guest import Removal, RemovalReason
 from kilonova.model.instance import GuestSpec, PowerState
 from support.cell import PLAIN, host
 from support.manual_bus import ManualBus
@@ -53,11 +53,11 @@ class Replies:
     def handle(self, message: Any) -> None:
         self.got.append(message)
 
-    def answer(self, question: Question, _speaker: Speaker) -> Answer:
+    def answer(self, question: Question, _speaker: Sender) -> Answer:
         assert isinstance(question, HostsStarted)
         now, found = datetime.now(UTC).replace(tzinfo=None), question.guests.items()
         return HostsRegistered(
-            {host: tuple(Removal(uuid, Departure.LEFT, now) for uuid in guests) for host, guests in found}
+            {host: tuple(Removal(uuid, RemovalReason.LEFT, now) for uuid in guests) for host, guests in found}
         )
 
 

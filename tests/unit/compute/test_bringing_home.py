@@ -7,7 +7,7 @@ import pytest
 
 from kilonova.compute.virt.base import AgentStopsError
 from kilonova.errors import DriverError
-from kilonova.messaging.messages import Homecoming, SpawnGuest
+from kilonova.messaging.messages import PendingRollback, SpawnGuest
 from kilonova.model.instance import GuestSpec, PowerState
 from support.one_host import OneHost, guest, new_step
 
@@ -28,8 +28,8 @@ def broken_host(folder: Path, error: Exception) -> OneHost:
     return host
 
 
-def due(uuid: str) -> Homecoming:
-    return Homecoming(new_step(), guest(uuid), power_on=True)
+def due(uuid: str) -> PendingRollback:
+    return PendingRollback(new_step(), guest(uuid), power_on=True)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_others_are_taken_back_and_the_fault_is_told(
     tmp_path: Path, error: Exception, said: str, details: str
 ) -> None:
     host = broken_host(tmp_path, error)
-    first, second = host.agent.bring_home([due("a"), due("b")])
+    first, second = host.agent.roll_back([due("a"), due("b")])
     assert (first.error, first.details, first.instance_uuid) == (said, details, "a")
     assert (second.error, second.power_state, second.instance_uuid) == (None, PowerState.RUNNING, "b")
 
@@ -51,4 +51,4 @@ def test_the_others_are_taken_back_and_the_fault_is_told(
 def test_an_agent_that_ends_leaves_the_rest_for_the_next_start(tmp_path: Path) -> None:
     host = broken_host(tmp_path, AgentStopsError())
     with pytest.raises(AgentStopsError):
-        host.agent.bring_home([due("a"), due("b")])
+        host.agent.roll_back([due("a"), due("b")])

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.compute.turnstile import HostLimits, Turnstile
-from kilonova.messaging.lanes import AgentLane
+from kilonova.compute.concurrency_limits import ConcurrencyLimit, HostLimits
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     DestroyGuest,
@@ -15,6 +14,7 @@ from kilonova.messaging.messages import (
     StartGuest,
     StepState,
 )
+from kilonova.messaging.thread_pools import AgentPool
 from support.one_host import OneHost, guest, new_step
 
 
@@ -77,7 +77,7 @@ def test_a_queued_live_migration_is_aborted_at_once(tmp_path: Path) -> None:
     orders = {uuid: LiveMigrate(new_step(f"move {uuid}"), uuid, "node2") for uuid in ("first", "second", "third")}
     first = host.agent.accept(orders["first"])
     assert first is not None
-    assert first.lane is AgentLane.MOVE
+    assert first.pool is AgentPool.MOVE
     assert host.agent.accept(orders["second"]) is None
     assert host.agent.accept(orders["third"]) is None
     host.send(AbortLiveMigration(orders["second"].step, "second"))
@@ -91,7 +91,7 @@ def test_a_queued_live_migration_is_aborted_at_once(tmp_path: Path) -> None:
 
 
 def test_who_was_called_off_makes_no_room() -> None:
-    turnstile: Turnstile[str] = Turnstile(HostLimits(builds=1))
+    turnstile: ConcurrencyLimit[str] = ConcurrencyLimit(HostLimits(builds=1))
     assert turnstile.enter(SpawnGuest, "a")
     assert not turnstile.enter(SpawnGuest, "b")
     assert not turnstile.enter(SpawnGuest, "c")

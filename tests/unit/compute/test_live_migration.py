@@ -12,7 +12,6 @@ import pytest
 from kilonova.compute.agent import Agent
 from kilonova.compute.virt.base import AgentStopsError, CopyProgress, MigrationMonitor
 from kilonova.compute.virt.fake import FakeDriver
-from kilonova.messaging.lanes import AgentLane
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AbandonMove,
@@ -33,6 +32,7 @@ from kilonova.messaging.messages import (
     StepState,
     StopGuest,
 )
+from kilonova.messaging.thread_pools import AgentPool
 from kilonova.model.instance import PowerState
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from support.one_host import OneHost, guest, new_step
@@ -242,7 +242,7 @@ def test_a_migration_that_takes_long_is_asked_for_aborted_and_stopped_from_other
     order = migrate()
     work = host.agent.accept(order)
     assert work is not None
-    assert work.lane is AgentLane.MOVE
+    assert work.pool is AgentPool.MOVE
     thread = threading.Thread(target=work.run)
     thread.start()
     wait_until(lambda: host.agent._migrations._running, "the migration runs")

@@ -103,7 +103,7 @@ def test_a_question_waits_behind_no_order(tmp_path: Path) -> None:
     question = accept(ASK)
     assert order is not None
     assert question is not None
-    assert question.lane != order.lane
+    assert question.pool != order.pool
     question.run()
     host.bus.run()
     assert isinstance(host.told[-1], ConsoleOutput)

@@ -9,7 +9,7 @@ import pytest
 from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
 from kilonova.errors import DriverError
 from kilonova.messaging.messages import AskGuests, GuestsFound, RemoveGuest, SpawnGuest, StepId
-from kilonova.model.found_guest import Departure, Removal
+from kilonova.model.found_guest import Removal, RemovalReason
 from kilonova.model.instance import PowerState
 from support.one_host import OneHost, guest, new_step
 
@@ -24,12 +24,12 @@ def with_guest(tmp_path: Path, running_deleted: RunningDeleted | None = None, **
     return host
 
 
-def remove(host: OneHost, departure: Departure, at: datetime = NOON, age_s: float = 0.0) -> PowerState:
+def remove(host: OneHost, departure: RemovalReason, at: datetime = NOON, age_s: float = 0.0) -> PowerState:
     return host.do(RemoveGuest(NO_WORKFLOW, Removal("a", departure, at, age_s))).power_state
 
 
-@pytest.mark.parametrize("departure", Departure)
-def test_a_record_of_before_the_guest_does_not_speak_of_it(tmp_path: Path, departure: Departure) -> None:
+@pytest.mark.parametrize("departure", RemovalReason)
+def test_a_record_of_before_the_guest_does_not_speak_of_it(tmp_path: Path, departure: RemovalReason) -> None:
     host = with_guest(tmp_path)
     assert remove(host, departure, NOON - SECOND) is PowerState.RUNNING
     assert remove(host, departure, NOON) is PowerState.NOSTATE
@@ -50,12 +50,12 @@ def test_what_becomes_of_a_deleted_server(
     tmp_path: Path, action: str, state: PowerState, caplog: pytest.LogCaptureFixture
 ) -> None:
     host = with_guest(tmp_path, RunningDeleted(RunningDeletedAction(action), 30))
-    assert remove(host, Departure.DELETED, age_s=29.9) is PowerState.RUNNING
+    assert remove(host, RemovalReason.DELETED, age_s=29.9) is PowerState.RUNNING
     assert caplog.messages == []
     for _ in range(2):
-        assert remove(host, Departure.DELETED, age_s=30) is state
+        assert remove(host, RemovalReason.DELETED, age_s=30) is state
     assert bool(caplog.messages) == (action != "noop")
-    assert remove(host, Departure.LEFT) is PowerState.NOSTATE, "that is no matter of deleted ones"
+    assert remove(host, RemovalReason.LEFT) is PowerState.NOSTATE, "that is no matter of deleted ones"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_guest_that_cannot_be_removed_keeps_no_agent_from_starting(
         raise error
 
     host.driver.destroy = fail  # type: ignore[method-assign]
-    host.agent.remove([Removal("a", Departure.LEFT, NOON), Removal("b", Departure.LEFT, NOON)])
+    host.agent.remove([Removal("a", RemovalReason.LEFT, NOON), Removal("b", RemovalReason.LEFT, NOON)])
     assert said in caplog.text
 
 

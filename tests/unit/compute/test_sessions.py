@@ -13,7 +13,7 @@ import kilonova
 from kilonova.compute.sessions import Sessions
 from kilonova.errors import Unavailable
 from kilonova.lease import Lease
-from kilonova.messaging.bus import Speaker
+from kilonova.messaging.bus import Sender
 from kilonova.messaging.messages import (
     Answer,
     Heartbeat,
@@ -43,7 +43,7 @@ class Control:
         self.leases: dict[str, float] = {}
         self.asked: list[Question] = []
 
-    def answer(self, question: Question, _speaker: Speaker) -> Answer:
+    def answer(self, question: Question, _speaker: Sender) -> Answer:
         self.asked.append(question)
         self.now += self.takes_s
         if self.is_away:

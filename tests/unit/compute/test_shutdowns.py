@@ -33,7 +33,7 @@ _NEVER = -1.0
 
 
 class Served:
-    """One host on a bus whose lanes have threads of their own."""
+    """One host on a bus whose pools have threads of their own."""
 
     def __init__(self, folder: Path, times: ShutdownTimes, **facts: Any) -> None:
         self.told: list[Any] = []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.conductor.agent_questions import AgentQuestions, QuestionLimits
+from kilonova.conductor.hosts.agent_questions import AgentQuestions, QuestionLimits
 from kilonova.errors import AgentTooOld, KilonovaError, Unavailable, Unsupported
 from kilonova.messaging.messages import AskConsoleOutput, ConsoleOutput
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db import tables as t
-from kilonova.db.transaction import BatchedWrite, Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import BatchedWrite, Transaction
 from kilonova.errors import InvalidRequest, OverQuota
 from kilonova.model.instance import VmState
 from kilonova.model.quota import NO_LIMITS

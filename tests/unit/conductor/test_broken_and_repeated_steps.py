@@ -18,7 +18,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.db import instance_lists
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.messaging.messages import LiveMigrate
 from kilonova.model.transitions import TRANSITIONS
 from kilonova.scenario.model import SimulatedHost
@@ -268,7 +268,7 @@ def test_a_crowd_in_any_order(sqlite_template: Path, tmp_path: Path, seed: int) 
     cell = new_cell(sqlite_template, tmp_path, *hosts, bus=ManualBus(copies=rng.choice([1, 2]), order=rng))
     groups = [cell.add_group(policy) for policy in ("affinity", "anti-affinity", "soft-anti-affinity")]
     cells = [cell]
-    for turn in range(60):
+    for outcome in range(60):
         known = _all(cell)
         match rng.randrange(6):
             case 0 | 1:
@@ -288,7 +288,7 @@ def test_a_crowd_in_any_order(sqlite_template: Path, tmp_path: Path, seed: int) 
             case _:
                 for _ in range(rng.randrange(12)):
                     cell.bus.step()
-        if turn in {20, 40}:
+        if outcome in {20, 40}:
             cell = cell.restart(ManualBus(copies=2, order=rng))
             cells.append(cell)
     cell.bus.run()

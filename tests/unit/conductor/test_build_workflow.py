@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kilonova.cli.rules import build_engine
-from kilonova.conductor.workflow import UNREACHABLE
+from kilonova.cli.wiring.rules import build_engine
+from kilonova.conductor.workflow_engine.workflow import UNREACHABLE
 from kilonova.db import aggregates, compute_nodes, provider_traits, providers, services
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import DriverError
 from kilonova.messaging.messages import ConductorMessage, DestroyGuest, SpawnGuest, StepReply
 from kilonova.model.flavor import Flavor

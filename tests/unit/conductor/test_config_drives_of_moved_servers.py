@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.conductor.config_drives import AdminPasswords
+from kilonova.conductor.guest_data.config_drives import AdminPasswords
 from support.cell import IMAGE, Cell, host, new_cell
 from support.drives import find_drive
 from support.folder_images import FolderImages

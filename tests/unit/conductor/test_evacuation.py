@@ -4,7 +4,7 @@
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.messaging.messages import DestroyGuest, RebuildGuest, SpawnGuest
 from kilonova.model.instance import PowerState, TaskState, VmState
 from support.cell import Cell, NewCell, host

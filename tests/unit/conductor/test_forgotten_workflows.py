@@ -10,10 +10,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.conductor.membership import Membership
-from kilonova.db import tables as t
+from kilonova.conductor.workflow_engine.process_lease import ProcessLease
 from kilonova.db import workflows
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.model.instance import VmState
 from kilonova.model.new_image import NewImage
@@ -27,7 +27,7 @@ class Restless:
     def __init__(self, cell: Cell) -> None:
         self.cell, self.seconds = cell, 0.0
         conductor = cell.conductor
-        self.membership = Membership(
+        self.membership = ProcessLease(
             cell.database, conductor.runner, conductor.process, conductor.lease, clock=lambda: self.seconds
         )
 

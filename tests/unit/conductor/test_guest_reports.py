@@ -9,9 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.compute.agent import guests_of
-from kilonova.conductor import guest_reports
-from kilonova.db import audit, departures, odd_guests, purge
-from kilonova.db import tables as t
+from kilonova.conductor.hosts import guest_reports
+from kilonova.db import pending_removals, purge, stray_guests
+from kilonova.db.audits import audit
+from kilonova.db.core import tables as t
 from kilonova.errors import Conflict
 from kilonova.messaging.messages import (
     DestroyGuest,
@@ -21,16 +22,16 @@ from kilonova.messaging.messages import (
     StepId,
     StepReply,
 )
-from kilonova.model.found_guest import Departure, Oddity
+from kilonova.model.found_guest import RemovalReason, StrayKind
 from kilonova.model.instance import GuestSpec, PowerState
 from support.cell import Cell, NewCell, host
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 
 
-def odd(cell: Cell) -> dict[tuple[str, str], Oddity]:
+def odd(cell: Cell) -> dict[tuple[str, str], StrayKind]:
     with cell.database.read() as connection:
-        return {(each.host, each.instance_uuid): each.oddity for each in odd_guests.list_page(connection)}
+        return {(each.host, each.instance_uuid): each.oddity for each in stray_guests.list_page(connection)}
 
 
 def there(cell: Cell, name: str) -> set[str]:
@@ -59,7 +60,7 @@ def test_a_late_reply_about_a_guest_of_which_nothing_is_recorded_destroys_nothin
     cell.conductor.handle(StepReply(StepId("another", "spawn", 1), "node2", uuid, power_state=PowerState.RUNNING))
     cell.bus.run()
     assert (there(cell, "node1"), there(cell, "node2")) == ({uuid}, {uuid})
-    assert odd(cell) == {("node2", uuid): Oddity.ELSEWHERE}
+    assert odd(cell) == {("node2", uuid): StrayKind.ELSEWHERE}
 
 
 def test_a_build_that_was_given_up_there_is_removed_however_late_it_ends(cell: Cell) -> None:
@@ -67,7 +68,7 @@ def test_a_build_that_was_given_up_there_is_removed_however_late_it_ends(cell: C
     (uuid,) = cell.boot(ignore_hosts=frozenset({"node2"}))
     cell.bus.step()
     late = spawned(cell)
-    cell.database.write(lambda tx: departures.note(tx, "node2", uuid, Departure.LEFT))
+    cell.database.write(lambda tx: pending_removals.note(tx, "node2", uuid, RemovalReason.LEFT))
     cell.bus.run()
     cell.drivers["node2"].spawn(late)
     cell.conductor.handle(StepReply(StepId("another", "spawn", 1), "node2", uuid, power_state=PowerState.RUNNING))
@@ -98,7 +99,7 @@ def test_a_deleted_server_that_was_purged_leaves_no_record(cell: Cell) -> None:
     cell.drivers["node1"].spawn(guest)
     report(cell)
     assert there(cell, "node1") == {uuid}
-    assert odd(cell) == {("node1", uuid): Oddity.UNKNOWN}
+    assert odd(cell) == {("node1", uuid): StrayKind.UNKNOWN}
 
 
 @pytest.mark.parametrize("is_new", [False, True])
@@ -112,7 +113,7 @@ def test_a_deleted_server_has_guests_of_before_removed(cell: Cell, *, is_new: bo
     cell.drivers["node2"].spawn(replace(guest, ordered_at=ordered_at))
     report(cell)
     assert there(cell, "node2") == ({uuid} if is_new else set())
-    assert odd(cell) == ({("node2", uuid): Oddity.NEWER} if is_new else {})
+    assert odd(cell) == ({("node2", uuid): StrayKind.NEWER} if is_new else {})
 
 
 def test_a_guest_without_our_mark_is_nobodys_to_remove(cell: Cell) -> None:
@@ -129,7 +130,7 @@ def test_a_guest_without_our_mark_is_nobodys_to_remove(cell: Cell) -> None:
     again = cell.restart()
     report(again)
     assert there(again, "node1") == {uuid}
-    assert odd(again) == {("node1", uuid): Oddity.UNMARKED}
+    assert odd(again) == {("node1", uuid): StrayKind.UNMARKED}
     again.database.close()
 
 
@@ -151,7 +152,7 @@ def test_a_guest_that_is_made_anew_meanwhile_is_not_the_one_to_remove(cell: Cell
     cell.bus.run()
     guest = spawned(cell)
     cell.drivers["node2"].spawn(guest)
-    cell.database.write(lambda tx: departures.note(tx, "node2", uuid, Departure.LEFT))
+    cell.database.write(lambda tx: pending_removals.note(tx, "node2", uuid, RemovalReason.LEFT))
     cell.bus.tell(guests_of(cell.agents))
     cell.bus.step()
     assert isinstance(cell.bus.sent[-1], RemoveGuest)
@@ -190,7 +191,7 @@ def test_a_server_without_its_guest_is_reported_and_no_longer_when_it_is_back(ce
     cell.bus.run()
     cell.drivers["node1"].destroy(uuid)
     report(cell)
-    assert odd(cell) == {("node1", uuid): Oddity.MISSING}
+    assert odd(cell) == {("node1", uuid): StrayKind.MISSING}
     cell.drivers["node1"].spawn(spawned(cell))
     report(cell)
     assert odd(cell) == {}
@@ -217,11 +218,11 @@ def test_a_report_that_comes_while_this_process_may_not_act_does_nothing(
 
 def test_names_that_no_column_holds_are_passed_over(cell: Cell) -> None:
     cell.conductor.handle(GuestsFound({"node1": {"x" * 100: PowerState.RUNNING, "y": PowerState.RUNNING}}, {}, ("y",)))
-    assert odd(cell) == {("node1", "y"): Oddity.UNMARKED}
+    assert odd(cell) == {("node1", "y"): StrayKind.UNMARKED}
 
 
 def test_a_host_out_of_its_mind_fills_no_disk(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(odd_guests, "MOST_OF_A_HOST", 5)
+    monkeypatch.setattr(stray_guests, "MOST_OF_A_HOST", 5)
     for start in range(0, 30, 3):
         uuids = [f"guest-{number}" for number in range(start, start + 3)]
         found = GuestsFound({"node1": dict.fromkeys(uuids, PowerState.RUNNING)}, {}, tuple(uuids))
@@ -232,7 +233,7 @@ def test_a_host_out_of_its_mind_fills_no_disk(cell: Cell, monkeypatch: pytest.Mo
 
 
 def test_a_process_out_of_its_mind_fills_no_disk(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(odd_guests, "MOST_OF_A_PROCESS", 7)
+    monkeypatch.setattr(stray_guests, "MOST_OF_A_PROCESS", 7)
     for start in range(0, 30, 3):
         uuids = [f"guest-{number}" for number in range(start, start + 3)]
         both = {host: {f"{host}-{uuid}": PowerState.RUNNING for uuid in uuids} for host in ("node1", "node2")}
@@ -252,13 +253,13 @@ def test_of_a_host_that_reports_more_guests_than_any_has_some_are_looked_at(
 
 def test_records_go_when_the_guest_is_gone_for_long(cell: Cell) -> None:
     for uuid in ("old", "new"):
-        cell.database.write(lambda tx, uuid=uuid: departures.note(tx, "node1", uuid, Departure.LEFT))
+        cell.database.write(lambda tx, uuid=uuid: pending_removals.note(tx, "node1", uuid, RemovalReason.LEFT))
     old = sa.update(t.departures).where(t.departures.c.instance_uuid == "old")
     with cell.database._engines.writer.begin() as connection:
         connection.execute(old.values(created_at=LONG_AGO))
     report(cell)
     with cell.database.read() as connection:
-        assert set(departures.of(connection, ["old", "new"])) == {("node1", "new")}
+        assert set(pending_removals.of(connection, ["old", "new"])) == {("node1", "new")}
 
 
 def test_an_audit_names_strays_and_servers_without_a_guest_and_mends_neither(cell: Cell) -> None:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from kilonova.compute.virt.fake.driver import FakeDriver
 from kilonova.compute.virt.fake.guests import GuestFile, SimulatedGuest
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.errors import DriverError
 from kilonova.model.instance import PowerState, VmState
 from support.cell import SMALL, Cell, NewCell, host

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kilonova.compute.virt.fake import FakeDriver
-from kilonova.conductor.host_registration import register_hosts
+from kilonova.conductor.hosts.host_registration import register_hosts
 from kilonova.db import aggregates, compute_nodes, node_reports, provider_states, services
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.db.provider_states import ProviderState
-from kilonova.db.transaction import Transaction
 from kilonova.errors import Conflict, InvalidRequest
 from kilonova.messaging.messages import HostsStarted
 from kilonova.model.host import COMPUTE, NODE_TRAITS, NodeReport

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from kilonova.conductor.registry import REGISTRY
+from kilonova.conductor.workflows.registry import REGISTRY
 
 ACTIONS = {
     "create", "delete", "evacuate", "restore", "stop", "start", "reboot", "rebuild", "revertResize", "confirmResize",

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kilonova.conductor.parking import MAX_QUESTIONS, Parking
-from kilonova.conductor.workflow import Run, SendToAgent, is_unreachable
+from kilonova.conductor.workflow_engine.pending_replies import MAX_QUESTIONS, PendingReplies
+from kilonova.conductor.workflow_engine.workflow import Run, SendToAgent, is_unreachable
 from kilonova.db.workflows import WorkflowRow
 from kilonova.messaging.messages import (
     AgentMessage,
@@ -30,7 +30,7 @@ class Agent:
         self.sent: list[AgentMessage] = []
         bus = bus or ManualBus()
         bus.serve_agent("a", self.sent.append)  # type: ignore[arg-type]
-        self.parking = Parking(bus, lambda: self.may_act, lambda: self.now, 60.0)
+        self.parking = PendingReplies(bus, lambda: self.may_act, lambda: self.now, 60.0)
         self.run = Run(WorkflowRow("w", "start", "i", "", "req", "act"), None)
         effect = SendToAgent("a", StartGuest(self.run.step_id, "i"))
         assert self.parking.send(self.run, effect, lambda: True, ask=False) is None

@@ -11,7 +11,7 @@ import pytest
 
 from kilonova.compute.power_reports import PowerReporting, PowerReports
 from kilonova.compute.virt.fake.guests import GuestFile
-from kilonova.conductor.power_sync import Remedy, remedy
+from kilonova.conductor.operations.power_sync import Remedy, remedy
 from kilonova.db.power_states import Recorded
 from kilonova.messaging.messages import AskPowerStates, StartGuest, StepId, StopGuest
 from kilonova.model.instance import PowerState as P

@@ -4,7 +4,7 @@
 from dataclasses import replace
 from typing import Any
 
-from kilonova.conductor.workflow import Effect, Gone, Run
+from kilonova.conductor.workflow_engine.workflow import Effect, Gone, Run
 from kilonova.db import instance_actions, workflows
 from kilonova.db.database import Database
 from kilonova.db.instance_actions import ERROR, NewAction

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.db import hanging_reboots, instance_actions
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.errors import ConcurrentUpdate, DriverError
 from kilonova.messaging.messages import RebootGuest, StepId, StopGuest, TaskReached
 from kilonova.model.image import Image

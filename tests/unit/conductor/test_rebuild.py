@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from kilonova.compute.virt.fake.guests import GuestFile, SimulatedGuest
 from kilonova.db import request_specs
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.errors import ConcurrentUpdate, UnexpectedTaskState
 from kilonova.messaging.messages import RebuildGuest
 from kilonova.model.image import Image

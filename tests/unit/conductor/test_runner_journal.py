@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kilonova.conductor import facts as codec
-from kilonova.conductor.facts import UnknownFactsError
-from kilonova.conductor.workflow import Interrupt
+from kilonova.conductor.workflow_engine import facts as codec
+from kilonova.conductor.workflow_engine.facts import UnknownFactsError
+from kilonova.conductor.workflow_engine.workflow import Interrupt
 from kilonova.db import workflows
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow

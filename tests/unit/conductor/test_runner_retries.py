@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from kilonova.conductor.events import Phase
-from kilonova.conductor.runner import MAX_TRIES
-from kilonova.conductor.workflow import Completed, Do, Effect, Failed, Failure, Run, failure_of
+from kilonova.conductor.workflow_engine.events import Phase
+from kilonova.conductor.workflow_engine.runner import MAX_TRIES
+from kilonova.conductor.workflow_engine.workflow import Completed, Do, Effect, Failed, Failure, Run, failure_of
 from kilonova.db import workflows
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, Unavailable
 from kilonova.messaging.messages import StepState
 from kilonova.model.instance import TaskState, VmState

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 import sqlalchemy as sa
 
-from kilonova.conductor.workflow import Interrupt
-from kilonova.db import tables as t
+from kilonova.conductor.workflow_engine.workflow import Interrupt
 from kilonova.db import workflows
+from kilonova.db.core import tables as t
 from kilonova.errors import Conflict
 from kilonova.messaging.messages import LiveMigrate
 from kilonova.model.instance import TaskState, VmState

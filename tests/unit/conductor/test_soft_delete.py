@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.db import instance_actions, quotas, services, soft_deletes
-from kilonova.db import tables as t
-from kilonova.db.transaction import Transaction
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import DriverError, OverQuota, UnexpectedTaskState
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 from kilonova.model.quota import NO_LIMITS, Usage

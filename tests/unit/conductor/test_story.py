@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kilonova.conductor import story
+from kilonova.conductor.workflow_engine import server_log
 from support.cell import NewCell, host
 
 _LINE = re.compile(r"Server (\S+) ([a-z ]+?)(?:: (.*))? \[(\S+)\]")
@@ -12,7 +12,7 @@ _LINE = re.compile(r"Server (\S+) ([a-z ]+?)(?:: (.*))? \[(\S+)\]")
 
 def told(caplog: pytest.LogCaptureFixture, uuid: str) -> list[tuple[str, str | None, str]]:
     """What the log says of a server: event, details, request id."""
-    lines = [_LINE.fullmatch(record.getMessage()) for record in caplog.records if record.name == story.__name__]
+    lines = [_LINE.fullmatch(record.getMessage()) for record in caplog.records if record.name == server_log.__name__]
     assert all(lines)
     return [(line[2], line[3], line[4]) for line in lines if line is not None and line[1] == uuid]
 

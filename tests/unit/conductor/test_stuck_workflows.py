@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from kilonova.conductor.workflow import failure_of
+from kilonova.conductor.workflow_engine.workflow import failure_of
 from kilonova.db import server_migrations, workflows
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import Conflict, DriverError, NotFound
 from kilonova.model.instance import VmState

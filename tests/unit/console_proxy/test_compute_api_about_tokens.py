@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from keystoneauth1 import exceptions
 
-from kilonova.cli.console_proxy import make_proxy
+from kilonova.bundled_services.free_ports import free_ports
+from kilonova.cli.commands.console_proxy import make_proxy
 from kilonova.cli.main import main
-from kilonova.companions.free_ports import free_ports
 from kilonova.config.console_proxy import load_proxy_settings
 from kilonova.console_proxy.tokens import ComputeApi, Console
 from kilonova.errors import ConfigurationError, Unavailable

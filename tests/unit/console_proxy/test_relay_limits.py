@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.console_proxy import listener, sides
+from kilonova.console_proxy import endpoints, listener
 from kilonova.console_proxy.proxy import ProxyLimits
 from support.console_hosts import TOKEN, hypervisor, proxy_before
 from support.viewers import connect, refused
@@ -64,7 +64,7 @@ def settled(flood: Flood) -> int:
 
 
 def test_a_client_that_does_not_read_holds_its_guest_up_and_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sides, "STALLED_S", 0.3)
+    monkeypatch.setattr(endpoints, "STALLED_S", 0.3)
     flood = Flood()
     with hypervisor(flood) as port, proxy_before(port) as (proxy, own):
         viewer = connect(own, URL, **small_buffer())
@@ -86,7 +86,7 @@ def test_a_slow_client_gets_everything() -> None:
 
 
 def test_a_guest_that_does_not_read_holds_its_client_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sides, "STALLED_S", 0.3)
+    monkeypatch.setattr(endpoints, "STALLED_S", 0.3)
     with hypervisor(silence) as port, proxy_before(port) as (proxy, own):
         viewer = connect(own, URL)
         viewer.websocket.sock.settimeout(0.2)

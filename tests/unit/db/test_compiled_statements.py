@@ -4,8 +4,8 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql
 
-from kilonova.db import tables as t
-from kilonova.db.compiled_statements import CompiledStatements
+from kilonova.db.core import tables as t
+from kilonova.db.core.compiled_statements import CompiledStatements
 
 
 def engine(folder: Path, name: str, shared: CompiledStatements) -> sa.Engine:

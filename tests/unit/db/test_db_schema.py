@@ -12,7 +12,7 @@ from alembic.script import ScriptDirectory
 
 from kilonova.cli.main import main
 from kilonova.db import schema
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 from kilonova.errors import ConfigurationError
 

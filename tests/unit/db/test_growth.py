@@ -2,7 +2,7 @@
 """No table grows for ever: each is purged, or something else keeps it small."""
 
 from kilonova.db import purge
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
 
 #: Beside the tables that a purge empties of what it keeps about servers.
 PURGED = {"instances", "request_specs", "circumstances", "quotas", "departures", "odd_guests"}

@@ -3,8 +3,8 @@
 
 from kilonova.db import inventories as inventory_rows
 from kilonova.db import mirror_source, provider_aggregates, provider_traits, providers, resource_classes
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.model.provider import Inventory
 
 COUNT = 12

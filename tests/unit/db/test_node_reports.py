@@ -4,8 +4,8 @@
 import pytest
 
 from kilonova.db import node_reports, provider_traits, providers
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 
 NODE = "11111111-1111-4111-8111-111111111111"
 

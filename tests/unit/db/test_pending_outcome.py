@@ -3,9 +3,9 @@ import threading
 
 import pytest
 
+from kilonova.db.core.pending_outcome import PendingOutcome
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.pending_outcome import PendingOutcome
-from kilonova.db.transaction import Transaction
 
 
 def test_who_comes_first_begins_it_or_gives_it_up() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.db import providers
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.providers import NewProvider
-from kilonova.db.transaction import Transaction
 from kilonova.identifiers import new_uuid
 
 

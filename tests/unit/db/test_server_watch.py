@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.db.server_watch import ServerWatch
+from kilonova.db.core.server_watch import ServerWatch
 from kilonova.errors import Unavailable
 from support.waiting import wait_until
 

@@ -10,7 +10,6 @@ import pytest
 
 from kilonova.errors import Unavailable
 from kilonova.messaging.bus import Work
-from kilonova.messaging.lanes import AgentLane, lane_of
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AbortLiveMigration,
@@ -25,13 +24,14 @@ from kilonova.messaging.messages import (
     StepId,
     StopGuest,
 )
-from kilonova.model.found_guest import Departure, Removal
+from kilonova.messaging.thread_pools import AgentPool, pool_of
+from kilonova.model.found_guest import Removal, RemovalReason
 from support.manual_bus import ManualBus
 from support.rabbit_ends import RabbitEnds
 from support.waiting import wait_until
 
 STEP = StepId("w", "s", 1)
-ORPHANS = HostsRegistered({"node1": (Removal("a", Departure.LEFT, datetime.fromisoformat("2026-01-01")),)})
+ORPHANS = HostsRegistered({"node1": (Removal("a", RemovalReason.LEFT, datetime.fromisoformat("2026-01-01")),)})
 
 
 def progress(host: str) -> MigrationProgress:
@@ -94,7 +94,7 @@ def test_work_is_done_and_then_what_waits_behind_it(bus: Any) -> None:
             done.append(number)
             return [work(number + 1)] if number < 9 else []
 
-        return Work(list(AgentLane)[number % 4], run)
+        return Work(list(AgentPool)[number % 4], run)
 
     bus.serve_agent("node1", lambda _: work(0))
     bus.cast("node1", StopGuest(STEP, "a"))
@@ -104,7 +104,7 @@ def test_work_is_done_and_then_what_waits_behind_it(bus: Any) -> None:
 
 def test_what_agents_tell_and_what_the_conductor_runs_itself_comes_once(bus: Any) -> None:
     came: list[object] = []
-    bus.serve_conductor(came.append, lambda question, speaker: ORPHANS)
+    bus.serve_conductor(came.append, lambda question, sender: ORPHANS)
     bus.tell(progress("node1"))
     bus.tell(progress("node2"), urgent=True)
     for number, run in enumerate((bus.run_in_conductor, bus.run_urgently, bus.run_blocking)):
@@ -134,7 +134,7 @@ def test_interrupts_and_deletes_do_not_wait_behind_moves_and_builds(threaded: An
             if not message.instance_uuid.startswith("urgent"):
                 release.wait(30)
 
-        return Work(lane_of(message), run)
+        return Work(pool_of(message), run)
 
     bus.serve_agent("node1", accept)
     step = StepId("w", "s", 1)

@@ -5,7 +5,6 @@ import pytest
 
 from kilonova.errors import Unavailable
 from kilonova.messaging.bus import Work
-from kilonova.messaging.lanes import AgentLane
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     HostsRegistered,
@@ -14,6 +13,7 @@ from kilonova.messaging.messages import (
     StepReply,
     StopGuest,
 )
+from kilonova.messaging.thread_pools import AgentPool
 
 
 def nothing_to_say(*_asked: object) -> HostsRegistered:
@@ -80,9 +80,9 @@ def test_what_waits_behind_a_piece_of_work_is_done_in_its_own_lane() -> None:
 
     def move() -> list[Work]:
         threads.append(threading.current_thread().name)
-        return [Work(AgentLane.DELETE, delete)]
+        return [Work(AgentPool.DELETE, delete)]
 
-    bus.serve_agent("node1", lambda _: Work(AgentLane.MOVE, move))
+    bus.serve_agent("node1", lambda _: Work(AgentPool.MOVE, move))
     bus.cast("node1", StopGuest(StepId("w", "s", 1), "a"))
     assert done.wait(10)
     bus.close()

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from kilonova.logs.complaints import Complaints
+from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.messaging.rabbit import outbox as module
 from kilonova.messaging.rabbit.acknowledgements import Acknowledgements
-from kilonova.messaging.rabbit.letters import Letter
 from kilonova.messaging.rabbit.outbox import CONFIRMED_WITHIN_S, WINDOW, Outbox
+from kilonova.messaging.rabbit.outgoing import OutgoingMessage
 
 
 class Channel:
@@ -40,14 +40,14 @@ class Clock:
         return self.now
 
 
-def letter(text: str, **more: Any) -> Letter:
-    return Letter("to", "agent", text.encode(), **more)
+def outgoing(text: str, **more: Any) -> OutgoingMessage:
+    return OutgoingMessage("to", "agent", text.encode(), **more)
 
 
 def filled(*texts: str) -> Outbox:
     made = Outbox("me", Clock())
     for text in texts:
-        made.add(letter(text))
+        made.add(outgoing(text))
     return made
 
 
@@ -59,8 +59,8 @@ def written(outbox: Outbox) -> list[str]:
 
 def test_what_is_urgent_goes_first_and_each_keeps_its_order() -> None:
     outbox = filled("a", "b")
-    outbox.add(letter("urgent 1"), urgent=True)
-    outbox.add(letter("urgent 2"), urgent=True)
+    outbox.add(outgoing("urgent 1"), urgent=True)
+    outbox.add(outgoing("urgent 2"), urgent=True)
     assert written(outbox) == ["urgent 1", "urgent 2", "a", "b"]
     assert len(outbox) == 4
     outbox.confirmed(3, multiple=True)
@@ -74,7 +74,7 @@ def test_what_was_not_confirmed_goes_again_before_all_else_also_what_broke_halfw
         outbox.write(Channel(breaks_after=2), "me")
     outbox.confirmed(1, multiple=False)
     outbox.begin_anew()
-    outbox.add(letter("urgent"), urgent=True)
+    outbox.add(outgoing("urgent"), urgent=True)
     assert written(outbox) == ["b", "c", "urgent", "d"]
     outbox.confirmed(4, multiple=True)
     assert len(outbox) == 0
@@ -83,12 +83,12 @@ def test_what_was_not_confirmed_goes_again_before_all_else_also_what_broke_halfw
 def test_what_is_not_wanted_any_more_is_not_sent() -> None:
     may_send = True
     outbox = Outbox("me")
-    outbox.add(letter("a", is_wanted=lambda: may_send))
+    outbox.add(outgoing("a", is_wanted=lambda: may_send))
     assert written(outbox) == ["a"]
     may_send = False
     outbox.begin_anew()
-    outbox.add(letter("b", is_wanted=lambda: may_send))
-    outbox.add(letter("c"))
+    outbox.add(outgoing("b", is_wanted=lambda: may_send))
+    outbox.add(outgoing("c"))
     assert written(outbox) == ["c"]
     assert len(outbox) == 1
 
@@ -97,7 +97,7 @@ def test_so_many_are_under_way_and_one_that_is_never_confirmed_makes_room(caplog
     clock = Clock()
     outbox = Outbox("me", clock)
     for number in range(WINDOW + 2):
-        outbox.add(letter(str(number)))
+        outbox.add(outgoing(str(number)))
     assert len(written(outbox)) == WINDOW
     assert not outbox.can_write
     outbox.expire()
@@ -138,7 +138,7 @@ def test_deliveries_are_acknowledged_together_up_to_the_first_that_is_open() -> 
 
 def test_a_complaint_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    complaints = Complaints(logging.getLogger("kilonova.test"), clock)
+    complaints = RateLimitedLog(logging.getLogger("kilonova.test"), clock)
     for _ in range(1000):
         complaints.complain("one", "It hurts.")
     complaints.complain("another", "It itches.")

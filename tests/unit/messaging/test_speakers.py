@@ -5,7 +5,7 @@ import pytest
 from test_codec import a_value_of
 
 from kilonova.messaging.messages import ConductorMessage, Question
-from kilonova.messaging.rabbit.speakers import _hosts_of
+from kilonova.messaging.rabbit.sender_checks import _hosts_of
 
 
 @pytest.mark.parametrize("kind", get_args(ConductorMessage | Question))

@@ -13,8 +13,8 @@ import pytest
 
 from kilonova.compute.agent import Agent
 from kilonova.compute.virt.fake import FakeDriver
-from kilonova.conductor.parking import Parking
-from kilonova.conductor.workflow import SendToAgent
+from kilonova.conductor.workflow_engine.pending_replies import PendingReplies
+from kilonova.conductor.workflow_engine.workflow import SendToAgent
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AgentMessage,
@@ -98,7 +98,7 @@ class Sender:
         self._bus = bus
         self.clock = 0.0
         self.replies: list[StepReply] = []
-        self.parking = Parking(bus, lambda: True, lambda: self.clock, 60.0)
+        self.parking = PendingReplies(bus, lambda: True, lambda: self.clock, 60.0)
         self._left = {uuid: list(orders(uuid)) for uuid in _GUESTS}
         self._under_way: dict[str, tuple[Run, SendToAgent]] = {}
         self._lock = threading.Lock()

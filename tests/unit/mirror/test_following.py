@@ -14,7 +14,6 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import (
     aggregates,
-    change_log,
     compute_nodes,
     instances,
     node_reports,
@@ -22,10 +21,13 @@ from kilonova.db import (
     resource_classes,
     services,
 )
-from kilonova.db import tables as t
-from kilonova.db.changes import Change, Commit, LoggedAggregate, LoggedProvider, LoggedUse
+from kilonova.db.change_log import (
+    change_log,
+)
+from kilonova.db.change_log.changes import Change, Commit, LoggedAggregate, LoggedProvider, LoggedUse
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.mirror.mirror import Mirror
 from kilonova.mirror.provider_columns import ProviderColumns
 from kilonova.mirror.state import Assumption

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from kilonova.db.changes import (
+from kilonova.db.change_log.changes import (
     Change,
     Commit,
     LoggedCapabilities,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.db import change_log, checkpoints
+from kilonova.db.change_log import change_log, checkpoints
 from kilonova.mirror.mirror import Mirror
 from support.recorded_log import NOW, Recording, facts_of
 

@@ -3,9 +3,9 @@
 
 import pytest
 
-from kilonova.conductor.registry import REGISTRY
 from kilonova.conductor.workflows.batch import BATCH
 from kilonova.conductor.workflows.cache_images import CACHE_IMAGES
+from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.model.instance import TaskState, VmState
 from kilonova.model.transitions import ANY_TASK, TRANSITIONS
 

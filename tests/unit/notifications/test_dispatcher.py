@@ -12,14 +12,14 @@ import pytest
 from kilonova.model.flavor import Flavor
 from kilonova.model.requester import Requester
 from kilonova.notifications.dispatcher import Counters, Dispatcher
-from kilonova.notifications.happenings import FlavorActed
+from kilonova.notifications.events import FlavorActed
 from kilonova.notifications.message import Format, Message
+from kilonova.notifications.message_builder import MessageBuilder
 from kilonova.notifications.sinks import FileSink, context_of
-from kilonova.notifications.wording import Wording
 from support.recorded_notifications import RecordingSink
 from support.waiting import wait_until
 
-WORDING = Wording("here", frozenset(Format))
+WORDING = MessageBuilder("here", frozenset(Format))
 WHO = Requester("req-1", "alice", "wonder")
 
 
@@ -135,7 +135,7 @@ def test_a_file_has_a_line_for_each_that_only_its_owner_can_read(tmp_path: Path)
 
 def test_only_the_wanted_format_is_sent() -> None:
     for wanted in Format:
-        messages = list(Wording("here", frozenset({wanted})).messages(happening(), WHO))
+        messages = list(MessageBuilder("here", frozenset({wanted})).messages(happening(), WHO))
         assert [each.format for each in messages] == ([Format.VERSIONED] if wanted is Format.VERSIONED else [])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.cli.notifications import start_notifications
+from kilonova.cli.wiring.notifications import start_notifications
 from kilonova.config.load import load_settings
 from kilonova.config.notifications import conf_of_messaging
 from kilonova.errors import ConfigurationError

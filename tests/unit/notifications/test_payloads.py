@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from kilonova.conductor.workflow import Failure
+from kilonova.conductor.workflow_engine.workflow import Failure
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, LockedBy, PowerState, VmState

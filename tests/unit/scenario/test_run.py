@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.cli.scenario_settings import play_with_settings, settings_of
+from kilonova.cli.scenarios.settings import play_with_settings, settings_of
 from kilonova.errors import ConfigurationError
 from kilonova.scenario.load import scenario_of
 from kilonova.scenario.outcome import Landing, surprises

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.unit.scheduler.small_cloud import INVENTORIES, aggregate, flavor, host, request, table
 
-from kilonova.cli.rules import build_engine
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.model.host import Capabilities
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from tests.unit.scheduler.small_cloud import aggregate, flavor, host, request, table
 
-from kilonova.cli import nova_modules
-from kilonova.cli.rules import Rules, load_rules
+from kilonova.cli.wiring import nova_modules
+from kilonova.cli.wiring.rules import Rules, load_rules
 from kilonova.config.configuration import shared_conf
 from kilonova.config.load import load_settings
 from kilonova.errors import ConfigurationError

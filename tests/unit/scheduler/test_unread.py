@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from kilonova.cli.rules import build_engine
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import Capabilities

@@ -6,18 +6,18 @@ from typing import Any
 
 from kilonova.api.compute.actions import run_action
 from kilonova.api.compute.identifiers import integer_id
+from kilonova.api.compute.schemas import aggregates as schemas
 from kilonova.api.compute.times import stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, action, rule
-from kilonova.api.schemas import aggregates as schemas
 from kilonova.api.schemas import queries
 from kilonova.db import aggregates
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
-from kilonova.notifications.happenings import AggregateActed
+from kilonova.notifications.events import AggregateActed
 from kilonova.notifications.message import Phase
 from kilonova.scheduler.isolation.rules import is_rule_key, parse_alternative
 

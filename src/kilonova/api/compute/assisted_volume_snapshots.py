@@ -3,9 +3,9 @@
 
 import msgspec
 
+from kilonova.api.compute.schemas import assisted_volume_snapshots as schemas
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import SERVICE_OR_ADMIN, rule
-from kilonova.api.schemas import assisted_volume_snapshots as schemas
 from kilonova.api.schemas import queries
 from kilonova.api.validation import invalid_parameter
 from kilonova.errors import NotFound

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from kilonova.api.compute.actions import run_action
 from kilonova.api.compute.flavors import announce_change
+from kilonova.api.compute.schemas import flavor_access as schemas
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, action, rule
-from kilonova.api.schemas import flavor_access as schemas
 from kilonova.api.schemas import queries
 from kilonova.db import flavors
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import Conflict, NotFound
 
 _ACTION = "/flavors/{flavor_id}/action"

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kilonova.api.compute.flavors import announce_change, find_visible
+from kilonova.api.compute.schemas import flavor_extra_specs as schemas
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_READER_OR_ADMIN, rule
-from kilonova.api.schemas import flavor_extra_specs as schemas
 from kilonova.api.schemas import queries
 from kilonova.db import flavors
 from kilonova.errors import InvalidRequest, NotFound

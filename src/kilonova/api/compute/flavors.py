@@ -4,19 +4,19 @@
 from typing import Any
 
 from kilonova.api.compute.links import bookmark_links, next_page
+from kilonova.api.compute.schemas import flavors as schemas
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_READER_OR_ADMIN, rule
-from kilonova.api.schemas import flavors as schemas
 from kilonova.api.schemas.types import MAX_FLOAT, MAX_INTEGER, as_bool
 from kilonova.api.validation import invalid_field
 from kilonova.db import flavors
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.flavor import Flavor
-from kilonova.notifications.happenings import FlavorActed
+from kilonova.notifications.events import FlavorActed
 
 RULES = (
     rule("os_compute_api:os-flavor-manage:create", ADMIN, "Create a flavor", ("POST", "/flavors")),

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from kilonova.api.compute.availability_zones import zone_of
+from kilonova.api.compute.schemas import service_hosts as schemas
 from kilonova.api.http import Context, Endpoint, Handler, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import queries
-from kilonova.api.schemas import service_hosts as schemas
 from kilonova.db import aggregates, compute_nodes, server_usage, services
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound, Unsupported
 from kilonova.model.flavor import Flavor

@@ -10,12 +10,12 @@ import orjson
 
 from kilonova.api.compute.identifiers import uuid_id
 from kilonova.api.compute.links import next_page
+from kilonova.api.compute.schemas import hypervisors as schemas
 from kilonova.api.compute.uptimes import uptime_text
 from kilonova.api.faults import HttpError
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, rule
-from kilonova.api.schemas import hypervisors as schemas
 from kilonova.api.schemas import queries
 from kilonova.api.schemas.types import as_bool
 from kilonova.db import compute_nodes, host_agents, services

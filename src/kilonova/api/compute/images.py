@@ -10,12 +10,12 @@ from typing import Any
 
 from kilonova.api.compute.links import bookmark_links, next_link
 from kilonova.api.compute.quota_limits import limits_of_project
+from kilonova.api.compute.schemas import images as schemas
+from kilonova.api.compute.schemas import server_metadata as metadata_schemas
 from kilonova.api.compute.times import whole_seconds
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
-from kilonova.api.schemas import images as schemas
 from kilonova.api.schemas import queries
-from kilonova.api.schemas import server_metadata as metadata_schemas
 from kilonova.api.schemas.types import as_bool
 from kilonova.api.validation import invalid_field
 from kilonova.deadline import heeding

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 from kilonova.api.compute.links import next_page
 from kilonova.api.compute.quota_limits import limits_of_project
+from kilonova.api.compute.schemas import keypairs as schemas
 from kilonova.api.compute.times import stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
 from kilonova.api.policy import OWN_OR_ADMIN, rule
-from kilonova.api.schemas import keypairs as schemas
 from kilonova.api.schemas import queries
 from kilonova.db import keypairs
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.model.keypair import Keypair
-from kilonova.notifications.happenings import KeypairActed
+from kilonova.notifications.events import KeypairActed
 from kilonova.notifications.message import Phase
 
 if TYPE_CHECKING:

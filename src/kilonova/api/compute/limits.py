@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kilonova.api.compute.quota_limits import limits_of_project, require_id
+from kilonova.api.compute.schemas import quotas as schemas
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, ANYONE, rule
-from kilonova.api.schemas import quotas as schemas
 from kilonova.db import quotas, server_groups
 
 _PATH = "/limits"

@@ -8,11 +8,11 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from kilonova.api.compute.links import bookmark_links, next_link
+from kilonova.api.compute.schemas import migrations as schemas
 from kilonova.api.compute.times import read_period, stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_MANAGER_OR_ADMIN, rule
-from kilonova.api.schemas import migrations as schemas
 from kilonova.api.schemas.types import MAX_INTEGER, as_bool
 from kilonova.db import compute_nodes, flavors, server_migrations
 from kilonova.db.server_migrations import MigrationQuery

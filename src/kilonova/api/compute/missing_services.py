@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from kilonova.api.compute.servers import find_server
+from kilonova.api.compute.servers.servers import find_server
 from kilonova.api.http import Context, Handler, Reply, Request
 from kilonova.errors import InvalidRequest, NotFound
 

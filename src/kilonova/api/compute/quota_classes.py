@@ -2,12 +2,12 @@
 """Quota classes: the limits of the class ``default`` hold for every project that has none of its own."""
 
 from kilonova.api.compute.quota_limits import change_limits, limits_of_class, limits_reply, require_id
+from kilonova.api.compute.schemas import quotas as schemas
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import queries
-from kilonova.api.schemas import quotas as schemas
 from kilonova.db import quotas
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.model.quota import Limits
 
 _ONE = "/os-quota-class-sets/{class_name}"

@@ -10,8 +10,8 @@ from kilonova.api.http import Context, Reply
 from kilonova.api.schemas.types import MAX_INTEGER
 from kilonova.api.validation import invalid_field
 from kilonova.db import quotas
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.quotas import EVERYBODY
-from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest
 from kilonova.model.quota import DEFAULT_CLASS, UNLIMITED, Limits
 

@@ -17,14 +17,14 @@ from kilonova.api.compute.quota_limits import (
     require_id,
     require_writable,
 )
+from kilonova.api.compute.schemas import quotas as schemas
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import ADMIN, ANYONE, PROJECT_READER_OR_ADMIN, rule
-from kilonova.api.schemas import quotas as schemas
 from kilonova.api.schemas.types import as_bool
 from kilonova.api.validation import invalid_field
 from kilonova.db import quotas, server_groups
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.quotas import EVERYBODY
-from kilonova.db.transaction import Transaction
 from kilonova.model.quota import Limits
 
 _ONE = "/os-quota-sets/{quota_project_id}"

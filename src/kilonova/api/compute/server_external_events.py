@@ -9,10 +9,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from kilonova.api.compute.schemas import server_external_events as schemas
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.policy import SERVICE_OR_ADMIN, rule
 from kilonova.api.schemas import queries
-from kilonova.api.schemas import server_external_events as schemas
 from kilonova.db import instances
 from kilonova.deadline import heeding
 from kilonova.errors import NotFound, UnexpectedTaskState

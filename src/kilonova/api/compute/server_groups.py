@@ -6,20 +6,20 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from kilonova.api.compute.quota_limits import limits_of_project
+from kilonova.api.compute.schemas import server_groups as schemas
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
 from kilonova.api.schemas import queries
-from kilonova.api.schemas import server_groups as schemas
 from kilonova.api.schemas.types import MAX_INTEGER
 from kilonova.api.validation import invalid_field
 from kilonova.db import server_groups
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest
 from kilonova.identifiers import new_uuid
 from kilonova.model.server_group import ServerGroup
-from kilonova.notifications.happenings import GroupActed
+from kilonova.notifications.events import GroupActed
 
 _ONE = "/os-server-groups/{server_group_id}"
 RULES = (

@@ -6,19 +6,19 @@ from typing import Any
 
 from kilonova.api.compute.availability_zones import latest_news, zone_of
 from kilonova.api.compute.identifiers import integer_id, uuid_id
+from kilonova.api.compute.schemas import services as schemas
 from kilonova.api.compute.times import stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.schemas import queries
-from kilonova.api.schemas import services as schemas
 from kilonova.api.schemas.types import as_bool
 from kilonova.db import agent_sessions, aggregates, services
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.host import COMPUTE, Service
-from kilonova.notifications.happenings import ServiceActed
+from kilonova.notifications.events import ServiceActed
 
 _ONE = "/os-services/{service_id}"
 RULES = (

@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any
 
 from kilonova.api.compute.links import next_link
+from kilonova.api.compute.schemas import tenant_usage as schemas
 from kilonova.api.compute.times import read_time, stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_READER_OR_ADMIN, rule
-from kilonova.api.schemas import tenant_usage as schemas
 from kilonova.db import server_usage
 from kilonova.db.server_usage import ServerUsage
 from kilonova.deadline import heeding

@@ -13,10 +13,10 @@ from sqlalchemy.engine import Connection
 from kilonova import deadline
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.paging import flag, host_filters
+from kilonova.api.operator.schemas.parameters import DECISIONS_QUERY, HOSTS_CHOSEN_BY
 from kilonova.api.operator.unread import unread_of_request
 from kilonova.api.operator.views import hosts_page, rules_view
 from kilonova.api.policy import ADMIN, rule
-from kilonova.api.schemas.operator import DECISIONS_QUERY, HOSTS_CHOSEN_BY
 from kilonova.api.validation import invalid_parameter
 from kilonova.claims.replay import NoReplay, Outcome, replay_all
 from kilonova.config.scheduler import scheduling_digest

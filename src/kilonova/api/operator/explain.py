@@ -10,11 +10,11 @@ from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.target import check_place, split_zone
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, changes_nothing
 from kilonova.api.operator.paging import host_filters
+from kilonova.api.operator.schemas import explain as schemas
+from kilonova.api.operator.schemas.parameters import EXPLAIN_QUERY
 from kilonova.api.operator.unread import unread_of_request
 from kilonova.api.operator.views import decision_view, hosts_page, nearest_view, rules_view
 from kilonova.api.policy import ADMIN, rule
-from kilonova.api.schemas import explain as schemas
-from kilonova.api.schemas.operator import EXPLAIN_QUERY
 from kilonova.api.validation import invalid_field
 from kilonova.db import flavors, server_groups
 from kilonova.errors import NotFound

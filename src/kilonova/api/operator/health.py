@@ -3,8 +3,8 @@
 
 import kilonova
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
-from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.db import schema
 
 RULES = (rule("kilonova:health:show", ADMIN, "See how a control process is", ("GET", "/operator/v1/health")),)

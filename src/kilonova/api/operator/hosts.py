@@ -7,9 +7,9 @@ from kilonova.api.compute.links import next_link
 from kilonova.api.compute.times import stored_time
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.operator.known_names import require_host
+from kilonova.api.operator.schemas import hosts as schemas
+from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
-from kilonova.api.schemas import hosts as schemas
-from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.db import agent_sessions
 from kilonova.db.agent_sessions import HostAgent
 from kilonova.errors import NotFound

@@ -6,8 +6,8 @@ from typing import Any
 
 from kilonova import deadline
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
-from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.db import flavors, request_specs
 from kilonova.model.placed_server import PlacedServer
 from kilonova.scheduler.isolation.audit import Finding, Report, audit

@@ -2,8 +2,8 @@
 """GET /operator/v1/metrics: the numbers of the process that answers, as Prometheus reads them."""
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
-from kilonova.api.schemas.operator import NO_QUERY
 
 RULES = (rule("kilonova:metrics:show", ADMIN, "Read the metrics", ("GET", "/operator/v1/metrics")),)
 

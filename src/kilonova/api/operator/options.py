@@ -2,8 +2,8 @@
 """GET /operator/v1/options: the options in force in the process that answers, without the secret ones."""
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
-from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.config.configuration import public_options
 
 RULES = (rule("kilonova:options:show", ADMIN, "See the options in force", ("GET", "/operator/v1/options")),)

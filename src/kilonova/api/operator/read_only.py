@@ -4,9 +4,9 @@
 from typing import Any
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, changes_nothing
+from kilonova.api.operator.schemas import read_only as schemas
+from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
-from kilonova.api.schemas import read_only as schemas
-from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.db import switches
 
 _PATH = "/v1/read-only"

@@ -4,14 +4,14 @@
 from dataclasses import replace
 
 from kilonova.api.compute.hints import read_hints, shown_hints, unseen_instances
-from kilonova.api.compute.server_filters import asks_for_all_projects
-from kilonova.api.compute.server_lists import count_matching
+from kilonova.api.compute.servers.filters import asks_for_all_projects
+from kilonova.api.compute.servers.lists import count_matching
 from kilonova.api.compute.versions import MAX_VERSION
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.known_names import require_flavor, require_host
+from kilonova.api.operator.schemas import servers as schemas
+from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, PROJECT_READER_OR_ADMIN, rule
-from kilonova.api.schemas import operator_servers as schemas
-from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.api.validation import invalid_field, invalid_parameter
 
 _COUNT, _ONE = "/v1/servers/count", "/v1/servers/{server_id}"

@@ -6,13 +6,13 @@ from typing import Any
 from kilonova.api.compute.links import next_link
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.operator.known_names import require_host
+from kilonova.api.operator.schemas import strays as schemas
+from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
-from kilonova.api.schemas import strays as schemas
-from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.api.validation import invalid_parameter
-from kilonova.db import odd_guests
+from kilonova.db import stray_guests
 from kilonova.errors import NotFound
-from kilonova.model.found_guest import OddGuest, Oddity
+from kilonova.model.found_guest import StrayGuest, StrayKind
 
 RULES = (
     rule("kilonova:strays:list", ADMIN, "List stray guests", ("GET", "/operator/v1/strays")),
@@ -30,7 +30,7 @@ def list_strays(ctx: Context, request: Request) -> Reply:
     marker, host = integer_param(request, "marker"), request.param("host")
     with ctx.backend.database.read() as connection:
         try:
-            found = odd_guests.list_page(connection, host=host, limit=limit + 1, marker=marker)
+            found = stray_guests.list_page(connection, host=host, limit=limit + 1, marker=marker)
         except NotFound as error:
             raise invalid_parameter("marker", marker, f"{error.message} Begin again.") from None
         if not found:
@@ -52,7 +52,7 @@ def remove_stray(ctx: Context, request: Request) -> Reply:
 # --- views ------------------------------------------------------------------------------------------------------------
 
 
-def _view(odd: OddGuest) -> dict[str, Any]:
+def _view(odd: StrayGuest) -> dict[str, Any]:
     what, remedy = _words(odd)
     return {
         "id": odd.id,
@@ -67,7 +67,7 @@ def _view(odd: OddGuest) -> dict[str, Any]:
     }
 
 
-def _words(odd: OddGuest) -> tuple[str, str]:
+def _words(odd: StrayGuest) -> tuple[str, str]:
     """Say what is odd, and what may be done about it."""
     otherwise = "Otherwise, if nobody needs this guest, remove it."
     elsewhere = f"Its server is recorded on host {odd.recorded_host}, and no record says that it left this host."
@@ -75,15 +75,15 @@ def _words(odd: OddGuest) -> tuple[str, str]:
     newer = "A record says that it has to go, but it was made after that was written."
     mark = "It does not bear the mark of Kilonova, which will not touch it."
     return {
-        Oddity.UNKNOWN: ("The database has no server with this id.", f"{_OLD_BACKUP} {otherwise}"),
-        Oddity.ELSEWHERE: (
+        StrayKind.UNKNOWN: ("The database has no server with this id.", f"{_OLD_BACKUP} {otherwise}"),
+        StrayKind.ELSEWHERE: (
             elsewhere,
             f"See which of the two is in use. {_OLD_BACKUP} Otherwise remove this guest, or delete the server.",
         ),
-        Oddity.NOWHERE: (nowhere, f"{_OLD_BACKUP} {otherwise}"),
-        Oddity.NEWER: (newer, f"{_OLD_BACKUP} {otherwise}"),
-        Oddity.UNMARKED: (mark, "If nobody needs it, remove it with the tools of the hypervisor."),
-        Oddity.MISSING: (
+        StrayKind.NOWHERE: (nowhere, f"{_OLD_BACKUP} {otherwise}"),
+        StrayKind.NEWER: (newer, f"{_OLD_BACKUP} {otherwise}"),
+        StrayKind.UNMARKED: (mark, "If nobody needs it, remove it with the tools of the hypervisor."),
+        StrayKind.MISSING: (
             "The server is recorded on this host, which has no such guest.",
             f"{_OLD_BACKUP} If its guest is on another host, it is in this list, too. Otherwise delete the server.",
         ),

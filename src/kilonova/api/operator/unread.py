@@ -7,10 +7,10 @@ The same for one request is part of what explain and decisions tell.
 from collections.abc import Iterable
 from typing import Any
 
+from kilonova.api.compute.schemas.flavor_extra_specs import is_read_by_hypervisors
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
-from kilonova.api.schemas.flavor_extra_specs import is_read_by_hypervisors
-from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.db import flavors
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec

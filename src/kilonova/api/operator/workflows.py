@@ -11,13 +11,13 @@ from kilonova.api.compute.links import next_link
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.operator.known_names import require_server
 from kilonova.api.operator.paging import flag
+from kilonova.api.operator.schemas import workflows as schemas
+from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
-from kilonova.api.schemas import workflows as schemas
-from kilonova.api.schemas.operator import NO_QUERY
 from kilonova.api.validation import invalid_parameter
-from kilonova.conductor.registry import REGISTRY
-from kilonova.conductor.stuck import LeftOver
-from kilonova.conductor.workflow import Workflow, failure_of
+from kilonova.conductor.workflow_engine.stuck_workflows import AbandonedWorkflow
+from kilonova.conductor.workflow_engine.workflow import Workflow, failure_of
+from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.db import host_agents, workflows
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NotFound
@@ -85,7 +85,7 @@ def abandon_workflow(ctx: Context, request: Request) -> Reply:
     return Reply(200, {"abandoned": {"id": row.uuid, "kind": row.kind, "server_id": row.instance_uuid, **_left(left)}})
 
 
-def _left(left: LeftOver) -> dict[str, Any]:
+def _left(left: AbandonedWorkflow) -> dict[str, Any]:
     migration = left.migration
     return {
         "hosts": list(left.hosts),

@@ -14,7 +14,7 @@ from kilonova.api.placement.resource_providers import (
     read_body_for_provider,
     require_generation,
 )
-from kilonova.api.schemas import placement_resource_providers as schemas
+from kilonova.api.placement.schemas import resource_providers as schemas
 from kilonova.db import provider_aggregates, providers
 from kilonova.db.provider_edits import ProviderEdit, Vocabulary
 from kilonova.db.provider_states import ProviderState

@@ -15,8 +15,8 @@ from kilonova.api.placement.candidate_encoding import encode_candidates
 from kilonova.api.placement.policies import rule
 from kilonova.api.placement.queries import read_candidate_query
 from kilonova.api.placement.requests import check_query, dated, gives_json
+from kilonova.api.placement.schemas import allocation_candidates as schemas
 from kilonova.api.query_string import REMEMBERED, REMEMBERED_LENGTH, parsed
-from kilonova.api.schemas import placement_allocation_candidates as schemas
 from kilonova.config.placement import PlacementSettings
 from kilonova.db import resource_classes, traits
 from kilonova.errors import InvalidRequest, NotFound

@@ -9,8 +9,8 @@ from kilonova.api.microversion import Version
 from kilonova.api.placement.policies import rule
 from kilonova.api.placement.requests import dated, gives_json, read_body, takes_json
 from kilonova.api.placement.resource_providers import find_provider
-from kilonova.api.placement.validation import is_uuid_like, normal_uuid
-from kilonova.api.schemas import placement_allocations as schemas
+from kilonova.api.placement.schemas import allocations as schemas
+from kilonova.api.placement.schemas.validation import is_uuid_like, normal_uuid
 from kilonova.db import allocations
 from kilonova.db.allocations import ConsumerRequest
 from kilonova.db.usages import UNKNOWN_TYPE

@@ -15,7 +15,7 @@ from kilonova.api.placement.resource_providers import (
     read_body_for_provider,
     require_generation,
 )
-from kilonova.api.schemas import placement_inventories as schemas
+from kilonova.api.placement.schemas import inventories as schemas
 from kilonova.db import inventories
 from kilonova.db.provider_edits import Change, ProviderEdit, Vocabulary
 from kilonova.db.provider_states import ProviderState

@@ -8,8 +8,8 @@ from kilonova.api.microversion import Version
 from kilonova.api.placement.policies import rule
 from kilonova.api.placement.requests import dated, gives_json, newest, read_body, takes_json
 from kilonova.api.placement.resource_providers import edit_provider, find_provider, require_generation
+from kilonova.api.placement.schemas import resource_providers as schemas
 from kilonova.api.placement.traits import changed_at
-from kilonova.api.schemas import placement_resource_providers as schemas
 from kilonova.db import provider_traits
 from kilonova.db.provider_edits import ProviderEdit, Vocabulary
 from kilonova.db.provider_states import ProviderState

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kilonova.api.microversion import Version
 from kilonova.api.placement.requests import BAD_VALUE, DUPLICATE_KEY, MISSING_VALUE
-from kilonova.api.placement.validation import is_uuid_like
+from kilonova.api.placement.schemas.validation import is_uuid_like
 from kilonova.api.query_string import Query
 from kilonova.errors import InvalidRequest
 from kilonova.placement.candidate_query import CandidateQuery, Group

@@ -14,7 +14,7 @@ from falcon.util import mediatypes
 from kilonova.api.faults import HttpError
 from kilonova.api.http import Context, Handler, Reply, Request
 from kilonova.api.microversion import Version
-from kilonova.api.placement.validation import BodySchemas, QuerySchemas
+from kilonova.api.placement.schemas.validation import BodySchemas, QuerySchemas
 from kilonova.api.query_string import Query
 from kilonova.errors import InvalidRequest
 

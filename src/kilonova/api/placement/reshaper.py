@@ -7,10 +7,10 @@ from kilonova.api.placement.allocations import read_consumers
 from kilonova.api.placement.inventories import read_inventory
 from kilonova.api.placement.policies import SERVICE, rule
 from kilonova.api.placement.requests import PROVIDER_NOT_FOUND, read_body, takes_json
-from kilonova.api.schemas import placement_allocations as schemas
+from kilonova.api.placement.schemas import allocations as schemas
 from kilonova.db import reshape
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.reshape import ProviderShape
-from kilonova.db.transaction import Transaction
 from kilonova.errors import InvalidRequest, NotFound
 
 _PATH = "/reshaper"

@@ -7,7 +7,7 @@ from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.placement.policies import rule
 from kilonova.api.placement.requests import dated, gives_json, newest, read_body, takes_json
-from kilonova.api.schemas import placement_vocabulary as schemas
+from kilonova.api.placement.schemas import vocabulary as schemas
 from kilonova.db import resource_classes
 from kilonova.model.vocabulary import Word, is_custom
 

@@ -19,13 +19,13 @@ from kilonova.api.placement.requests import (
     read_query,
     takes_json,
 )
-from kilonova.api.placement.validation import BodySchemas, normal_uuid
-from kilonova.api.schemas import placement_resource_providers as schemas
+from kilonova.api.placement.schemas import resource_providers as schemas
+from kilonova.api.placement.schemas.validation import BodySchemas, normal_uuid
 from kilonova.db import provider_edits, provider_lists, providers, resource_classes, traits
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.provider_edits import Edited, ProviderEdit
 from kilonova.db.provider_lists import ProviderQuery
 from kilonova.db.providers import NewProvider
-from kilonova.db.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.provider import Provider

@@ -8,7 +8,7 @@ from kilonova.api.microversion import Version
 from kilonova.api.placement.policies import ADMIN_OR_PROJECT_READER_OR_SERVICE, rule
 from kilonova.api.placement.requests import dated, gives_json, read_query
 from kilonova.api.placement.resource_providers import find_provider
-from kilonova.api.schemas import placement_usages as schemas
+from kilonova.api.placement.schemas import usages as schemas
 from kilonova.db import usages
 
 _OF_PROVIDER = "/resource_providers/{uuid}/usages"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be done to servers that exist. A family of actions is a module."""
 
-from kilonova.conductor.agent_questions import AgentQuestions
+from kilonova.conductor.hosts.agent_questions import AgentQuestions
 from kilonova.conductor.operations.builds import Builds
 from kilonova.conductor.operations.consoles import Consoles
 from kilonova.conductor.operations.deletes import Deletes
@@ -19,8 +19,8 @@ from kilonova.conductor.operations.shelving import Shelving
 from kilonova.conductor.operations.snapshots import Snapshots
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.operations.states import States
-from kilonova.conductor.runner import Runner
-from kilonova.conductor.services import Services
+from kilonova.conductor.workflow_engine.runner import Runner
+from kilonova.conductor.workflow_engine.services import Services
 
 __all__ = ["Operations"]
 

@@ -3,12 +3,12 @@
 
 from datetime import timedelta
 
-from kilonova.conductor import story, turns
 from kilonova.conductor.operations.starting import Starter
-from kilonova.conductor.workflow import Failure, Interrupt
+from kilonova.conductor.workflow_engine import server_log, step_outcome
+from kilonova.conductor.workflow_engine.workflow import Failure, Interrupt
 from kilonova.conductor.workflows.build import BUILD
 from kilonova.db import instance_actions, instances, workflows
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.model.instance import VmState
 
@@ -35,14 +35,14 @@ class Builds:
 
         ended = self._starter.services.database.write(end)
         for row, interrupted in ended:
-            story.timed_out(row.instance_uuid, row.request_id, row.kind, seconds)
+            server_log.timed_out(row.instance_uuid, row.request_id, row.kind, seconds)
             self._starter.runner.interrupted(interrupted)
         return len(ended)
 
     def _end(self, tx: Transaction, row: WorkflowRow, why: str) -> tuple[WorkflowRow, ...]:
         run = BUILD.run(row)
         failure = Failure(why, f"{why}\nHost: {run.facts.host or 'none'}", run.facts.host)
-        event = turns.failed_event(BUILD, run, failure)
+        event = step_outcome.failed_event(BUILD, run, failure)
         interrupted = self._starter.runner.interrupt(tx, row.instance_uuid, Interrupt.TIMEOUT)
         instances.change(
             tx, row.instance_uuid, expected_states={VmState.BUILDING}, vm_state=VmState.ERROR, task_state=None

@@ -8,7 +8,7 @@ import re
 import uuid
 from datetime import timedelta
 
-from kilonova.conductor.agent_questions import AgentQuestions
+from kilonova.conductor.hosts.agent_questions import AgentQuestions
 from kilonova.db import console_tokens
 from kilonova.db.console_tokens import ConsoleToken
 from kilonova.db.database import Database

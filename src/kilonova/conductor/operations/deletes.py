@@ -6,14 +6,14 @@ from datetime import timedelta
 
 from sqlalchemy.engine import Connection
 
-from kilonova.conductor import story
 from kilonova.conductor.operations.starting import Starter, action_of
-from kilonova.conductor.workflow import Interrupt
+from kilonova.conductor.workflow_engine import server_log
+from kilonova.conductor.workflow_engine.workflow import Interrupt
 from kilonova.conductor.workflows.delete import DELETE, DeleteFacts, hosts_of_guest
 from kilonova.conductor.workflows.restore import RESTORE, RestoreFacts
 from kilonova.conductor.workflows.soft_delete import SOFT_DELETE, SoftDeleteFacts
 from kilonova.db import instance_actions, instances, server_migrations, services, soft_deletes, workflows
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import Instance, TaskState, VmState
@@ -94,7 +94,7 @@ class Deletes:
 
         reclaimed = self._database.write(begin)
         for each in reclaimed:
-            story.reclaimed(each.row.instance_uuid, each.row.request_id, each.instance.deleted_at)
+            server_log.reclaimed(each.row.instance_uuid, each.row.request_id, each.instance.deleted_at)
         self._starter.runner.begin([each.row for each in reclaimed])
         return len(reclaimed)
 

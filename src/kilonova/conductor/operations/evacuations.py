@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from kilonova.conductor.operations.moves import facts_of, migration_of, start_move
 from kilonova.conductor.operations.starting import Starter
-from kilonova.conductor.workflow import Interrupt
+from kilonova.conductor.workflow_engine.workflow import Interrupt
 from kilonova.conductor.workflows.evacuate import EVACUATE
 from kilonova.db import workflows
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import Conflict
 from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester

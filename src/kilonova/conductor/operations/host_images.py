@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The images that a host keeps, as its agent says."""
 
-from kilonova.conductor.agent_questions import AgentQuestions
+from kilonova.conductor.hosts.agent_questions import AgentQuestions
 from kilonova.errors import Unavailable, Unsupported
 from kilonova.messaging.messages import AskCachedImages, CachedImages, QuestionRefused, RefusedBecause
 from kilonova.model.cached_image import CachedImage

@@ -5,12 +5,12 @@ from collections.abc import Callable, Collection
 
 from kilonova.conductor.operations.moves import facts_of, migration_of, start_move
 from kilonova.conductor.operations.starting import Starter
-from kilonova.conductor.workflow import Interrupt
+from kilonova.conductor.workflow_engine.workflow import Interrupt
 from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.moves import MoveFacts
 from kilonova.db import instance_actions, instances, server_migrations
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_actions import NewAction
-from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate
 from kilonova.messaging.messages import MigrationProgress

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kilonova.conductor.operations.starting import Starter, record_at_once
 from kilonova.db import instances
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.model.instance import Instance, LockedBy
 from kilonova.model.requester import Requester
 

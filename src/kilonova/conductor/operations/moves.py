@@ -6,16 +6,16 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
-from kilonova.conductor import story
-from kilonova.conductor.operations.forsaken_moves import give_up, give_up_all
+from kilonova.conductor.operations.abandoned_moves import give_up, give_up_all
 from kilonova.conductor.operations.starting import Starter
-from kilonova.conductor.workflow import Interrupt, Workflow
+from kilonova.conductor.workflow_engine import server_log
+from kilonova.conductor.workflow_engine.workflow import Interrupt, Workflow
 from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
 from kilonova.conductor.workflows.moves import MoveFacts
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
 from kilonova.db import instances, moves, server_migrations
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
 from kilonova.identifiers import new_uuid
@@ -89,7 +89,7 @@ class Moves:
             if server.vm_state is VmState.RESIZED:
                 who = Requester(f"req-{new_uuid()}", "", "")
                 self.confirm_resize(server, who)
-                story.confirmed_by_itself(server.uuid, who.request_id, f"{window.total_seconds():g}")
+                server_log.confirmed_by_itself(server.uuid, who.request_id, f"{window.total_seconds():g}")
             else:
                 self._give_source_up(migration, server)
         except (NotFound, UnexpectedTaskState, ConcurrentUpdate):

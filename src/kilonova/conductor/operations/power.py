@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 from kilonova.conductor.operations.starting import Starter
-from kilonova.conductor.workflow import Workflow
+from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows.power import POWER, PowerFacts
 from kilonova.conductor.workflows.reboot import HARD_REBOOT, REBOOT
 from kilonova.conductor.workflows.stop import FORCE_STOP, STOP, StopFacts
 from kilonova.db import hanging_reboots
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import KilonovaError
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import Instance

@@ -8,7 +8,7 @@ from typing import Any
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.workflows.rebuild import REBUILD, MadeOf, RebuildFacts, made_of
 from kilonova.db import instances, quotas, request_specs
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, OverQuota
 from kilonova.identifiers import new_uuid
 from kilonova.model.config_drive import PublicKey

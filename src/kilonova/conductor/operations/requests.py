@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from kilonova.conductor.operations.starting import Starter, record_at_once
 from kilonova.db import group_guards, instances, request_specs, workflows
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import Conflict, NotFound
 from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester

@@ -4,8 +4,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from kilonova.conductor import story
 from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.workflow_engine import server_log
 from kilonova.conductor.workflows.inside_guest import CHANGE_PASSWORD, CRASH_DUMP, DumpFacts, PasswordFacts
 from kilonova.conductor.workflows.rescue import RESCUE, UNRESCUE, RescueFacts, UnrescueFacts
 from kilonova.db import instances
@@ -53,7 +53,7 @@ class Rescues:
             self.unrescue(instance, who)
         except (NotFound, UnexpectedTaskState):
             return False
-        story.unrescued_by_itself(instance.uuid, who.request_id, seconds)
+        server_log.unrescued_by_itself(instance.uuid, who.request_id, seconds)
         return True
 
     def change_password(self, instance: Instance, admin_password: str, who: Requester, encrypted: str = "") -> None:

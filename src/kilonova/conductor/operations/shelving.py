@@ -5,13 +5,13 @@ import contextlib
 from collections.abc import Callable
 from datetime import timedelta
 
-from kilonova.conductor.operations.forsaken_moves import give_up_all
+from kilonova.conductor.operations.abandoned_moves import give_up_all
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.workflows.shelve import SHELVE, SHELVE_OFFLOAD, OffloadFacts, ShelveFacts
 from kilonova.conductor.workflows.stop import StopFacts
 from kilonova.conductor.workflows.unshelve import UNSHELVE, UnshelveFacts
 from kilonova.db import instances, shelved
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import Instance, VmState

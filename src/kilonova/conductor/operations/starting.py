@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from kilonova.conductor.runner import Runner
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import Interrupt, Workflow
+from kilonova.conductor.workflow_engine.runner import Runner
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import Interrupt, Workflow
 from kilonova.conductor.workflows.moves import FIRST_STATUS as MOVES
 from kilonova.conductor.workflows.moves import MoveFacts
 from kilonova.db import instance_actions, instances, unwanted_images, workflows
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_actions import EndedEvent, NewAction
-from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, Conflict, UnexpectedTaskState
 from kilonova.identifiers import new_uuid

@@ -3,7 +3,7 @@
 
 from kilonova.conductor.operations.starting import Starter, record_at_once
 from kilonova.db import instances, quotas
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.model.instance import Instance, VmState
 from kilonova.model.quota import Usage
 from kilonova.model.requester import Requester

@@ -20,10 +20,10 @@ Its undo: claims are released and servers put in error until none is left, whate
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kilonova.conductor import story
-from kilonova.conductor.listeners import NotBuilt
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine import server_log
+from kilonova.conductor.workflow_engine.listeners import NotBuilt
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Again,
     Completed,
@@ -40,7 +40,7 @@ from kilonova.conductor.workflows.build import BUILD, BuildFacts
 from kilonova.conductor.workflows.placing_errors import CannotPlaceError
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import group_guards, instance_actions, instances, request_specs, workflows
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.model.instance import PowerState, TaskState
 from kilonova.model.transitions import TRANSITIONS
@@ -83,7 +83,7 @@ def _withdraw(services: Services, run: Run[BatchFacts]) -> Effect:
         return present
 
     for row in services.database.write(withdraw):
-        story.withdrawn(row.instance_uuid, row.request_id)
+        server_log.withdrawn(row.instance_uuid, row.request_id)
     return Again(run.facts)
 
 
@@ -133,7 +133,7 @@ def _give_up(services: Services, run: Run[BatchFacts]) -> Effect:
         return present
 
     for row in services.database.write(give_up):
-        story.not_built(row.instance_uuid, row.request_id, refused.message)
+        server_log.not_built(row.instance_uuid, row.request_id, refused.message)
         services.listeners.not_built(NotBuilt(row.instance_uuid, row.request_id, refused.message, refused.details))
     return Again(run.facts)
 

@@ -16,10 +16,9 @@ from typing import Any
 
 from kilonova.claims.claimer import Job, Order
 from kilonova.claims.placing import Chosen
-from kilonova.conductor import story
-from kilonova.conductor.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine import server_log
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     Batched,
     Completed,
     Effect,
@@ -38,12 +37,13 @@ from kilonova.conductor.workflow import (
     Write,
     is_unreachable,
 )
-from kilonova.conductor.workflows.outcomes import leave_behind
+from kilonova.conductor.workflows.endings import leave_behind
+from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
 from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import compute_nodes, instances, request_specs
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.instances import Activation
-from kilonova.db.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StepReply
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState
@@ -107,7 +107,7 @@ def claim(services: Services, runs: Sequence[Run[BuildFacts]]) -> dict[str, Effe
     by_instance = {run.instance_uuid: run for run in runs}
     for row in placed.workflows:
         facts = BUILD.run(row).facts
-        story.placed(row.instance_uuid, row.request_id, facts.host or "", facts.node or "")
+        server_log.placed(row.instance_uuid, row.request_id, facts.host or "", facts.node or "")
         effects[row.uuid] = Journalled(row, by_instance[row.instance_uuid].memo)
     for run in runs:
         effects.setdefault(run.row.uuid, Gone())  # a delete is under way

@@ -9,9 +9,9 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kilonova.conductor.listeners import FetchedImages
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine.listeners import FetchedImages
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Again,
     Completed,

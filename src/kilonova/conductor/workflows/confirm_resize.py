@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Confirm a resize or a cold migration: the source's guest goes, then all that the migration holds, at once."""
 
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import NOTHING, Effect, Run, Step, Workflow, Write, complete_or_fail
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import NOTHING, Effect, Run, Step, Workflow, Write, complete_or_fail
+from kilonova.conductor.workflows.endings import done_without_its_host, settle
 from kilonova.conductor.workflows.move_steps import drop_source
 from kilonova.conductor.workflows.moves import MoveFacts
-from kilonova.conductor.workflows.outcomes import done_without_its_host, settle
 from kilonova.db import moves, server_migrations
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import StepReply
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS

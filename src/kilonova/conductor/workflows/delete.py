@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Connection
 
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Completed,
     Effect,
@@ -24,12 +24,12 @@ from kilonova.conductor.workflow import (
     Write,
     is_unreachable,
 )
-from kilonova.conductor.workflows.outcomes import fail, leave_behind
+from kilonova.conductor.workflows.endings import fail, leave_behind
 from kilonova.conductor.workflows.release import release_server
-from kilonova.db import departures, group_guards, instances, shelved
-from kilonova.db.transaction import Transaction
+from kilonova.db import group_guards, instances, pending_removals, shelved
+from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, StepReply
-from kilonova.model.found_guest import Departure
+from kilonova.model.found_guest import RemovalReason
 from kilonova.model.instance import PowerState, VmState
 from kilonova.model.transitions import TRANSITIONS
 
@@ -86,7 +86,7 @@ def _guest_destroyed(services: Services, run: Run[DeleteFacts], reply: StepReply
     if is_unreachable(reply):
         return Completed(
             facts,
-            lambda tx: leave_behind(services, tx, reply.host, run.instance_uuid, Departure.DELETED),
+            lambda tx: leave_behind(services, tx, reply.host, run.instance_uuid, RemovalReason.DELETED),
             final=not facts.left,
         )
     if reply.error is not None:
@@ -107,7 +107,7 @@ def _failed(_services: Services, run: Run[DeleteFacts]) -> Ended:
 def _vanish(_services: Services, run: Run[DeleteFacts], _power_state: PowerState | None) -> Write:
     def vanish(tx: Transaction) -> None:
         for host in run.facts.absent:
-            departures.note(tx, host, run.instance_uuid, Departure.DELETED)
+            pending_removals.note(tx, host, run.instance_uuid, RemovalReason.DELETED)
         release_server(tx, run.instance_uuid)
         group_guards.forget_members(tx, [run.instance_uuid])
         shelved.forget_image(tx, run.instance_uuid)

@@ -20,8 +20,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Completed,
     Effect,
@@ -39,6 +39,7 @@ from kilonova.conductor.workflow import (
     complete_or_repeat,
     is_unreachable,
 )
+from kilonova.conductor.workflows.endings import fail, require_absent, settle
 from kilonova.conductor.workflows.move_steps import left_halfway, move_away
 from kilonova.conductor.workflows.moves import (
     Claiming,
@@ -51,9 +52,8 @@ from kilonova.conductor.workflows.moves import (
     guest_there,
     next_try,
 )
-from kilonova.conductor.workflows.outcomes import fail, require_absent, settle
 from kilonova.db import instances, moves, server_migrations
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, RebuildGuest, ReturnHome, StepReply
 from kilonova.model.instance import PowerState, TaskState
 from kilonova.model.server_migration import OPEN, MigrationStatus, MoveKind

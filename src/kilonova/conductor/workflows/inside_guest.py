@@ -3,11 +3,21 @@
 
 from dataclasses import dataclass, field
 
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import CALL_OFF, CALLED_OFF, Effect, Ended, Run, SendToAgent, Step, Workflow, Write
-from kilonova.conductor.workflows.outcomes import failed, settle
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
+    CALL_OFF,
+    CALLED_OFF,
+    Effect,
+    Ended,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+    Write,
+)
+from kilonova.conductor.workflows.endings import failed, settle
 from kilonova.db import instances, server_passwords
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import SetAdminPassword, TriggerCrashDump
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS

@@ -7,8 +7,8 @@
                           └─ point of no return
 """
 
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Effect,
     Gone,
@@ -19,6 +19,7 @@ from kilonova.conductor.workflow import (
     Workflow,
     Write,
 )
+from kilonova.conductor.workflows.endings import done_without_its_host, gone_with_its_host, settle
 from kilonova.conductor.workflows.move_steps import (
     abandon,
     advance,
@@ -34,9 +35,8 @@ from kilonova.conductor.workflows.moves import (
     give_destination_back,
     guest_there,
 )
-from kilonova.conductor.workflows.outcomes import done_without_its_host, gone_with_its_host, settle
 from kilonova.db import moves, server_migrations
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import (
     AbortLiveMigration,
     ActivateMigrated,

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     Completed,
     Effect,
     Failed,
@@ -17,10 +17,10 @@ from kilonova.conductor.workflow import (
     Write,
     is_unreachable,
 )
+from kilonova.conductor.workflows.endings import require_absent
 from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home
-from kilonova.conductor.workflows.outcomes import require_absent
-from kilonova.db import homecomings, instances, moves, server_migrations
-from kilonova.db.transaction import Transaction
+from kilonova.db import instances, moves, pending_rollbacks, server_migrations
+from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import AbandonMove, ConfirmMove, MoveAway, ReturnHome, StepReply
 from kilonova.model.image_properties import shutdown_timeout_s
 from kilonova.model.server_migration import OPEN, MigrationStatus
@@ -76,7 +76,7 @@ def left_halfway(
         if is_unreachable(reply):
             require_absent(services, tx, facts.source)
         move = server_migrations.get(tx.connection, facts.migration)
-        homecomings.note(tx, facts.source, move, drops_made=drops_made, runs=facts.runs)
+        pending_rollbacks.note(tx, facts.source, move, drops_made=drops_made, runs=facts.runs)
 
     return write
 

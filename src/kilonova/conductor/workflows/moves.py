@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from kilonova.claims.claimer import Job, Order
 from kilonova.claims.moving import Moving
 from kilonova.claims.placing import Chosen
-from kilonova.conductor import story, turns
-from kilonova.conductor.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine import server_log, step_outcome
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     Completed,
     Effect,
     Ended,
@@ -24,10 +23,11 @@ from kilonova.conductor.workflow import (
     Unwound,
     Workflow,
 )
-from kilonova.conductor.workflows.outcomes import fail, settle
+from kilonova.conductor.workflows.endings import fail, settle
+from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
 from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
 from kilonova.db import instances, moves, request_specs, server_migrations
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NotFound
 from kilonova.model.instance import Fault, GuestSpec, Instance, TaskState, VmState
@@ -167,7 +167,7 @@ def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflo
         claimed = replace(facts, destination=chosen.host)
         return workflow.at(run, how.next_step, undoing=False, facts=claimed)
 
-    placing = Moving(migration, how.task, how.becomes, how.shows, turns.event_of(workflow, run))
+    placing = Moving(migration, how.task, how.becomes, how.shows, step_outcome.event_of(workflow, run))
     order = Order(spec, (Job(run.instance_uuid, at_host),), request.group_uuid, placing)
     try:
         with refusals(run.request_id):
@@ -177,7 +177,7 @@ def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflo
     if not placed.workflows:
         return Failed(Failure("The server was changed while a destination was sought."))
     (row,) = placed.workflows
-    story.moves(run.instance_uuid, run.request_id, facts.source, workflow.run(row).facts.destination or "")
+    server_log.moves(run.instance_uuid, run.request_id, facts.source, workflow.run(row).facts.destination or "")
     return Journalled(row)
 
 

@@ -8,9 +8,19 @@ host has never heard of it.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import CALL_OFF, CALLED_OFF, Effect, Ended, Interrupt, Run, SendToAgent, Step, Workflow
-from kilonova.conductor.workflows.outcomes import ended_in, settled
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
+    CALL_OFF,
+    CALLED_OFF,
+    Effect,
+    Ended,
+    Interrupt,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+)
+from kilonova.conductor.workflows.endings import ended_in, settled
 from kilonova.messaging.messages import (
     AgentMessage,
     PauseGuest,

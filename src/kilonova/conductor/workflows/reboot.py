@@ -14,9 +14,8 @@ agent died between shutting the guest down and starting it.
 import logging
 from dataclasses import replace
 
-from kilonova.conductor.guest_description import present_guest
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     CALL_OFF,
     CALLED_OFF,
     Completed,
@@ -32,10 +31,11 @@ from kilonova.conductor.workflow import (
     Workflow,
     is_unreachable,
 )
-from kilonova.conductor.workflows.outcomes import ended_in, settled
+from kilonova.conductor.workflows.endings import ended_in, settled
+from kilonova.conductor.workflows.guest_description import present_guest
 from kilonova.conductor.workflows.power import PowerFacts
 from kilonova.db import instances
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import RebootGuest, StepReply
 from kilonova.model.instance import GuestSpec, PowerState, TaskState
 from kilonova.model.transitions import TRANSITIONS

@@ -15,9 +15,8 @@ host makes. The delete's order waits at the host for that guest anyway.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kilonova.conductor.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Completed,
     Effect,
@@ -30,10 +29,11 @@ from kilonova.conductor.workflow import (
     Workflow,
     Write,
 )
-from kilonova.conductor.workflows.outcomes import failed, settle
+from kilonova.conductor.workflows.endings import failed, settle
+from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
 from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
 from kilonova.db import instances, request_specs
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.errors import NotFound
 from kilonova.messaging.messages import RebuildGuest
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState

@@ -2,7 +2,7 @@
 """Give back what a server holds, each for use inside a transaction; absent is success."""
 
 from kilonova.db import allocations, group_guards, host_devices, instances, moves
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 
 
 def release_claim(tx: Transaction, instance_uuid: str, group_uuid: str | None, host: str | None) -> None:

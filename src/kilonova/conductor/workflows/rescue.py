@@ -6,9 +6,8 @@ A host that fails leaves the guest as it was. Whatever it did, a hard reboot of 
 
 from dataclasses import dataclass, field, replace
 
-from kilonova.conductor.guest_description import config_drive_for, guest_of, reserved_for
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     CALL_OFF,
     CALLED_OFF,
     Effect,
@@ -20,9 +19,10 @@ from kilonova.conductor.workflow import (
     Workflow,
     Write,
 )
-from kilonova.conductor.workflows.outcomes import ended_in, settle, settled
+from kilonova.conductor.workflows.endings import ended_in, settle, settled
+from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, reserved_for
 from kilonova.db import instances, request_specs
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import RescueGuest, UnrescueGuest
 from kilonova.model.image import Image
 from kilonova.model.image_properties import shutdown_timeout_s

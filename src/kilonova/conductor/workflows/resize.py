@@ -8,8 +8,8 @@
 
 from functools import partial
 
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Do,
     Effect,
@@ -21,6 +21,7 @@ from kilonova.conductor.workflow import (
     Workflow,
     Write,
 )
+from kilonova.conductor.workflows.endings import settle
 from kilonova.conductor.workflows.move_steps import (
     abandon,
     advance,
@@ -38,8 +39,7 @@ from kilonova.conductor.workflows.moves import (
     give_destination_back,
     guest_there,
 )
-from kilonova.conductor.workflows.outcomes import settle
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import FinishMove
 from kilonova.model.instance import PowerState, TaskState, VmState
 from kilonova.model.server_migration import MigrationStatus, MoveKind
@@ -84,7 +84,7 @@ def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
                 "move-away",
                 do=move_away,
                 undo=return_home,
-                passed_over=left_halfway,
+                on_skipped=left_halfway,
                 on_reply=advance(MigrationStatus.POST_MIGRATING, touched=True),
                 shows=TaskState.RESIZE_MIGRATING,
                 event="compute_resize_instance",
@@ -94,7 +94,7 @@ def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
                 "finish",
                 do=_finish,
                 undo=abandon,
-                passed_over=partial(left_halfway, drops_made=True),
+                on_skipped=partial(left_halfway, drops_made=True),
                 shows=TaskState.RESIZE_FINISH,
                 event="compute_finish_resize",
             ),

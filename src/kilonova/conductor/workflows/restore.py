@@ -3,8 +3,8 @@
 
 from dataclasses import dataclass
 
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     CALL_OFF,
     CALLED_OFF,
     Completed,
@@ -16,9 +16,9 @@ from kilonova.conductor.workflow import (
     Workflow,
     Write,
 )
-from kilonova.conductor.workflows.outcomes import fail, settle
+from kilonova.conductor.workflows.endings import fail, settle
 from kilonova.db import instances, shelved, soft_deletes
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import StartGuest
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS

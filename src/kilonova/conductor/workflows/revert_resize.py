@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Revert a resize or a cold migration: the destination's guest goes, the server gets back what it had, and starts."""
 
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import NOTHING, Completed, Effect, Run, Step, Workflow, Write
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import NOTHING, Completed, Effect, Run, Step, Workflow, Write
+from kilonova.conductor.workflows.endings import settle
 from kilonova.conductor.workflows.move_steps import abandon, return_home
 from kilonova.conductor.workflows.moves import MoveFacts
-from kilonova.conductor.workflows.outcomes import settle
 from kilonova.db import moves, server_migrations
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
 

@@ -14,8 +14,8 @@ what it is until the image has its data: whatever fails before leaves it as it w
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Completed,
     Effect,
@@ -31,10 +31,10 @@ from kilonova.conductor.workflow import (
     is_unreachable,
 )
 from kilonova.conductor.workflows import snapshot_steps
-from kilonova.conductor.workflows.outcomes import done_without_its_host, ended_in, failed, leave_behind, settle
+from kilonova.conductor.workflows.endings import done_without_its_host, ended_in, failed, leave_behind, settle
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import instances, shelved, unwanted_images
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, StartGuest, StepReply, StopGuest
 from kilonova.model.instance import PowerState, TaskState, VmState
 from kilonova.model.transitions import TRANSITIONS

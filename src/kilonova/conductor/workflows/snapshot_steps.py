@@ -14,9 +14,8 @@ before. Undone, it is noted as unwanted, so that the way back waits for no image
 from dataclasses import replace
 from typing import Any
 
-from kilonova.conductor.guest_description import image_data_for
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Completed,
     Effect,
@@ -31,6 +30,7 @@ from kilonova.conductor.workflow import (
     complete_or_repeat,
     is_unreachable,
 )
+from kilonova.conductor.workflows.guest_description import image_data_for
 from kilonova.db import instances, request_specs, unwanted_images
 from kilonova.messaging.messages import (
     CancelSnapshot,

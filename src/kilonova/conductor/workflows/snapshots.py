@@ -9,10 +9,10 @@
 import logging
 from dataclasses import dataclass
 
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import NOTHING, Completed, Effect, Run, Step, Workflow, Write
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import NOTHING, Completed, Effect, Run, Step, Workflow, Write
 from kilonova.conductor.workflows import snapshot_steps
-from kilonova.conductor.workflows.outcomes import failed, settle
+from kilonova.conductor.workflows.endings import failed, settle
 from kilonova.db import unwanted_images
 from kilonova.errors import Unavailable
 from kilonova.model.instance import PowerState, TaskState

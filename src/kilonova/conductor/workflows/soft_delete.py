@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     TAKEN_OVER,
     Completed,
@@ -30,9 +30,9 @@ from kilonova.conductor.workflow import (
     is_unreachable,
 )
 from kilonova.conductor.workflows.delete import DELETE, DeleteFacts, hosts_of_guest
-from kilonova.conductor.workflows.outcomes import fail, leave_behind
+from kilonova.conductor.workflows.endings import fail, leave_behind
 from kilonova.db import instances, moves, server_migrations, soft_deletes, workflows
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.messages import ConfirmMove, StepReply, StopGuest

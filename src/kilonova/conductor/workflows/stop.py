@@ -6,9 +6,18 @@ A failure leaves a fault and no running task.
 
 from dataclasses import dataclass
 
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import CALL_OFF, CALLED_OFF, Effect, Interrupt, Run, SendToAgent, Step, Workflow
-from kilonova.conductor.workflows.outcomes import failed, settled
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
+    CALL_OFF,
+    CALLED_OFF,
+    Effect,
+    Interrupt,
+    Run,
+    SendToAgent,
+    Step,
+    Workflow,
+)
+from kilonova.conductor.workflows.endings import failed, settled
 from kilonova.messaging.messages import StopGuest
 from kilonova.model.image_properties import shutdown_timeout_s
 from kilonova.model.instance import Instance

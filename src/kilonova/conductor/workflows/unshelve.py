@@ -15,10 +15,9 @@ from typing import Any
 from kilonova.claims.claimer import Job, Order
 from kilonova.claims.placing import Chosen
 from kilonova.claims.unshelving import Unshelving
-from kilonova.conductor import story, turns
-from kilonova.conductor.guest_description import config_drive_for, guest_of, reserved_for
-from kilonova.conductor.services import Services
-from kilonova.conductor.workflow import (
+from kilonova.conductor.workflow_engine import server_log, step_outcome
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
     Completed,
     Effect,
     Failed,
@@ -33,11 +32,12 @@ from kilonova.conductor.workflow import (
     complete_or_repeat,
     is_unreachable,
 )
-from kilonova.conductor.workflows.outcomes import failed, leave_behind, settle
+from kilonova.conductor.workflows.endings import failed, leave_behind, settle
+from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, reserved_for
 from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import instances, request_specs, unwanted_images
-from kilonova.db.transaction import Transaction
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StartGuest, StepReply, StopGuest
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
@@ -82,7 +82,7 @@ def _claim(services: Services, run: Run[UnshelveFacts]) -> Effect:
     def at_host(chosen: Chosen) -> WorkflowRow:
         return UNSHELVE.at(run, "spawn", undoing=False, facts=replace(facts, host=chosen.host))
 
-    placing = Unshelving(turns.event_of(UNSHELVE, run))
+    placing = Unshelving(step_outcome.event_of(UNSHELVE, run))
     order = Order(spec, (Job(run.instance_uuid, at_host),), request.group_uuid, placing)
     try:
         with refusals(run.request_id):
@@ -92,7 +92,7 @@ def _claim(services: Services, run: Run[UnshelveFacts]) -> Effect:
     if not placed.workflows:
         return Failed(Failure("The server was changed while a host was sought."))
     (row,) = placed.workflows
-    story.placed(run.instance_uuid, run.request_id, UNSHELVE.run(row).facts.host or "", "")
+    server_log.placed(run.instance_uuid, run.request_id, UNSHELVE.run(row).facts.host or "", "")
     return Journalled(row)
 
 

@@ -3,7 +3,7 @@
 
 from alembic import context
 
-from kilonova.db.tables import metadata
+from kilonova.db.core.tables import metadata
 
 connection = context.config.attributes["connection"]
 context.configure(connection=connection, target_metadata=metadata, render_as_batch=True)

@@ -9,8 +9,8 @@ from functools import partial
 
 from sqlalchemy.engine import Connection
 
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
-from kilonova.db.transaction import Transaction
 from kilonova.errors import Unavailable
 
 LOG = logging.getLogger(__name__)

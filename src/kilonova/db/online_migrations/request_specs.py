@@ -7,9 +7,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.db import request_specs
-from kilonova.db import tables as t
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.online_migrations.online_migration import OnlineMigration
-from kilonova.db.transaction import Transaction
 
 _R = t.request_specs.c
 _PAGE = 500

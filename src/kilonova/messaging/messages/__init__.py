@@ -5,8 +5,8 @@ from kilonova.messaging.messages.cold_moves import (
     AbandonMove,
     ConfirmMove,
     FinishMove,
-    Homecoming,
     MoveAway,
+    PendingRollback,
     ReturnHome,
 )
 from kilonova.messaging.messages.guests import (
@@ -108,7 +108,6 @@ __all__ = [
     "GuestsFound",
     "Heartbeat",
     "HeartbeatAnswer",
-    "Homecoming",
     "HostsRegistered",
     "HostsStarted",
     "Interrupt",
@@ -117,6 +116,7 @@ __all__ = [
     "MoveAway",
     "Order",
     "PauseGuest",
+    "PendingRollback",
     "PowerStates",
     "PowerStatesAnswer",
     "PrepareLiveMigration",

@@ -55,7 +55,7 @@ class ReturnHome:
 
 
 @dataclass(frozen=True, slots=True)
-class Homecoming:
+class PendingRollback:
     """A part of the answer to a host that reports itself: what it has to undo of a move before it takes any order.
 
     The guest is to be what it was before, as ``ReturnHome`` makes it; with ``drops_made`` what the move made on the

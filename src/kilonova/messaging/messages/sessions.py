@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kilonova.messaging.messages.cold_moves import Homecoming
+from kilonova.messaging.messages.cold_moves import PendingRollback
 from kilonova.model.found_guest import Removal
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import PowerState
@@ -69,4 +69,4 @@ class HostsRegistered:
 
     removals: Mapping[str, tuple[Removal, ...]] = field(default_factory=dict)
     lease_s: float = 60.0
-    homecomings: Mapping[str, tuple[Homecoming, ...]] = field(default_factory=dict)
+    homecomings: Mapping[str, tuple[PendingRollback, ...]] = field(default_factory=dict)

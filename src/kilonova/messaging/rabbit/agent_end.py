@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from kilonova.errors import Unavailable
-from kilonova.logs.complaints import Complaints
+from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.messaging.bus import Accept
 from kilonova.messaging.codec import Envelope, decode, encode
 from kilonova.messaging.local import LocalBus
@@ -38,8 +38,8 @@ from kilonova.messaging.messages import (
     StepState,
     StepStatus,
 )
-from kilonova.messaging.rabbit.letters import Delivery, Letter, always
 from kilonova.messaging.rabbit.link import Link
+from kilonova.messaging.rabbit.outgoing import Delivery, OutgoingMessage, always
 from kilonova.messaging.rabbit.topology import from_agent, to_agent
 from kilonova.messaging.rabbit.transport_url import Transport
 
@@ -93,7 +93,7 @@ class RabbitAgentBus:
         self._awaiting: dict[str, str] = {}
         self._early_lock = threading.Lock()
         self._early: list[tuple[str, AgentMessage]] = []
-        self._complaints = Complaints(LOG)
+        self._complaints = RateLimitedLog(LOG)
 
     def start(self) -> None:
         self._link.start()
@@ -173,7 +173,9 @@ class RabbitAgentBus:
         self._link.close()
 
     def _send(self, envelope: Envelope, is_wanted: Callable[[], bool] = always) -> None:
-        self._link.send(Letter(from_agent(self._agent), "", encode(envelope), is_wanted), urgent=envelope.urgent)
+        self._link.send(
+            OutgoingMessage(from_agent(self._agent), "", encode(envelope), is_wanted), urgent=envelope.urgent
+        )
 
     # --- on the thread of the link ---
 

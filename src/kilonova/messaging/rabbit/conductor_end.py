@@ -15,8 +15,8 @@ from functools import partial
 import msgspec
 
 from kilonova.errors import Forbidden, KilonovaError
-from kilonova.logs.complaints import Complaints
-from kilonova.messaging.bus import Accept, Answerer, DeclinedError, Speaker
+from kilonova.logs.rate_limited_log import RateLimitedLog
+from kilonova.messaging.bus import Accept, Answerer, DeclinedError, Sender
 from kilonova.messaging.codec import Envelope, decode, encode, require_known
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
@@ -33,10 +33,10 @@ from kilonova.messaging.messages import (
     TaskReached,
 )
 from kilonova.messaging.rabbit.fair_turns import FairTurns
-from kilonova.messaging.rabbit.letters import Delivery, Letter, always
 from kilonova.messaging.rabbit.link import Link
+from kilonova.messaging.rabbit.outgoing import Delivery, OutgoingMessage, always
 from kilonova.messaging.rabbit.queue_keeper import QueueKeeper
-from kilonova.messaging.rabbit.speakers import check_hosts, check_writer
+from kilonova.messaging.rabbit.sender_checks import check_hosts, check_writer
 from kilonova.messaging.rabbit.topology import TO_AGENTS, TO_QUEUES, to_control
 from kilonova.messaging.rabbit.transport_url import Transport
 from kilonova.messaging.routes import Routes
@@ -77,7 +77,7 @@ class RabbitConductorBus:
         self._urgent, self._ordinary = FairTurns(), FairTurns()
         #: The questions (agent, number) that are being answered here.
         self._being_answered: set[tuple[str, str]] = set()
-        self._complaints = Complaints(LOG)
+        self._complaints = RateLimitedLog(LOG)
 
     def start(self) -> None:
         """Begin to hear agents. Call it when the conductor is served."""
@@ -147,7 +147,7 @@ class RabbitConductorBus:
         self._link.close()
 
     def _send(self, agent: str, envelope: Envelope) -> None:
-        self._link.send(Letter(TO_AGENTS, agent, encode(envelope), self._may_send))
+        self._link.send(OutgoingMessage(TO_AGENTS, agent, encode(envelope), self._may_send))
 
     # --- on the thread of the link ---
 
@@ -182,7 +182,9 @@ class RabbitConductorBus:
                 self._questions.add(agent, answer)
                 self._local.run_blocking(self._questions.run_next)
         elif isinstance(message, _REPLIES) and envelope.reply_to not in ("", self._process):
-            self._link.send(Letter(TO_QUEUES, to_control(envelope.reply_to), delivery.body), urgent=envelope.urgent)
+            self._link.send(
+                OutgoingMessage(TO_QUEUES, to_control(envelope.reply_to), delivery.body), urgent=envelope.urgent
+            )
             self._link.acknowledge(delivery)
         elif isinstance(message, ConductorMessage):
             self._handle(f"agent {agent}", message, delivery, urgent=envelope.urgent)
@@ -196,7 +198,7 @@ class RabbitConductorBus:
         def note() -> None:
             if self._answerer is not None:
                 with contextlib.suppress(KilonovaError):  # the report itself is refused
-                    self._answerer(Heartbeat(session=session), Speaker(agent, version))
+                    self._answerer(Heartbeat(session=session), Sender(agent, version))
 
         self._heartbeats.add(agent, note)
         self._local.run_urgently(self._heartbeats.run_next)
@@ -224,7 +226,7 @@ class RabbitConductorBus:
         self._complaints.complain(kind, f"A message of {whose} is dropped: {why}")
         self._link.acknowledge(delivery)
 
-    # --- on threads of the lanes. Only then is a message acknowledged: what a flood can occupy here is limited. ---
+    # --- on threads of the pools. Only then is a message acknowledged: what a flood can occupy here is limited. ---
 
     def _handle_now(self, whose: str, message: ConductorMessage, delivery: Delivery) -> None:
         try:
@@ -239,7 +241,7 @@ class RabbitConductorBus:
         answer: Future[Answer] = Future()
         try:
             if self._answerer is not None:
-                given = self._answerer(message, Speaker(agent, envelope.version))
+                given = self._answerer(message, Sender(agent, envelope.version))
                 if isinstance(given, Future):
                     answer = given
                 else:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One connection to the broker, and the only thread that touches it.
 
-Whoever sends leaves a letter and goes on. The broker confirms letters in batches; those that were not confirmed when
-the connection broke are sent again, so that a letter may come twice, but is not lost while this process lives. What
+Whoever sends leaves a message and goes on. The broker confirms messages in batches; those that were not confirmed when
+the connection broke are sent again, so that a message may come twice, but is not lost while this process lives. What
 was received is acknowledged when its taker says so. A connection that breaks is replaced by one to the next server.
 """
 
@@ -18,11 +18,11 @@ from typing import Any
 
 import amqp
 
-from kilonova.logs.complaints import Complaints
+from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.messaging.rabbit.acknowledgements import Acknowledgements
 from kilonova.messaging.rabbit.connection import BROKEN, close, connect, discard
-from kilonova.messaging.rabbit.letters import Delivery, Letter
 from kilonova.messaging.rabbit.outbox import Outbox
+from kilonova.messaging.rabbit.outgoing import Delivery, OutgoingMessage
 from kilonova.messaging.rabbit.transport_url import BrokerAddress, Transport
 
 LOG = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Link:
         self._epoch = 0
         self._is_connected = False
         self._is_blocked = False
-        self._complaints = Complaints(LOG)
+        self._complaints = RateLimitedLog(LOG)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     # --- for any thread: nothing here waits, but for close() ---
@@ -82,15 +82,15 @@ class Link:
 
     @property
     def waiting(self) -> int:
-        """How many letters the broker has not confirmed."""
+        """How many messages the broker has not confirmed."""
         return len(self._outbox)
 
     def start(self) -> None:
         self._thread.start()
 
-    def send(self, letter: Letter, *, urgent: bool = False) -> None:
-        """Have a letter sent. When too many wait it is dropped, and that is logged."""
-        self._outbox.add(letter, urgent=urgent)
+    def send(self, outgoing: OutgoingMessage, *, urgent: bool = False) -> None:
+        """Have a message sent. When too many wait it is dropped, and that is logged."""
+        self._outbox.add(outgoing, urgent=urgent)
         self._ring()
 
     def acknowledge(self, delivery: Delivery) -> None:

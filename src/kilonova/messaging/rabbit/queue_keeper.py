@@ -13,10 +13,10 @@ from typing import Any
 
 import amqp
 
-from kilonova.logs.complaints import Complaints
+from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.messaging.rabbit.connection import BROKEN, close, connect, discard
-from kilonova.messaging.rabbit.letters import Delivery
 from kilonova.messaging.rabbit.link import Link
+from kilonova.messaging.rabbit.outgoing import Delivery
 from kilonova.messaging.rabbit.topology import (
     check_agent,
     declare_agent,
@@ -61,7 +61,7 @@ class QueueKeeper:
         self._addresses = transport.servers()
         self._look = threading.Event()
         self._is_closing = False
-        self._complaints = Complaints(LOG)
+        self._complaints = RateLimitedLog(LOG)
         self._thread = threading.Thread(target=self._run, name=f"{name} queues", daemon=True)
 
     def start(self) -> None:

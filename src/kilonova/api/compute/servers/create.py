@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POST /servers: from what a client sends to instances and one request spec.
+
+Everything is checked before anything is stored; the instances, their request, their place in the group and their
+workflows are then one transaction.
+"""
+
+import base64
+import binascii
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kilonova.api.compute.access_addresses import read_addresses
+from kilonova.api.compute.flavors import find_asked
+from kilonova.api.compute.hints import read_hints, unseen_instances
+from kilonova.api.compute.links import bookmark_links
+from kilonova.api.compute.possible_guests import require_possible_guest
+from kilonova.api.compute.target import Target, read_target
+from kilonova.api.http import Context, Reply, Request
+from kilonova.api.schemas.types import as_bool
+from kilonova.api.validation import invalid_field
+from kilonova.db import keypairs, server_groups
+from kilonova.errors import Forbidden, NotFound
+from kilonova.identifiers import new_uuid
+from kilonova.model.config_drive import PublicKey
+from kilonova.model.flavor import Flavor
+from kilonova.model.image import Image
+from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.request_spec import RequestSpec
+from kilonova.notifications.events import GroupActed
+from kilonova.scheduler.devices.pci_request import read_aliases
+
+_TO_HYPHEN = re.compile(r"[ _.]")
+_NOT_IN_A_HOST_NAME = re.compile(r"[^a-z0-9-]")
+_DRIVE_PROPERTY = "img_config_drive"
+_HINT_KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
+
+
+def create_server(ctx: Context, request: Request) -> Reply:
+    """POST /servers.  Errors: 400, 403 also over quota."""
+    ctx.authorize("os_compute_api:servers:create")
+    asked = request.body["server"]
+    least, count = _counts(asked, ctx.backend.settings.api.max_servers_per_request)
+    _refuse_what_needs_other_services(asked)
+    trusted = read_trusted_certs(ctx, asked, "os_compute_api:servers:create")
+    target = read_target(ctx, asked)
+    flavor = _flavor(ctx, asked)
+    image = _image(ctx, asked)
+    aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
+    require_possible_guest(flavor, image, aliases, flavor_field="flavorRef", image_field="imageRef")
+    key = read_key(ctx, asked)
+    user_data = read_user_data(asked)
+    hints = read_hints(ctx, next((given for key in _HINT_KEYS if (given := request.body.get(key))), {}))
+    group_uuid = _group(ctx, hints)
+    if "hostname" in asked and count > 1:
+        raise invalid_field("hostname", "It cannot be used with max_count above 1.")
+    reservation_id = "r-" + secrets.token_hex(4)
+    built = _instances(ctx, asked, flavor, image, target, count, reservation_id)
+    spec = RequestSpec(
+        flavor=flavor,
+        image=image,
+        project_id=ctx.project_id,
+        user_id=ctx.user_id,
+        request_id=ctx.request_id,
+        instance_uuids=tuple(instance.uuid for instance in built),
+        availability_zone=target.zone,
+        hints=hints,
+        unseen_instances=unseen_instances(ctx, hints),
+        force_host=target.forced_host,
+        force_node=target.forced_node,
+        requested_host=target.requested_host,
+        requested_node=target.requested_node,
+        remote_address=ctx.remote_address,
+        is_admin=ctx.may("context_is_admin"),
+    )
+    admin_pass = generated_password(ctx, asked)
+    ctx.backend.conductor.build(
+        built,
+        spec,
+        group_uuid,
+        user_data,
+        key=key,
+        trusted_certs=trusted or (),
+        admin_pass=admin_pass,
+        at_least=least,
+        limits=ctx.backend.limits.of_project(ctx.project_id),
+    )
+    if group_uuid is not None and ctx.backend.announcer.is_on:
+        _announce_members(ctx, group_uuid, built)
+    if as_bool(asked.get("return_reservation_id", False)):
+        return Reply(202, {"reservation_id": reservation_id})
+    return _created(request, built[0], asked, admin_pass)
+
+
+def _announce_members(ctx: Context, group_uuid: str, built: Sequence[Instance]) -> None:
+    """Tell other services which of the new servers are members of a group."""
+    with ctx.backend.database.read() as connection:
+        group = server_groups.get(connection, group_uuid)
+    members = frozenset(group.members)
+    ctx.announce(GroupActed("add_member", group, tuple(each.uuid for each in built if each.uuid in members)))
+
+
+def _created(request: Request, first: Instance, asked: dict[str, Any], admin_pass: str | None) -> Reply:
+    links = bookmark_links(request, f"servers/{first.uuid}")
+    view: dict[str, Any] = {
+        "id": first.uuid,
+        "links": links,
+        "OS-DCF:diskConfig": first.disk_config,
+        "security_groups": asked.get("security_groups") or [{"name": "default"}],
+    }
+    if admin_pass is not None:
+        view["adminPass"] = admin_pass
+    return Reply(202, {"server": view}, {"Location": links[0]["href"]})
+
+
+def generated_password(ctx: Context, asked: Mapping[str, Any]) -> str | None:
+    """Return the password that is asked for or a new one; None where the configuration says that nobody is told."""
+    if not ctx.backend.settings.api.enable_instance_password:
+        return None
+    return asked.get("adminPass") or secrets.token_urlsafe(9)
+
+
+def _counts(asked: dict[str, Any], maximum: int) -> tuple[int, int]:
+    """Return how many servers there have to be, and how many there shall be where quotas allow it."""
+    least = int(asked.get("min_count", 1))
+    most = int(asked.get("max_count", least))
+    for field, value in (("min_count", least), ("max_count", most)):
+        if value < 1:
+            raise invalid_field(field, f"Value: {value}. It must be at least 1.")
+    if least > most:
+        raise invalid_field("min_count", "min_count must be <= max_count")
+    if most > maximum:
+        field = "max_count" if "max_count" in asked else "min_count"
+        raise invalid_field(field, f"Value: {most}. One request may create at most {maximum} servers.")
+    return least, most
+
+
+def _refuse_what_needs_other_services(asked: dict[str, Any]) -> None:
+    networks = asked.get("networks")
+    if isinstance(networks, list) and networks:
+        raise invalid_field(
+            "networks", "No network service is configured: leave networks out, or use 'auto' or 'none'."
+        )
+    names = [group.get("name") for group in asked.get("security_groups") or ()]
+    if any(name != "default" for name in names):
+        raise invalid_field("security_groups", "No network service is configured.")
+    if asked.get("personality"):
+        raise invalid_field("personality", "File injection is not supported; use user_data.")
+    if asked.get("block_device_mapping"):
+        raise invalid_field("block_device_mapping", "No volume service is configured.")
+    image_ref = asked.get("imageRef")
+    for index, device in enumerate(asked.get("block_device_mapping_v2") or ()):
+        is_image_boot = (
+            device["source_type"] == "image"
+            and device.get("destination_type", "local") == "local"
+            and str(device.get("boot_index", 0)) == "0"
+            and device.get("uuid") == image_ref
+        )
+        if not is_image_boot:
+            raise invalid_field(
+                f"block_device_mapping_v2.{index}",
+                "No volume service is configured: only the local disk of the server's own image is supported.",
+            )
+
+
+def _flavor(ctx: Context, asked: dict[str, Any]) -> Flavor:
+    flavor = find_asked(ctx, asked["flavorRef"])
+    if flavor.root_gib == 0 and not ctx.may("os_compute_api:servers:create:zero_disk_flavor"):
+        raise Forbidden("Only volume-backed servers are allowed for flavors with zero disk.")
+    return flavor
+
+
+def _image(ctx: Context, asked: dict[str, Any]) -> Image:
+    image_ref = asked.get("imageRef") or ""
+    if not image_ref:
+        raise invalid_field("imageRef", "A server needs an image: no volume service is configured.")
+    try:
+        return ctx.backend.images.get(image_ref, token=ctx.credentials.token, project_id=ctx.project_id)
+    except NotFound as error:
+        raise invalid_field("imageRef", error.message) from None
+
+
+def read_trusted_certs(
+    ctx: Context, asked: Mapping[str, Any], action: str, *, project_id: str | None = None
+) -> tuple[str, ...] | None:
+    """Return the certificates that the image may be signed with; None where nothing is said of them.
+
+    ``action``: the rule of what is asked for. ``project_id``: whose server it is, None: the caller's.
+    They are kept and shown. No host validates images, as in Nova unless ``[glance] verify_glance_signatures`` is set.
+    """
+    if "trusted_image_certificates" not in asked:
+        return None
+    ctx.authorize(f"{action}:trusted_certs", project_id=project_id)
+    return tuple(asked["trusted_image_certificates"] or ())
+
+
+def read_key(ctx: Context, asked: Mapping[str, Any]) -> PublicKey | None:
+    """Return the key pair of the caller's that is asked for, if any is. Raises: InvalidRequest where there is none."""
+    name = asked.get("key_name")
+    if name is None:
+        return None
+    try:
+        with ctx.backend.database.read() as connection:
+            return keypairs.get(connection, ctx.user_id, name).public_half
+    except NotFound:
+        raise invalid_field("key_name", "Invalid key_name provided.") from None
+
+
+def read_user_data(asked: Mapping[str, Any]) -> str | None:
+    """Return the user data that is asked for, in base64. Raises: InvalidRequest."""
+    text: str | None = asked.get("user_data")
+    if text:
+        try:
+            base64.b64decode(text.encode("ascii"), validate=True)
+        except (binascii.Error, UnicodeEncodeError):
+            raise invalid_field("user_data", "It must be base64.") from None
+    return text
+
+
+def _group(ctx: Context, hints: dict[str, tuple[str, ...]]) -> str | None:
+    group_uuid = next(iter(hints.get("group", ())), None)
+    if group_uuid is None:
+        return None
+    try:
+        with ctx.backend.database.read() as connection:
+            group = server_groups.get(connection, group_uuid)
+    except NotFound:
+        group = None
+    if group is None or group.project_id != ctx.project_id:
+        raise invalid_field("os:scheduler_hints.group", f"Instance group {group_uuid} could not be found.")
+    return group.uuid
+
+
+def _instances(
+    ctx: Context,
+    asked: dict[str, Any],
+    flavor: Flavor,
+    image: Image,
+    target: Target,
+    count: int,
+    reservation_id: str,
+) -> list[Instance]:
+    built = []
+    has_drive = as_bool(asked.get("config_drive") or False) or _must_have_drive(ctx, image)
+    addresses = read_addresses(asked, "server")
+    for index in range(count):
+        name = asked["name"] if count == 1 else f"{asked['name']}-{index + 1}"
+        instance_uuid = new_uuid()
+        built.append(
+            Instance(
+                id=0,
+                uuid=instance_uuid,
+                name=name,
+                hostname=asked.get("hostname") or host_name_of(name, instance_uuid),
+                description=asked.get("description"),
+                project_id=ctx.project_id,
+                user_id=ctx.user_id,
+                vm_state=VmState.BUILDING,
+                task_state=TaskState.SCHEDULING,
+                flavor=flavor,
+                image_ref=image.id,
+                image_properties=image.properties,
+                key_name=asked.get("key_name"),
+                config_drive="True" if has_drive else "",
+                metadata=asked.get("metadata") or {},
+                tags=tuple(dict.fromkeys(asked.get("tags") or ())),
+                reservation_id=reservation_id,
+                launch_index=index,
+                availability_zone=target.zone,
+                disk_config=asked.get("OS-DCF:diskConfig", "MANUAL"),
+                access_ip_v4=addresses.get("access_ip_v4"),
+                access_ip_v6=addresses.get("access_ip_v6"),
+            )
+        )
+    return built
+
+
+def _must_have_drive(ctx: Context, image: Image) -> bool:
+    """Tell whether a server has a config drive, whatever is asked for."""
+    return ctx.backend.settings.compute.force_config_drive or image.properties.get(_DRIVE_PROPERTY) == "mandatory"
+
+
+def host_name_of(name: str, instance_uuid: str) -> str:
+    """Return a host name made from a server's name: lower-case letters, digits and inner hyphens, at most 63."""
+    cleaned = _TO_HYPHEN.sub("-", name.encode("ascii", "ignore").decode().lower())
+    cleaned = _NOT_IN_A_HOST_NAME.sub("", cleaned).strip("-")[:63].rstrip("-")
+    return cleaned or f"server-{instance_uuid}"

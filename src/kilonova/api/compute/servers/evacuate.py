@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evacuate a server whose host is down.  Source: spec COMPUTE_API §1.4."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from kilonova.api.compute.schemas import server_evacuate as schemas
+from kilonova.api.compute.servers.servers import find_server
+from kilonova.api.compute.servers.states import check_allowed, host_is_up
+from kilonova.api.http import Context, Endpoint, Reply, Request
+from kilonova.api.microversion import Version
+from kilonova.api.policy import ADMIN, action, rule
+from kilonova.api.schemas.types import as_bool
+from kilonova.api.validation import invalid_field
+from kilonova.db import services
+from kilonova.errors import InvalidRequest, NotFound
+from kilonova.model.instance import Instance
+from kilonova.model.transitions import TRANSITIONS
+
+_P = "os_compute_api:os-evacuate"
+RULES = (rule(_P, ADMIN, "Evacuate a server from a host that is down", action("evacuate")),)
+#: From here on the answer says nothing, and whether storage is shared is found out.
+_NO_ANSWER = Version(2, 14)
+#: From here on a host that is asked for has to satisfy the rules unless the request says ``force``.
+_FORCE_ON_REQUEST = Version(2, 29)
+_NEVER_FORCED = Version(2, 68)
+#: From here on a server is off when it arrives.
+_ARRIVES_STOPPED = Version(2, 95)
+
+
+def evacuate(ctx: Context, request: Request) -> Reply:
+    """Make a server anew on another host.  Errors: 400 also when its host is up, 404, 409.
+
+    2.14 answers nothing and takes no ``onSharedStorage``; 2.29 takes ``force``, up to 2.67; 2.95 leaves it stopped.
+    """
+    instance = find_server(ctx, request.path["server_id"], _P)
+    asked, version = request.body["evacuate"], request.version
+    check_allowed(ctx, instance, TRANSITIONS["evacuate"])
+    if as_bool(asked.get("onSharedStorage", False)):
+        raise invalid_field("onSharedStorage", "The hosts share no storage: the server is made anew from its image.")
+    host = _destination(ctx, instance, asked.get("host"))
+    if host_is_up(ctx, instance.host):
+        raise InvalidRequest(f"The compute service of host {instance.host} is still in use: only what is down is left.")
+    forced = _forced(version, asked)
+    stops = version >= _ARRIVES_STOPPED
+    ctx.backend.conductor.operations.evacuations.begin(instance, ctx.requester, host=host, forced=forced, stops=stops)
+    if version >= _NO_ANSWER:
+        return Reply(200)
+    shows = ctx.backend.settings.api.enable_instance_password
+    return Reply(200, {"adminPass": asked.get("adminPass") or secrets.token_urlsafe(9)} if shows else {})
+
+
+def _destination(ctx: Context, instance: Instance, host: str | None) -> str | None:
+    """Return the host that is asked for as it is called. Raises: NotFound, InvalidRequest."""
+    if host is None:
+        return None
+    with ctx.backend.database.read() as connection:
+        service = services.find_by_host(connection, host)
+    if service is None:
+        raise NotFound(f"Compute host {host} could not be found.")
+    if service.host == instance.host:
+        raise invalid_field("host", "The target host can't be the same one.")
+    return service.host
+
+
+def _forced(version: Version, asked: Mapping[str, Any]) -> bool:
+    """Tell whether the rules are not asked about the host."""
+    if version < _FORCE_ON_REQUEST:
+        return asked.get("host") is not None
+    forced = version < _NEVER_FORCED and as_bool(asked.get("force", False))
+    if forced and asked.get("host") is None:
+        raise invalid_field("force", "Only a host that is given can be forced.")
+    return forced
+
+
+ACTIONS: Mapping[str, Endpoint] = {"evacuate": Endpoint(evacuate, body=schemas.EVACUATE)}

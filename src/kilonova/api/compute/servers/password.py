@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The password of a server's administrator, encrypted with the server's key pair: only its owner can read it."""
+
+from kilonova.api.compute.servers.servers import find_server
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
+from kilonova.api.schemas import queries
+from kilonova.db import server_passwords
+
+_P, _PATH = "os_compute_api:os-server-password", "/servers/{server_id}/os-server-password"
+RULES = (
+    rule(f"{_P}:show", PROJECT_READER_OR_ADMIN, "Show the encrypted password of a server", ("GET", _PATH)),
+    rule(f"{_P}:clear", PROJECT_MEMBER_OR_ADMIN, "Forget the encrypted password of a server", ("DELETE", _PATH)),
+)
+
+
+def show_password(ctx: Context, request: Request) -> Reply:
+    """GET …/os-server-password: base64, or empty where none is kept.  Errors: 404."""
+    instance = find_server(ctx, request.path["server_id"], f"{_P}:show")
+    with ctx.backend.database.read() as connection:
+        return Reply(200, {"password": server_passwords.find(connection, instance.uuid) or ""})
+
+
+def clear_password(ctx: Context, request: Request) -> Reply:
+    """DELETE …/os-server-password: forget what is kept; the guest keeps its password.  Errors: 404."""
+    instance = find_server(ctx, request.path["server_id"], f"{_P}:clear")
+    ctx.backend.database.write(lambda tx: server_passwords.clear(tx, instance.uuid))
+    return Reply(204)
+
+
+ROUTES: Routes = {
+    _PATH: {
+        "GET": Endpoint(show_password, query=queries.NONE),
+        "DELETE": Endpoint(clear_password, query=queries.NONE),
+    }
+}

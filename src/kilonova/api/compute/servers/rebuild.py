@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rebuild a server: its guest is made anew where it is.  Source: spec COMPUTE_API §1.4."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kilonova.api.compute.access_addresses import read_addresses
+from kilonova.api.compute.possible_guests import require_possible_guest
+from kilonova.api.compute.schemas import server_rebuild as schemas
+from kilonova.api.compute.servers.create import generated_password, read_key, read_trusted_certs, read_user_data
+from kilonova.api.compute.servers.servers import find_server
+from kilonova.api.compute.servers.states import check_allowed, host_is_up
+from kilonova.api.compute.servers.views import Views, surroundings
+from kilonova.api.http import Context, Endpoint, Reply, Request
+from kilonova.api.microversion import Version
+from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
+from kilonova.api.schemas.types import as_bool
+from kilonova.api.validation import invalid_field
+from kilonova.db import instances, request_specs
+from kilonova.errors import Conflict, NotFound
+from kilonova.model.image import Image
+from kilonova.model.instance import Instance
+from kilonova.model.request_spec import StoredRequest
+from kilonova.model.transitions import TRANSITIONS
+from kilonova.scheduler.devices.numa_request import numa_request
+from kilonova.scheduler.devices.pci_request import read_aliases
+
+_P = "os_compute_api:servers:rebuild"
+_SIGNED_WITH = "Say which certificates an image may be signed with"
+RULES = (
+    rule(_P, PROJECT_MEMBER_OR_ADMIN, "Rebuild a server", action("rebuild")),
+    rule(f"{_P}:trusted_certs", PROJECT_MEMBER_OR_ADMIN, _SIGNED_WITH, action("rebuild")),
+)
+_SHOWS_KEY, _SHOWS_USER_DATA = Version(2, 54), Version(2, 57)
+#: field of the body → column
+_COLUMNS = {
+    "name": "name",
+    "metadata": "metadata",
+    "description": "description",
+    "hostname": "hostname",
+    "key_name": "key_name",
+    "OS-DCF:diskConfig": "disk_config",
+}
+
+
+def rebuild(ctx: Context, request: Request) -> Reply:
+    """Make the guest of a server anew, from the same image or another.  Errors: 400, 403 over quota, 404, 409.
+
+    2.19 takes a description, 2.54 a key pair, 2.57 user data, 2.63 certificates, 2.90 a host name, 2.94 also a whole
+    one.
+    """
+    instance = find_server(ctx, request.path["server_id"], _P)
+    check_allowed(ctx, instance, TRANSITIONS["rebuild"])
+    asked = request.body["rebuild"]
+    _refuse_what_nobody_does(asked)
+    addresses = read_addresses(asked, "rebuild")
+    trusted = read_trusted_certs(ctx, asked, _P, project_id=instance.project_id)
+    stored = _stored_request(ctx, instance)
+    image = _image(ctx, instance, stored, asked["imageRef"])
+    key = read_key(ctx, asked) if "key_name" in asked else stored.key
+    user_data = read_user_data(asked) if "user_data" in asked else stored.user_data
+    if not host_is_up(ctx, instance.host):
+        raise Conflict("The compute service of the server's host is down: it can be rebuilt once that is back.")
+    admin_pass = generated_password(ctx, asked)
+    ctx.backend.conductor.operations.rebuilds.rebuild(
+        instance,
+        stored,
+        image,
+        ctx.requester,
+        user_data=user_data,
+        key=key,
+        trusted_certs=stored.trusted_certs if trusted is None else trusted,
+        admin_pass=admin_pass,
+        values={column: asked[field] for field, column in _COLUMNS.items() if field in asked} | addresses,
+        limits=ctx.backend.limits.of_project(instance.project_id),
+    )
+    return _begun(ctx, request, instance, admin_pass)
+
+
+def _refuse_what_nobody_does(asked: Mapping[str, Any]) -> None:
+    if as_bool(asked.get("preserve_ephemeral", False)):
+        raise invalid_field("preserve_ephemeral", "The hypervisor cannot preserve ephemeral disks.")
+    if asked.get("personality"):
+        raise invalid_field("personality", "File injection is not supported; use user_data.")
+
+
+def _stored_request(ctx: Context, instance: Instance) -> StoredRequest:
+    with ctx.backend.database.read() as connection:
+        stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
+    if stored is None:
+        raise Conflict(f"Nothing is recorded of what was asked for instance {instance.uuid}.")
+    return stored
+
+
+def _image(ctx: Context, instance: Instance, stored: StoredRequest, image_ref: str) -> Image:
+    """Return the image that is asked for, if a guest of the server can be made from it. Raises: InvalidRequest."""
+    try:
+        image = ctx.backend.images.get(image_ref, token=ctx.credentials.token, project_id=ctx.project_id)
+    except NotFound as error:
+        raise invalid_field("imageRef", error.message) from None
+    aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
+    require_possible_guest(instance.flavor, image, aliases, flavor_field="imageRef", image_field="imageRef")
+    if numa_request(instance.flavor, image) != numa_request(instance.flavor, stored.spec.image):
+        raise invalid_field("imageRef", "A rebuild cannot change the NUMA topology of a server, as this image would.")
+    return image
+
+
+def _begun(ctx: Context, request: Request, instance: Instance, admin_pass: str | None) -> Reply:
+    """Return the server as it is now, as much of it as the microversion shows here."""
+    with ctx.backend.database.read() as connection:
+        present = instances.find(connection, instance.uuid) or instance
+        around = surroundings(connection, [present], request.version)
+    view = Views(ctx, request, around).updated(present)
+    if request.version >= _SHOWS_KEY:
+        view["key_name"] = present.key_name
+    if request.version >= _SHOWS_USER_DATA:
+        view["user_data"] = around.requests[present.uuid].user_data if present.uuid in around.requests else None
+        view.pop("OS-EXT-SRV-ATTR:user_data", None)  # this answer alone has it under that name
+    if admin_pass is not None:
+        view["adminPass"] = admin_pass
+    return Reply(202, {"server": view}, {"Location": view["links"][0]["href"]})
+
+
+ACTIONS: Mapping[str, Endpoint] = {"rebuild": Endpoint(rebuild, body=schemas.REBUILD)}

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Addresses at which users find the consoles of their servers, each with a token that counts for some minutes.
+
+The address is that of a proxy of consoles, as configured; the proxy asks with the token where the console is, which no
+user is told (ADR 30).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from kilonova.api.compute.schemas import remote_consoles as schemas
+from kilonova.api.compute.servers.servers import find_server
+from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
+from kilonova.api.microversion import Version
+from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
+from kilonova.api.schemas import queries
+from kilonova.config.consoles import ConsoleSettings
+from kilonova.errors import InvalidRequest
+from kilonova.model.console import ConsoleProtocol
+
+_RULE, _PATH = "os_compute_api:os-remote-consoles", "/servers/{server_id}/remote-consoles"
+_ACTIONS = ("os-getVNCConsole", "os-getSPICEConsole", "os-getRDPConsole", "os-getSerialConsole")
+RULES = (rule(_RULE, PROJECT_MEMBER_OR_ADMIN, "Ask for a console", ("POST", _PATH), *map(action, _ACTIONS)),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A type of consoles. ``is_enabled``, ``base_url``: where the settings say so."""
+
+    protocol: ConsoleProtocol
+    is_enabled: Callable[[ConsoleSettings], bool]
+    base_url: Callable[[ConsoleSettings], str]
+
+
+#: Type of console → what it is. Those that Nova has removed are missing: they are never available.
+_KINDS: Mapping[str, _Kind] = {
+    "novnc": _Kind(ConsoleProtocol.VNC, lambda conf: conf.vnc_enabled, lambda conf: conf.novncproxy_base_url),
+    "spice-html5": _Kind(ConsoleProtocol.SPICE, lambda conf: conf.spice_enabled, lambda conf: conf.html5proxy_base_url),
+    "spice-direct": _Kind(
+        ConsoleProtocol.SPICE, lambda conf: conf.spice_enabled, lambda conf: conf.spice_direct_proxy_base_url
+    ),
+    "serial": _Kind(ConsoleProtocol.SERIAL, lambda conf: conf.serial_enabled, lambda conf: conf.serial_base_url),
+    "webmks": _Kind(ConsoleProtocol.MKS, lambda conf: conf.mks_enabled, lambda conf: conf.mksproxy_base_url),
+}
+
+
+def create_console(ctx: Context, request: Request) -> Reply:
+    """POST /servers/{server_id}/remote-consoles.  Since: 2.6; 2.8 mks, 2.99 spice-direct.
+
+    Errors: 400 for a type that is not available, 404, 409 without a guest that runs, 501, 503.
+    """
+    asked = request.body["remote_console"]
+    url = open_console(ctx, request, asked["protocol"], asked["type"])
+    return Reply(200, {"remote_console": {"protocol": asked["protocol"], "type": asked["type"], "url": url}})
+
+
+def open_console(ctx: Context, request: Request, protocol: str, console_type: str) -> str:
+    """Return where the caller finds the console of a server."""
+    instance = find_server(ctx, request.path["server_id"], _RULE)
+    settings, kind = ctx.backend.settings.consoles, _KINDS.get(console_type)
+    if kind is None or kind.protocol != protocol or not kind.is_enabled(settings):
+        raise InvalidRequest(f"Unavailable console type {console_type}.", field="type")
+    consoles = ctx.backend.conductor.operations.consoles
+    token = consoles.open(instance, kind.protocol, console_type, settings.token_ttl_s)
+    return _address(kind.base_url(settings), console_type, token)
+
+
+def _address(base_url: str, console_type: str, token: str) -> str:
+    """Return the address of a proxy with a token: noVNC hands what is in ``path`` on to the proxy."""
+    parts = urlsplit(base_url)
+    added = ("path", f"?token={token}") if console_type == "novnc" else ("token", token)
+    return parts._replace(query=urlencode([*parse_qsl(parts.query, keep_blank_values=True), added])).geturl()
+
+
+ROUTES: Routes = {
+    _PATH: {"POST": Endpoint(create_console, body=schemas.CREATE, query=queries.NONE, since=Version(2, 6))}
+}

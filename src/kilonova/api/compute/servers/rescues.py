@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What helps with a server that does not work: rescue, a new password, a crash dump.  Source: spec COMPUTE_API §1.4."""
+
+import secrets
+from collections.abc import Mapping
+
+from kilonova.api.compute.schemas import server_rescues as schemas
+from kilonova.api.compute.servers.servers import find_server
+from kilonova.api.compute.servers.states import check_allowed
+from kilonova.api.http import Context, Endpoint, Reply, Request
+from kilonova.api.microversion import Version
+from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
+from kilonova.api.validation import invalid_field
+from kilonova.db import request_specs, server_passwords
+from kilonova.errors import NotFound
+from kilonova.model.image import Image
+from kilonova.model.instance import Instance
+from kilonova.model.transitions import TRANSITIONS
+
+_RESCUE, _UNRESCUE = "os_compute_api:os-rescue", "os_compute_api:os-unrescue"
+_PASSWORD, _DUMP = "os_compute_api:os-admin-password", "os_compute_api:servers:trigger_crash_dump"
+RULES = (
+    rule(_RESCUE, PROJECT_MEMBER_OR_ADMIN, "Rescue a server", action("rescue")),
+    rule(_UNRESCUE, PROJECT_MEMBER_OR_ADMIN, "Unrescue a server", action("unrescue")),
+    rule(_PASSWORD, PROJECT_MEMBER_OR_ADMIN, "Change the password of a server", action("changePassword")),
+    rule(_DUMP, PROJECT_MEMBER_OR_ADMIN, "Have a server write a crash dump", action("trigger_crash_dump")),
+)
+
+
+def rescue(ctx: Context, request: Request) -> Reply:
+    """Start a server from an image, its own unless another is named.  Errors: 400, 404, 409."""
+    instance = find_server(ctx, request.path["server_id"], _RESCUE)
+    check_allowed(ctx, instance, TRANSITIONS["rescue"])
+    asked = request.body["rescue"] or {}
+    image = (
+        _own_image(ctx, instance) if asked.get("rescue_image_ref") is None else _image(ctx, asked["rescue_image_ref"])
+    )
+    password = asked.get("adminPass") or secrets.token_urlsafe(9)
+    ctx.backend.conductor.operations.rescues.rescue(instance, image, password, ctx.requester)
+    return Reply(200, {"adminPass": password} if ctx.backend.settings.api.enable_instance_password else {})
+
+
+def _image(ctx: Context, image_ref: str) -> Image:
+    try:
+        image = ctx.backend.images.get(image_ref, token=ctx.credentials.token, project_id=ctx.project_id)
+    except NotFound as error:
+        raise invalid_field("rescue_image_ref", error.message) from None
+    if image.status != "active":
+        raise invalid_field("rescue_image_ref", f"Image {image.id} is not active.")
+    return image
+
+
+def _own_image(ctx: Context, instance: Instance) -> Image:
+    """Return what a server was made of: whoever may act on it may start it from that again."""
+    with ctx.backend.database.read() as connection:
+        stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
+    if stored is None or stored.spec.image is None:
+        raise invalid_field("rescue_image_ref", "It has to be given for a server that was made without an image.")
+    return stored.spec.image
+
+
+def unrescue(ctx: Context, request: Request) -> Reply:
+    """Start a server from its own disk again.  Errors: 404, 409."""
+    instance = find_server(ctx, request.path["server_id"], _UNRESCUE)
+    check_allowed(ctx, instance, TRANSITIONS["unrescue"])
+    ctx.backend.conductor.operations.rescues.unrescue(instance, ctx.requester)
+    return Reply(202)
+
+
+def change_password(ctx: Context, request: Request) -> Reply:
+    """Set the password of the administrator inside a server.  Errors: 404, 409."""
+    instance = find_server(ctx, request.path["server_id"], _PASSWORD)
+    check_allowed(ctx, instance, TRANSITIONS["change-password"])
+    password = request.body["changePassword"]["adminPass"]
+    encrypted = _encrypted(ctx, instance, password)
+    ctx.backend.conductor.operations.rescues.change_password(instance, password, ctx.requester, encrypted)
+    return Reply(202)
+
+
+def _encrypted(ctx: Context, instance: Instance, password: str) -> str:
+    """Return a password as only the owner of the server's SSH key can read it; "" where there is no such key."""
+    with ctx.backend.database.read() as connection:
+        stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
+    if stored is None or stored.key is None or stored.key.type != "ssh":
+        return ""
+    from kilonova.api.compute import key_material  # noqa: PLC0415 - what it needs is slow to import
+
+    encrypted = key_material.encrypt_for(stored.key.data, password) or ""
+    return encrypted if len(encrypted) <= server_passwords.LONGEST else ""
+
+
+def trigger_crash_dump(ctx: Context, request: Request) -> Reply:
+    """Have the guest of a server write a crash dump.  Since: 2.17.  Errors: 404, 409."""
+    instance = find_server(ctx, request.path["server_id"], _DUMP)
+    check_allowed(ctx, instance, TRANSITIONS["crash-dump"])
+    ctx.backend.conductor.operations.rescues.crash_dump(instance, ctx.requester)
+    return Reply(202)
+
+
+ACTIONS: Mapping[str, Endpoint] = {
+    "rescue": Endpoint(rescue, body=schemas.RESCUE),
+    "unrescue": Endpoint(unrescue, body=schemas.UNRESCUE),
+    "changePassword": Endpoint(change_password, body=schemas.CHANGE_PASSWORD),
+    "trigger_crash_dump": Endpoint(trigger_crash_dump, body=schemas.CRASH_DUMP, since=Version(2, 17)),
+}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shelve servers, have them leave their hosts, and unshelve them.  Source: spec COMPUTE_API §1.4."""
+
+from collections.abc import Mapping
+
+from kilonova.api.compute.schemas import server_shelving as schemas
+from kilonova.api.compute.servers.images import new_image_of, register
+from kilonova.api.compute.servers.servers import find_server
+from kilonova.api.compute.servers.states import check_allowed
+from kilonova.api.compute.target import check_place
+from kilonova.api.http import Context, Endpoint, Reply, Request
+from kilonova.api.microversion import Version
+from kilonova.api.policy import ADMIN, PROJECT_MEMBER_OR_ADMIN, action, rule
+from kilonova.api.validation import invalid_field
+from kilonova.db import request_specs, services
+from kilonova.errors import Conflict, UnexpectedTaskState
+from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.transitions import TRANSITIONS
+
+_RULE = "os_compute_api:os-shelve"
+RULES = (
+    rule(f"{_RULE}:shelve", PROJECT_MEMBER_OR_ADMIN, "Shelve a server", action("shelve")),
+    rule(f"{_RULE}:shelve_offload", ADMIN, "Have a shelved server leave its host", action("shelveOffload")),
+    rule(f"{_RULE}:unshelve", PROJECT_MEMBER_OR_ADMIN, "Unshelve a server", action("unshelve")),
+    rule(f"{_RULE}:unshelve_to_host", ADMIN, "Unshelve a server to a host", action("unshelve")),
+)
+_WITH_PLACE = Version(2, 77)
+
+
+def shelve(ctx: Context, request: Request) -> Reply:
+    """Make an image of a server and put it aside.  Errors: 400, 403, 404, 409."""
+    instance = find_server(ctx, request.path["server_id"], f"{_RULE}:shelve")
+    check_allowed(ctx, instance, TRANSITIONS["shelve"])
+    image = new_image_of(ctx, instance, f"{instance.name}-shelved", {})
+    offload = ctx.backend.settings.chores.shelved_offload_time_s == 0
+    try:
+        ctx.backend.conductor.operations.shelving.shelve(
+            instance, image.id, ctx.requester, lambda: register(ctx, image), offload=offload
+        )
+    except UnexpectedTaskState as error:
+        raise Conflict(error.message) from None
+    return Reply(202)
+
+
+def shelve_offload(ctx: Context, request: Request) -> Reply:
+    """Have a shelved server leave its host; one that is about to is success.  Errors: 400, 404, 409."""
+    instance = find_server(ctx, request.path["server_id"], f"{_RULE}:shelve_offload")
+    if (instance.vm_state, instance.task_state) == (VmState.SHELVED, TaskState.SHELVING_OFFLOADING):
+        return Reply(202)  # as clients ask who see it shelved and do not know that it goes on by itself
+    check_allowed(ctx, instance, TRANSITIONS["shelve-offload"])
+    try:
+        ctx.backend.conductor.operations.shelving.offload(instance, ctx.requester)
+    except UnexpectedTaskState as error:
+        raise Conflict(error.message) from None
+    return Reply(202)
+
+
+def unshelve(ctx: Context, request: Request) -> Reply:
+    """Take a shelved server back.  2.77 takes a zone; 2.91 a host, null for no zone.  Errors: 400, 403, 404, 409."""
+    instance = find_server(ctx, request.path["server_id"], f"{_RULE}:unshelve")
+    asked: Mapping[str, str | None] = (request.body["unshelve"] if request.version >= _WITH_PLACE else None) or {}
+    host = asked.get("host")
+    if host is not None:
+        ctx.authorize(f"{_RULE}:unshelve_to_host", project_id=instance.project_id)
+    check_allowed(ctx, instance, TRANSITIONS["unshelve"])
+    if asked and instance.vm_state is not VmState.SHELVED_OFFLOADED:
+        raise Conflict(
+            f"Cannot 'unshelve' instance {instance.uuid} to a zone or host while it is in vm_state "
+            f"{instance.vm_state.value}: it is on its host still."
+        )
+    rezoned, zone = "availability_zone" in asked, asked.get("availability_zone")
+    check_place(ctx, zone, None, None)
+    if host is not None:
+        _check_host(ctx, instance, host, zone if rezoned else _zone_of(ctx, instance))
+    try:
+        ctx.backend.conductor.operations.shelving.unshelve(
+            instance, ctx.requester, host=host, rezoned=rezoned, zone=zone
+        )
+    except UnexpectedTaskState as error:
+        raise Conflict(error.message) from None
+    return Reply(202)
+
+
+def _zone_of(ctx: Context, instance: Instance) -> str | None:
+    """Return the availability zone that a server is bound to."""
+    with ctx.backend.database.read() as connection:
+        stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
+    return None if stored is None else stored.spec.availability_zone
+
+
+def _check_host(ctx: Context, instance: Instance, host: str, zone: str | None) -> None:
+    """Raise InvalidRequest unless there is such a host, Conflict unless it is in the zone that binds the server."""
+    with ctx.backend.database.read() as connection:
+        if services.find_by_host(connection, host) is None:
+            raise invalid_field("unshelve.host", f"Compute host {host} could not be found.")
+    if zone is None:
+        return
+    default = ctx.backend.settings.compute.default_availability_zone
+    if ctx.backend.mirror.directory().zone_of_host.get(host, default) != zone:
+        raise Conflict(f"Host {host} is not in availability zone {zone}, which server {instance.uuid} is bound to.")
+
+
+ACTIONS: Mapping[str, Endpoint] = {
+    "shelve": Endpoint(shelve, body=schemas.SHELVE),
+    "shelveOffload": Endpoint(shelve_offload, body=schemas.SHELVE_OFFLOAD),
+    "unshelve": Endpoint(unshelve, body=schemas.UNSHELVE),
+}

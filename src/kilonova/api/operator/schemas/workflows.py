@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which workflows are asked for, and what is to be done about one."""
+
+from kilonova.api.schemas.queries import PAGE
+from kilonova.api.schemas.types import JSONDict, query
+from kilonova.api.validation import Schemas
+from kilonova.conductor.workflows.registry import REGISTRY
+
+_UUID: JSONDict = {"type": "string", "pattern": "^[0-9a-fA-F-]{36}$"}
+LIST = Schemas(
+    {
+        (1, 0): query(
+            {
+                **PAGE,
+                "marker": _UUID,
+                "kind": {"enum": sorted(REGISTRY)},
+                "stuck": {"enum": ["true", "false"]},
+                "server": _UUID,
+            },
+            extra=False,
+        )
+    }
+)
+#: Nothing needs to be said.
+ACT = Schemas({(1, 0): {"type": ["object", "null"], "additionalProperties": False}})

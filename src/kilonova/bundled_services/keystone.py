@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keystone in one process: schema, keys, accounts, catalogue, then serving at ``/identity`` and at ``/``.
+
+Every step is "already there is success", so a start that was killed is finished by the next.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy
+from werkzeug.middleware.dispatcher import DispatcherMiddleware
+
+from kilonova.bundled_services import log_file, serving, sqlite
+from kilonova.bundled_services.lasting import made_to_last
+from kilonova.bundled_services.private_file import write_private
+from kilonova.bundled_services.settings import Account, CatalogEntry, KeystoneSettings, load_keystone
+from kilonova.server.limits import Limits
+
+# Rounds: 4 is bcrypt's least. A login must not cost a quarter of a second on a machine where passwords are random.
+# Cache: without one a token validation costs half a second.
+_CONF = """\
+# Written at every start by `kilonova up`.
+[DEFAULT]
+use_stderr = true
+default_log_levels = alembic=WARNING,stevedore=CRITICAL,py.warnings=ERROR,keystone.common.password_hashing=ERROR
+
+[database]
+connection = {connection}
+
+[cache]
+enabled = true
+backend = oslo_cache.dict
+
+[identity]
+password_hash_rounds = 4
+
+[fernet_tokens]
+key_repository = {fernet}
+
+[fernet_receipts]
+key_repository = {fernet}
+
+[credential]
+key_repository = {credential}
+
+[oslo_middleware]
+enable_proxy_headers_parsing = true
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Run Keystone for `kilonova up`.")
+    parser.add_argument("--settings", type=Path, required=True)
+    settings = load_keystone(parser.parse_args().settings)
+    sys.argv[1:] = []  # oslo.config would read it
+    with made_to_last():
+        application = prepare(settings)
+    mounted = DispatcherMiddleware(application, {"/identity": application})
+    serving.serve(mounted, settings.host, settings.port, Limits())
+
+
+def prepare(settings: KeystoneSettings) -> Callable[..., Any]:
+    """Bring the folder to the state that the settings describe and return the WSGI application."""
+    import keystone.server  # noqa: PLC0415  # nothing of Keystone before argv is empty
+    from keystone.cmd.bootstrap import Bootstrapper  # noqa: PLC0415
+    from keystone.server import backends  # noqa: PLC0415
+    from keystone.server.flask.application import application_factory  # noqa: PLC0415
+    from keystone.server.flask.core import setup_app_middleware  # noqa: PLC0415
+
+    folder = Path(settings.folder)
+    database = folder / "keystone.db"
+    conf = folder / "keystone.conf"
+    write_private(
+        conf,
+        _CONF.format(
+            connection=sqlite.url(database), fernet=folder / "fernet-keys", credential=folder / "credential-keys"
+        ),
+    )
+    keystone.server.configure(config_files=[str(conf)])
+    log_file.take_over(settings.log_file)
+    log_file.hide_sql_values()
+    sqlite.bring_up_to_date(database, importlib.metadata.version("keystone"), _migrate)
+    sqlite.lock_on_first_write()
+    _make_keys()
+
+    accounts = json.dumps([asdict(account) for account in settings.accounts])
+    wanted = hashlib.sha256(accounts.encode()).hexdigest()
+    mark = folder / "accounts-made"
+    if mark.exists() and mark.read_text(encoding="utf-8") == wanted:
+        backends.load_backends()
+    else:
+        _make_accounts(Bootstrapper(), settings)
+        write_private(mark, wanted)
+    for entry in settings.catalog:
+        _publish(entry, settings.region)
+    return setup_app_middleware(application_factory("public"))  # type: ignore[no-any-return,unused-ignore]
+
+
+def _migrate(part: Path) -> None:
+    from keystone.common.sql import upgrades  # noqa: PLC0415
+
+    engine = sqlalchemy.create_engine(f"sqlite:///{part}")
+    sqlalchemy.event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous = OFF"))
+    upgrades.offline_sync_database_to_version(engine=engine)
+    engine.dispose()
+
+
+def _make_keys() -> None:
+    import keystone.conf  # noqa: PLC0415
+    from keystone.common.fernet_utils import FernetUtils  # noqa: PLC0415
+    from keystone.credential.providers.fernet.core import MAX_ACTIVE_KEYS  # noqa: PLC0415
+
+    conf = keystone.conf.CONF
+    for group, active in (("fernet_tokens", conf.fernet_tokens.max_active_keys), ("credential", MAX_ACTIVE_KEYS)):
+        repository = Path(conf[group].key_repository)
+        keys = FernetUtils(str(repository), active, group)
+        keys.create_key_directory()
+        keys.initialize_key_repository()
+        if not (repository / "1").exists() and len(list(repository.iterdir())) < 2:
+            keys.rotate_keys()  # killed between the first key and the second
+
+
+def _make_accounts(bootstrapper: Any, settings: KeystoneSettings) -> None:
+    admin = settings.accounts[0]
+    bootstrapper.admin_username = admin.user
+    bootstrapper.admin_password = admin.password
+    bootstrapper.project_name = admin.project
+    bootstrapper.admin_role_name = admin.roles[0]
+    bootstrapper.region_id = settings.region
+    bootstrapper.immutable_roles = True
+    bootstrapper.bootstrap()
+    known = [_make_account(account, bootstrapper.default_domain_id) for account in settings.accounts[1:]]
+    if any(known):
+        # A password that is set revokes the tokens of its second, also those that will yet be issued in it.
+        time.sleep(1 - time.time() % 1)
+
+
+def _make_account(account: Account, domain_id: str) -> bool:
+    """Have an account with its password and roles, and tell whether its user was there before."""
+    from keystone import exception  # noqa: PLC0415
+    from keystone.common import driver_hints  # noqa: PLC0415
+    from keystone.common.provider_api import ProviderAPIs as apis  # noqa: N813, PLC0415
+
+    try:
+        project = apis.resource_api.get_project_by_name(account.project, domain_id)
+    except exception.ProjectNotFound:
+        new = {"id": uuid.uuid4().hex, "name": account.project, "domain_id": domain_id, "enabled": True}
+        project = apis.resource_api.create_project(new["id"], {**new, "description": ""})
+    known = True
+    try:
+        user = apis.identity_api.get_user_by_name(account.user, domain_id)
+        apis.identity_api.update_user(user["id"], {"password": account.password})
+    except exception.UserNotFound:
+        known = False
+        user = apis.identity_api.create_user(
+            {"name": account.user, "domain_id": domain_id, "enabled": True, "password": account.password}
+        )
+    for name in account.roles:
+        hints = driver_hints.Hints()
+        hints.add_filter("name", name)
+        hints.add_filter("domain_id", None)
+        role = apis.role_api.list_roles(hints)[0]
+        with contextlib.suppress(exception.Conflict):  # it has the role already
+            apis.assignment_api.add_role_to_user_and_project(user["id"], project["id"], role["id"])
+    return known
+
+
+def _publish(entry: CatalogEntry, region: str) -> None:
+    """Have one service with a public and an internal endpoint at the entry's address."""
+    from keystone.common import driver_hints  # noqa: PLC0415
+    from keystone.common.provider_api import ProviderAPIs as apis  # noqa: N813, PLC0415
+
+    hints = driver_hints.Hints()
+    hints.add_filter("type", entry.service_type)
+    found = apis.catalog_api.list_services(hints)
+    if found:
+        service = found[0]
+    else:
+        service = {"id": uuid.uuid4().hex, "type": entry.service_type, "name": entry.name, "enabled": True}
+        apis.catalog_api.create_service(service["id"], service)
+    hints = driver_hints.Hints()
+    hints.add_filter("service_id", service["id"])
+    hints.add_filter("region_id", region)
+    present = {endpoint["interface"]: endpoint for endpoint in apis.catalog_api.list_endpoints(hints)}
+    for interface in ("public", "internal"):
+        endpoint = present.get(interface)
+        if endpoint is None:
+            new = {"id": uuid.uuid4().hex, "interface": interface, "url": entry.url, "enabled": True}
+            apis.catalog_api.create_endpoint(new["id"], {**new, "service_id": service["id"], "region_id": region})
+        elif endpoint["url"] != entry.url:
+            apis.catalog_api.update_endpoint(endpoint["id"], {**endpoint, "url": entry.url})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A private libvirtd in a folder, gone when the process that started it is. Its guests go on running.
+
+It never meets the system's libvirtd and that one's guests. Run as root it is a "system" libvirtd in namespaces of its
+own (``libvirt_keeper.py``); run by somebody else it is that user's "session" libvirtd, in other folders than the usual
+ones. Started again in the same folder it is the same node, and finds the guests of before.
+"""
+
+import contextlib
+import hashlib
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from kilonova.bundled_services.libvirt_keeper import PLACES
+from kilonova.bundled_services.libvirt_leftovers import forget_ended, tidy_logs
+from kilonova.bundled_services.private_file import write_private
+from kilonova.bundled_services.short_way import make_short_way, short_way
+from kilonova.errors import ConfigurationError, Unavailable
+
+_START_S = 30.0
+_STOP_S = 15.0
+_END_S = 15.0
+_QUIT_S = 5.0
+#: The longest path that libvirt makes a socket at, below the folder that is a user's configuration to it.
+_LONGEST = "/libvirt/qemu/channel/target/domain-10000-instance-00000001/org.qemu.guest_agent.0"
+_PROGRAMS = ("libvirtd", "qemu-system-x86_64", "qemu-img")
+_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+_LAST_LINES = 10
+#: Where QEMU's driver has, in the folder: its notes of guests that run, sockets, the logs of guests and definitions.
+_PRIVATE_PLACES = ("run/qemu", "lib/qemu", "log/qemu", "etc/qemu")
+_SESSION_PLACES = ("run/libvirt/qemu/run", "libvirt/qemu", "cache/libvirt/qemu/log", "libvirt/qemu")
+_LIBVIRTD_CONF = """\
+# Written at every start.
+host_uuid = "{uuid}"
+auth_unix_ro = "none"
+auth_unix_rw = "none"
+unix_sock_ro_perms = "0700"
+unix_sock_rw_perms = "0700"
+unix_sock_admin_perms = "0700"
+log_level = 3
+log_outputs = "3:file:{log}"
+"""
+#: Whoever may read the folder may do with the guests what he likes; QEMU is who libvirtd is.
+_QEMU_CONF = """\
+# Written at every start.
+user = "root"
+group = "root"
+dynamic_ownership = 0
+remember_owner = 0
+security_driver = "none"
+security_default_confined = 0
+cgroup_controllers = []
+namespaces = []
+stdio_handler = "file"
+swtpm_user = "root"
+swtpm_group = "root"
+"""
+#: Ports of the screens of guests. Each libvirtd of a machine has some of its own: two that look for a free one at the
+#: same time would find the same.
+_SCREENS = """\
+remote_display_port_min = {first}
+remote_display_port_max = {last}
+"""
+#: Has libvirt ask an emulator that starts about its CPU by two questions, not by some 400, which take as long as such a
+#: guest needs to start. Not with KVM: there CPUs have features of which the two say nothing.
+_FEW_QUESTIONS = 'capability_filters = ["cpu-unavailable-features"]\n'
+_FIRST_PORT, _PORTS, _PORT_RANGES = 5900, 200, 130
+
+
+def missing_programs() -> tuple[str, ...]:
+    """Name what this machine lacks to have guests."""
+    return tuple(name for name in _PROGRAMS if shutil.which(name, path=_PATH) is None)
+
+
+class Libvirtd:
+    """One libvirtd. Start it from the main thread: it ends with the thread that started it.
+
+    ``host``: the name it takes this machine for; as root only.
+    ``emulates``: it is not asked for guests by KVM.
+    ``guests_end_with_parent``: kill the guests, too, when the process that started it ends.
+    """
+
+    name = "libvirtd"
+
+    def __init__(
+        self, folder: Path, host: str | None = None, *, emulates: bool = False, guests_end_with_parent: bool = False
+    ) -> None:
+        self.folder = folder.absolute()
+        self._host = host or socket.gethostname()
+        self.emulates = emulates
+        self._guests_end = guests_end_with_parent
+        self._private = os.geteuid() == 0
+        self._base = short_way(self.folder, len(os.fsencode("/run/libvirt-sock" if self._private else _LONGEST)))
+        self.log = self.folder / "log" / "libvirtd.log"
+        self.pid = 0
+        self.pidfd = -1
+        self._keeper: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        """What ``libvirt.open`` takes, and ``virsh -c``."""
+        return f"qemu+unix:///{'system' if self._private else 'session'}?socket={quote(self.socket)}"
+
+    @property
+    def socket(self) -> str:
+        return f"{self._base}/run/libvirt-sock" if self._private else f"{self._base}/run/libvirt/libvirt-sock"
+
+    def start(self) -> None:
+        """Start libvirtd and return at once. Raises: ConfigurationError, Unavailable."""
+        if missing := missing_programs():
+            raise ConfigurationError(f"this machine lacks {', '.join(missing)}")
+        self._make_folders()
+        self._write_files()
+        self._tidy()
+        conf = "/etc/libvirt/libvirtd.conf" if self._private else f"{self._base}/libvirtd.conf"
+        pid_file = "/run/libvirt/libvirtd.pid" if self._private else f"{self._base}/run/libvirtd.pid"
+        command = [shutil.which("libvirtd", path=_PATH) or "libvirtd", "-f", conf, "-p", pid_file]
+        reading, writing = os.pipe()
+        arguments = [str(os.getpid()), str(writing), str(int(self._guests_end))]
+        arguments += [str(self.folder), self._host] if self._private else ["", ""]
+        with (self.folder / "log" / "start.log").open("wb") as output:
+            self._keeper = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-m", "kilonova.bundled_services.libvirt_keeper", *arguments, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd="/",
+                env=self._environment(),
+                pass_fds=[writing],
+                start_new_session=True,  # Ctrl-C in a terminal is for the supervisor alone
+            )
+        os.close(writing)
+        with os.fdopen(reading, "rb") as report:
+            ready, _, _ = select.select([report], [], [], _START_S)
+            line = report.readline() if ready else b""
+        if not line:
+            self._keeper.kill()
+            self._keeper.wait()
+            raise Unavailable(f"libvirtd did not start: {self.last_words()}")
+        self.pid = int(line)
+        self.pidfd = os.pidfd_open(self.pid)
+
+    def ended(self) -> bool:
+        """Say whether libvirtd is over, or has not been started."""
+        return self.pidfd < 0 or _wait_for_end(self.pidfd, 0)
+
+    def answers(self) -> bool:
+        """Say whether libvirtd takes connections."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(2)
+            with contextlib.suppress(OSError):
+                client.connect(self.socket)
+                return True
+        return False
+
+    def wait(self) -> None:
+        """Wait until libvirtd takes connections. Raises: Unavailable."""
+        deadline = time.monotonic() + _START_S
+        while not self.answers():
+            if self.ended():
+                raise Unavailable(self.obituary())
+            if time.monotonic() > deadline:
+                raise Unavailable(f"libvirtd does not listen after {_START_S:g} s; see {self.log}")
+            time.sleep(0.02)
+
+    def obituary(self) -> str:
+        """Say what libvirtd wrote last."""
+        return "\n  ".join([f"{self.name} ended; the last lines of {self.log}:", *self.last_words().splitlines()])
+
+    def last_words(self) -> str:
+        """Return the last lines of what libvirtd has written, those of its start before those of its log."""
+        texts = [
+            path.read_text(errors="replace") for path in (self.folder / "log/start.log", self.log) if path.exists()
+        ]
+        lines = [line for text in texts for line in text.splitlines()[-_LAST_LINES:]]
+        return "\n".join(lines) or "it wrote nothing"
+
+    def stop(self) -> None:
+        """End libvirtd in order, or after a while without. Guests go on running."""
+        if not self.ended():
+            _send(self.pidfd, signal.SIGCONT)  # it may be frozen
+            _send(self.pidfd, signal.SIGTERM)
+            _wait_for_end(self.pidfd, _STOP_S)
+        self.kill()
+        if not self.guests():
+            self._unlink()
+
+    def kill(self) -> None:
+        """End libvirtd as a crash would. It can be started again. Guests go on running."""
+        if self.pidfd >= 0:
+            _send(self.pidfd, signal.SIGKILL)
+            _wait_for_end(self.pidfd, _END_S)
+            os.close(self.pidfd)
+            self.pidfd = -1
+        if self._keeper is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it stays as long as there are guests
+                self._keeper.wait(0.2)
+
+    def guests(self) -> dict[str, int]:
+        """Return the guests that run, whether libvirtd does or not, with their processes."""
+        found = {}
+        for pid, words in self.processes():
+            if "-name" in words[:-1] and Path(words[0]).name.startswith("qemu"):
+                options = words[words.index("-name") + 1].split(",")
+                found.update({option.removeprefix("guest="): pid for option in options if option.startswith("guest=")})
+        return found
+
+    def processes(self) -> Iterator[tuple[int, list[str]]]:
+        """Find the processes that belong to this folder, of any libvirtd that ever ran in it, and their commands."""
+        for entry in os.scandir("/proc"):
+            if entry.name.isdecimal() and self._is_ours(int(entry.name)):
+                with contextlib.suppress(OSError):
+                    words = Path(entry.path, "cmdline").read_bytes().decode(errors="replace").split("\0")
+                    if words[0]:
+                        yield int(entry.name), words
+
+    def end_guests(self) -> None:
+        """End every guest, as if its power was cut, and whatever else libvirtd has left behind."""
+        for number, patience_s in ((signal.SIGTERM, _QUIT_S), (signal.SIGKILL, _END_S)):  # the first one flushes disks
+            deadline = time.monotonic() + patience_s
+            pidfds = [pidfd for pid, words in self.processes() if _is_emulator(words) and (pidfd := self._open(pid))]
+            for pidfd in pidfds:
+                _send(pidfd, number)
+            for pidfd in pidfds:
+                _wait_for_end(pidfd, deadline - time.monotonic())
+                os.close(pidfd)
+
+    def remove(self) -> None:
+        """End everything and throw away the folder."""
+        self.stop()
+        self.end_guests()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._unlink()
+
+    def _unlink(self) -> None:
+        """Take the short way to the folder away, which guests use as long as they run."""
+        if self._base != str(self.folder):
+            Path(self._base).unlink(missing_ok=True)
+
+    def _tidy(self) -> None:
+        """Clear away what libvirtd has left in the folder, as long as it does not run."""
+        run, kept, logs, defined = _PRIVATE_PLACES if self._private else _SESSION_PLACES
+        forget_ended(self.folder / run, self.folder / kept, self._is_ours)
+        tidy_logs(self.log, self.folder / logs, self.folder / defined)
+
+    def _open(self, pid: int) -> int | None:
+        """Return a descriptor of a process, unless another one has its id meanwhile."""
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError:
+            return None
+        if self._is_ours(pid):
+            return pidfd
+        os.close(pidfd)
+        return None
+
+    def _is_ours(self, pid: int) -> bool:
+        """Tell a process by the folder that it sees at libvirt's place, or by a folder that it is told of."""
+        with contextlib.suppress(OSError):
+            if self._private:
+                return Path("/proc", str(pid), "root", "run", "libvirt").samefile(self.folder / "run")
+            told = Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
+            return any(f"{folder}/".encode() in told for folder in {self._base, str(self.folder)})
+        return False
+
+    def _make_folders(self) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.folder.chmod(0o700)
+        for name in {*PLACES.values(), "nothing", "etc/qemu", "etc/nwfilter", "libvirt/qemu"}:
+            (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._private:
+            barred = [each for each in self.folder.parents if each.stat().st_uid != 0 and not each.stat().st_mode & 1]
+            if barred:
+                raise ConfigurationError(f"QEMU runs as root without root's privileges, and may not enter {barred[0]}")
+        if self._base != str(self.folder):
+            make_short_way(Path(self._base), self.folder)
+
+    def _write_files(self) -> None:
+        identity = self.folder / "host_uuid"
+        if not identity.exists():
+            write_private(identity, f"{uuid.uuid4()}\n")
+        log = "/var/log/libvirt/libvirtd.log" if self._private else f"{self._base}/log/libvirtd.log"
+        conf = _LIBVIRTD_CONF.format(uuid=identity.read_text(encoding="utf-8").strip(), log=log)
+        more = self._screens() + (_FEW_QUESTIONS if self.emulates else "")
+        if self._private:
+            write_private(self.folder / "etc" / "libvirtd.conf", f'{conf}unix_sock_group = "root"\n')
+            write_private(self.folder / "etc" / "qemu.conf", _QEMU_CONF + more)
+            write_private(self.folder / "etc" / "libvirt.conf", "")
+        else:
+            write_private(self.folder / "libvirtd.conf", conf)
+            write_private(self.folder / "libvirt" / "qemu.conf", 'stdio_handler = "file"\n' + more)
+
+    def _screens(self) -> str:
+        number = int(hashlib.sha256(os.fsencode(self.folder)).hexdigest(), 16) % _PORT_RANGES
+        first = _FIRST_PORT + number * _PORTS
+        return _SCREENS.format(first=first, last=first + _PORTS - 1)
+
+    def _environment(self) -> dict[str, str]:
+        kept = {
+            name: os.environ[name] for name in ("LANG", "LC_ALL", "TZ", "PYTHONPATH", "TMPDIR") if name in os.environ
+        }
+        if self._private:
+            return {**kept, "PATH": _PATH, "HOME": "/root"}
+        return {
+            **kept,
+            "PATH": _PATH,
+            "HOME": self._base,
+            "XDG_CONFIG_HOME": self._base,
+            "XDG_RUNTIME_DIR": f"{self._base}/run",
+            "XDG_CACHE_HOME": f"{self._base}/cache",
+            "XDG_DATA_HOME": f"{self._base}/lib",
+        }
+
+
+def _is_emulator(words: Sequence[str]) -> bool:
+    return Path(words[0]).name.startswith(("qemu", "swtpm"))
+
+
+def _send(pidfd: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, number)
+
+
+def _wait_for_end(pidfd: int, patience_s: float) -> bool:
+    """Tell whether a process ends in time."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(max(0.0, patience_s) * 1000))

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A private RabbitMQ in a folder: on loopback, on ports of its own, gone when the process that started it is.
+
+It is made of two processes: ``epmd``, Erlang's directory of names, and ``beam``, the server itself. No file of the
+system's RabbitMQ is read, and its command line tools are not needed: users and queues come from a file of definitions.
+"""
+
+import contextlib
+import json
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kilonova.bundled_services.free_ports import LOOPBACK, can_listen, free_ports
+from kilonova.bundled_services.parent_death import die_with_parent
+from kilonova.bundled_services.private_file import write_private
+from kilonova.bundled_services.settings import LOG_BYTES, LOGS_KEPT
+from kilonova.errors import ConfigurationError, Unavailable
+
+_USER = "rabbitmq"
+_PROGRAMS = Path("/usr/lib/rabbitmq/bin")  # those in /usr/sbin change user and folder by themselves
+_SERVER = _PROGRAMS / "rabbitmq-server"
+_START_S = 120.0
+_STOP_S = 30.0
+_CONTROL_S = 60.0
+_PORTS = ("amqp", "amqps", "erlang", "epmd")
+_CONF = f"""\
+# Written at every start.
+log.file.level = info
+log.file.rotation.size = {LOG_BYTES}
+log.file.rotation.count = {LOGS_KEPT}
+vm_memory_high_watermark.absolute = 512MB
+disk_free_limit.absolute = 100MB
+raft.wal_max_size_bytes = 67108864
+"""
+#: Erlang asks no name server, and no file of the system, where this machine is.
+_HOSTS = """\
+{lookup, [file, native]}.
+{host, {127,0,0,1}, ["localhost"]}.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCertificate:
+    """With it the broker listens for TLS, too. Clients may show certificates of ``ca_file``; their CN is the user."""
+
+    ca_file: Path
+    cert_file: Path
+    key_file: Path
+
+
+def is_installed() -> bool:
+    """Tell whether this machine has a RabbitMQ."""
+    return _SERVER.exists() and shutil.which("epmd") is not None
+
+
+class RabbitMQ:
+    """One broker. Start it from the main thread: it ends with the thread that started it.
+
+    ``definitions``: what RabbitMQ imports at each start, before it listens. ``settings``: more lines of its own file.
+    Run as root, it serves as the user ``rabbitmq``, if that can get into the folder. Raises: ConfigurationError.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        definitions: Mapping[str, Any],
+        certificate: ServerCertificate | None = None,
+        settings: Sequence[str] = (),
+    ) -> None:
+        if not is_installed():
+            raise ConfigurationError("RabbitMQ is not installed. On Debian and Ubuntu: apt-get install rabbitmq-server")
+        self.folder = folder.absolute()
+        self._definitions = definitions
+        self._certificate = certificate
+        self._settings = settings
+        self._epmd: subprocess.Popen[bytes] | None = None
+        self._beam: subprocess.Popen[bytes] | None = None
+        self._ports: Mapping[str, int] = {}
+
+    @property
+    def port(self) -> int:
+        return self._ports["amqp"]
+
+    @property
+    def tls_port(self) -> int:
+        return self._ports["amqps"]
+
+    @property
+    def pid(self) -> int:
+        """The server's process, to be stopped and continued by tests."""
+        assert self._beam is not None
+        return self._beam.pid
+
+    def start(self) -> None:
+        """Start the broker and return at once."""
+        for name in ("data", "log", "home"):
+            (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._choose_ports()
+        self._write_files()
+        self._hand_over()
+        environment = self._environment()
+        if self._epmd is None or self._epmd.poll() is not None:  # listening first: else the server starts a daemon
+            epmd = ["epmd", "-port", str(self._ports["epmd"]), "-address", LOOPBACK]
+            self._epmd = self._spawn(epmd, environment, "epmd.log")
+            self._wait_for_port("epmd", self._epmd, _STOP_S)
+        self._beam = self._spawn([str(_SERVER)], environment, "start.log")
+
+    def is_ready(self) -> bool:
+        """Tell whether the broker takes connections. Raises: Unavailable with its last words when it has ended."""
+        assert self._beam is not None
+        if self._beam.poll() is not None:
+            raise Unavailable(f"RabbitMQ ended with exit status {self._beam.returncode}:\n{self.last_words()}")
+        return _is_listening(self._ports["amqp"])
+
+    def wait(self) -> None:
+        """Wait until the broker takes connections. Raises: Unavailable."""
+        assert self._beam is not None
+        self._wait_for_port("amqp", self._beam, _START_S)
+
+    def stop(self) -> None:
+        """End the broker in order, or after a while without."""
+        if self._beam is not None and self._beam.poll() is None:
+            self._beam.send_signal(signal.SIGCONT)  # it may be frozen
+            self._beam.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._beam.wait(_STOP_S)
+        self.kill()
+        if self._epmd is not None:
+            self._epmd.kill()
+            self._epmd.wait()
+            self._epmd = None
+
+    def kill(self) -> None:
+        """End the server as a crash would. It can be started again; ``stop`` ends the rest."""
+        if self._beam is not None:
+            self._beam.kill()
+            self._beam.wait()
+            self._beam = None
+
+    def control(self, *arguments: str) -> str:
+        """Run ``rabbitmqctl``, which takes a second, and return what it says. Raises: Unavailable saying why not."""
+        environment = {**self._environment(), "RABBITMQ_CTL_ERL_ARGS": "-start_epmd false +S 1:1"}
+        done: subprocess.CompletedProcess[str] = subprocess.run(  # noqa: S603
+            [_PROGRAMS / "rabbitmqctl", "--quiet", *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=environment,
+            timeout=_CONTROL_S,
+            check=False,
+            **self._account(),
+        )
+        if done.returncode != 0:
+            raise Unavailable(f"rabbitmqctl {arguments[0]} failed: {(done.stdout + done.stderr).strip()[-1000:]}")
+        return done.stdout
+
+    def last_words(self) -> str:
+        """Return the end of what the server has written when it started."""
+        return (self.folder / "log" / "start.log").read_text(errors="replace")[-3000:]
+
+    def _choose_ports(self) -> None:
+        """Keep the ports of the last start, as far as nobody else has taken them meanwhile."""
+        path = self.folder / "ports.json"
+        kept: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+        others = iter(set(free_ports(2 * len(_PORTS))) - set(kept.values()))
+        chosen: dict[str, int] = {}
+        for name in _PORTS:
+            has_epmd = name == "epmd" and self._epmd is not None and self._epmd.poll() is None
+            is_usable = has_epmd or (name in kept and can_listen(kept[name]))
+            chosen[name] = kept[name] if is_usable else next(others)
+        write_private(path, json.dumps(chosen))
+        self._ports = chosen
+
+    def _write_files(self) -> None:
+        conf = [_CONF, f"listeners.tcp.local = {LOOPBACK}:{self._ports['amqp']}", *self._settings]
+        conf.append(f"load_definitions = {self.folder / 'definitions.json'}")
+        plugins = []
+        if self._certificate is not None:
+            plugins.append("rabbitmq_auth_mechanism_ssl")
+            conf += [
+                f"listeners.ssl.local = {LOOPBACK}:{self._ports['amqps']}",
+                f"ssl_options.cacertfile = {self._certificate.ca_file}",
+                f"ssl_options.certfile = {self._certificate.cert_file}",
+                f"ssl_options.keyfile = {self._certificate.key_file}",
+                "ssl_options.verify = verify_peer",
+                "ssl_options.fail_if_no_peer_cert = false",
+                "ssl_cert_login_from = common_name",
+                "auth_mechanisms.1 = PLAIN",
+                "auth_mechanisms.2 = AMQPLAIN",
+                "auth_mechanisms.3 = EXTERNAL",
+            ]
+        write_private(self.folder / "rabbitmq.conf", "\n".join([*conf, ""]))
+        write_private(self.folder / "definitions.json", json.dumps(self._definitions))
+        write_private(self.folder / "enabled_plugins", f"[{','.join(plugins)}].\n")
+        write_private(self.folder / "inetrc", _HOSTS)
+        cookie = self.folder / "home" / ".erlang.cookie"
+        if not cookie.exists():
+            write_private(cookie, secrets.token_hex(16))
+        cookie.chmod(0o400)
+
+    def _account(self) -> dict[str, Any]:
+        """Return the user to serve as, as ``subprocess`` takes it; nothing for the user of this process."""
+        if os.geteuid() != 0 or not all(parent.stat().st_mode & 0o001 for parent in self.folder.parents):
+            return {}
+        try:
+            pwd.getpwnam(_USER)
+        except KeyError:
+            return {}
+        return {"user": _USER, "group": _USER, "extra_groups": []}
+
+    def _hand_over(self) -> None:
+        """Give the folder to the user to serve as."""
+        account = self._account()
+        if not account:
+            return
+        for folder, _, files in os.walk(self.folder):
+            for path in (folder, *(os.path.join(folder, name) for name in files)):  # noqa: PTH118  as walk says it
+                shutil.chown(path, account["user"], account["group"])
+
+    def _environment(self) -> dict[str, str]:
+        arguments = "-noinput -start_epmd false +S 2:2 -kernel inet_dist_use_interface {127,0,0,1}"
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LANG": "C.UTF-8",
+            "HOME": str(self.folder / "home"),
+            "ERL_EPMD_PORT": str(self._ports["epmd"]),
+            "ERL_EPMD_ADDRESS": LOOPBACK,
+            "ERL_INETRC": str(self.folder / "inetrc"),
+            "RABBITMQ_NODENAME": "private@localhost",
+            "RABBITMQ_CONF_ENV_FILE": "/dev/null",
+            "RABBITMQ_CONFIG_FILE": str(self.folder / "rabbitmq.conf"),
+            "RABBITMQ_ADVANCED_CONFIG_FILE": str(self.folder / "advanced.config"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "enabled_plugins"),
+            "RABBITMQ_MNESIA_BASE": str(self.folder / "data"),
+            "RABBITMQ_LOG_BASE": str(self.folder / "log"),
+            "RABBITMQ_PID_FILE": str(self.folder / "data" / "pid"),
+            "RABBITMQ_DIST_PORT": str(self._ports["erlang"]),
+            "RABBITMQ_ALLOW_INPUT": "1",  # the script becomes the server, rather than its parent
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": arguments,
+        }
+
+    def _spawn(self, command: Sequence[str], environment: Mapping[str, str], log: str) -> subprocess.Popen[bytes]:
+        parent = os.getpid()
+        with (self.folder / "log" / log).open("wb") as output:
+            return subprocess.Popen(  # noqa: S603
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                env=dict(environment),
+                process_group=0,  # Ctrl-C in a terminal is for the supervisor alone
+                preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  after the change of user, which undoes it
+                **self._account(),
+            )
+
+    def _wait_for_port(self, name: str, process: subprocess.Popen[bytes], patience_s: float) -> None:
+        deadline = time.monotonic() + patience_s
+        while not _is_listening(self._ports[name]):
+            if process.poll() is not None:
+                raise Unavailable(f"RabbitMQ ended with exit status {process.returncode}:\n{self.last_words()}")
+            if time.monotonic() > deadline:
+                raise Unavailable(f"RabbitMQ does not listen after {patience_s:g} s; see {self.folder / 'log'}")
+            time.sleep(0.05)
+
+
+def _is_listening(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port), timeout=2):
+        return True
+    return False

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a companion is told: one JSON file each, mode 0600, because there are passwords in it."""
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from kilonova.bundled_services.private_file import write_private
+
+#: When a log of the embedded cloud is rotated, and how many old ones stay.
+LOG_BYTES = 20 * 2**20
+LOGS_KEPT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A user with roles in one project, both in the domain ``Default``."""
+
+    user: str
+    password: str
+    project: str
+    roles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """One service of the catalogue and the address clients are given."""
+
+    service_type: str
+    name: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeystoneSettings:
+    """``accounts[0]`` is the administrator. The catalogue's ``identity`` entry is Keystone's own address."""
+
+    folder: str
+    host: str
+    port: int
+    region: str
+    accounts: tuple[Account, ...]
+    catalog: tuple[CatalogEntry, ...]
+    log_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GlanceSettings:
+    """``service`` is the account with which Glance asks Keystone at ``auth_url`` about tokens."""
+
+    folder: str
+    host: str
+    port: int
+    url: str
+    auth_url: str
+    region: str
+    service: Account
+    log_file: str | None = None
+
+
+def save(settings: KeystoneSettings | GlanceSettings, path: Path) -> None:
+    write_private(path, json.dumps(dataclasses.asdict(settings), indent=2) + "\n")
+
+
+def load_keystone(path: Path) -> KeystoneSettings:
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["accounts"] = tuple(Account(**{**entry, "roles": tuple(entry["roles"])}) for entry in data["accounts"])
+    data["catalog"] = tuple(CatalogEntry(**entry) for entry in data["catalog"])
+    return KeystoneSettings(**data)
+
+
+def load_glance(path: Path) -> GlanceSettings:
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["service"] = Account(**{**data["service"], "roles": tuple(data["service"]["roles"])})
+    return GlanceSettings(**data)

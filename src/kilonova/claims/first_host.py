@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that are on no host, and get one together with all that they hold there."""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from kilonova.claims.placing import Claim, FallsShort, require_isolation
+from kilonova.db import consumers, isolation_guard
+from kilonova.db.consumers import INSTANCE, Consumer
+from kilonova.db.core import tables as t
+from kilonova.db.core.statements import ManyRows
+from kilonova.db.core.transaction import Transaction
+from kilonova.model.instance import TaskState, VmState
+
+_INSTANCE = t.instances.c
+#: What a server with a host shows until its guest is there.
+SHOWN = TaskState.SPAWNING
+
+
+class FirstHost:
+    """Servers in ``state`` that wait for a host with ``task``. A deleted one has another state."""
+
+    def __init__(self, state: VmState, task: TaskState) -> None:
+        self._state = state
+        self._place = ManyRows(
+            {
+                "uuid": _INSTANCE.uuid.type,
+                "host": _INSTANCE.host.type,
+                "node": _INSTANCE.node.type,
+                "isolation": sa.BigInteger(),
+            },
+            lambda given: (
+                sa.update(t.instances)
+                .where(
+                    # Asking whether it is deleted as well leads SQLite to the wrong index.
+                    _INSTANCE.uuid == given["uuid"],
+                    _INSTANCE.vm_state == state.value,
+                    _INSTANCE.task_state == task.value,
+                    given["isolation"] == isolation_guard.VERSION,
+                )
+                .values(
+                    host=given["host"],
+                    node=given["node"],
+                    task_state=SHOWN.value,
+                    updated_at=sa.bindparam("now", type_=t.Time),
+                )
+            ),
+        )
+
+    def take(self, tx: Transaction, claims: Sequence[Claim]) -> None:
+        """Write their hosts. Raises: FallsShort with those that do not wait any more."""
+        rows = [
+            {
+                "uuid": claim.instance_uuid,
+                "host": claim.host,
+                "node": claim.node,
+                "isolation": claim.isolation_version,
+            }
+            for claim in claims
+        ]
+        if self._place.run(tx, rows, now=tx.now) == len(rows):
+            return
+        require_isolation(tx, claims)
+        uuids = frozenset(claim.instance_uuid for claim in claims)
+        waiting = tx.execute(
+            sa.select(_INSTANCE.uuid).where(
+                _INSTANCE.uuid.in_(uuids),
+                _INSTANCE.deleted.is_(False),
+                _INSTANCE.vm_state == self._state.value,
+                # This transaction's own update has already moved the ones that were waiting.
+                _INSTANCE.task_state == SHOWN.value,
+            )
+        ).scalars()
+        raise FallsShort("an instance is gone", uuids - set(waiting))
+
+
+def add_consumers(tx: Transaction, claims: Sequence[Claim]) -> None:
+    """Write the consumers of servers that hold nothing yet."""
+    consumers.add(tx, [Consumer(claim.instance_uuid, claim.project_id, claim.user_id, INSTANCE) for claim in claims])

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``kilonova audit``: prove that what is meant to hold does hold in a running cloud."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from kilonova.cli.cloud.options import OPERATOR, AdminCloud, Api, AsJson, DataFolder, connect
+from kilonova.cli.cloud.printing import counted, hosts_text, output_console, plain_table, print_json, unread_lines
+from kilonova.cli.exit_codes import one_is_an_answer
+
+_SERVERS_SHOWN = 10
+_COLORS = {"leak": "red", "fault": "yellow", "note": "cyan"}
+_ANY_OTHER = "*"
+
+app = typer.Typer(
+    no_args_is_help=True, help="Find hosts that take servers they should not, and properties no rule reads."
+)
+
+
+@app.callback()
+def audit() -> None:
+    """Find hosts that take servers they should not, and properties no rule reads."""
+
+
+@app.command()
+@one_is_an_answer()
+def isolation(
+    data: DataFolder = None,
+    os_cloud: AdminCloud = None,
+    as_json: AsJson = False,
+) -> int:
+    """Try every flavor with every image and project on every host, and name leaks; exit code 1 when there are any."""
+    return report_isolation(connect(data, os_cloud), as_json=as_json)
+
+
+@app.command()
+@one_is_an_answer()
+def rules(
+    data: DataFolder = None,
+    os_cloud: AdminCloud = None,
+    as_json: AsJson = False,
+) -> int:
+    """Name what flavors, images and aggregates ask for and no rule reads; exit code 1 when there is any."""
+    return report_unread(connect(data, os_cloud), as_json=as_json)
+
+
+def report_unread(api: Api, *, as_json: bool) -> int:
+    """Print what nobody reads in a cloud. Returns the exit code: 1 when something is found."""
+    report: Mapping[str, Any] = api.get(OPERATOR, "/rules")["rules"]
+    if as_json:
+        print_json({"rules": report})
+    else:
+        show_unread(report, output_console())
+    return 0 if report["clean"] else 1
+
+
+def show_unread(report: Mapping[str, Any], console: Console) -> None:
+    """Print what nobody reads, or why that cannot be told, and what was examined."""
+    for line in unread_lines(report):
+        console.print(line, soft_wrap=True)
+    examined = report["examined"]
+    console.print(
+        f"Examined: {counted(examined['flavors'], 'flavor')}, {counted(examined['images'], 'image')},"
+        f" {counted(examined['aggregates'], 'aggregate')}."
+    )
+    if report["unread"]:
+        console.print(Text(f"{len(report['unread'])} found.", style="red"))
+    elif not report["may_read_anything"]:
+        console.print(Text("Everything that is asked for is read.", style="green"))
+
+
+def report_isolation(api: Api, *, as_json: bool) -> int:
+    """Print the audit of a cloud. Returns the exit code: 1 when something is found, 0 for notes and nothing."""
+    report: Mapping[str, Any] = api.get(OPERATOR, "/isolation")["isolation"]
+    if as_json:
+        print_json({"isolation": report})
+    else:
+        show(report, output_console())
+    return 0 if report["clean"] else 1
+
+
+def show(report: Mapping[str, Any], console: Console) -> None:
+    """Print the pools, the findings, and what was examined."""
+    if report["pools"]:
+        console.print(_pools(report))
+        console.print()
+    for finding in report["findings"]:
+        _show_finding(finding, report["examined"]["projects"], console)
+    examined = report["examined"]
+    console.print(
+        f"Examined: {counted(examined['flavors'], 'flavor')}, {counted(examined['images'], 'image')} and one without"
+        f" properties, as {counted(examined['combinations'], 'kind')} of servers;"
+        f" {counted(examined['servers'], 'server')} running."
+    )
+    found = [finding for finding in report["findings"] if finding["severity"] != "note"]
+    if found:
+        console.print(Text(f"{len(found)} found.", style="red"))
+    else:
+        console.print(Text("Nothing leaks.", style="green"))
+
+
+def _pools(report: Mapping[str, Any]) -> Table:
+    table = plain_table()
+    for name, ratio in (("Aggregates", 2), ("Only", 3), ("Hosts", 2), ("May enter, and only there", 5)):
+        table.add_column(name, overflow="fold", ratio=ratio)
+    for pool in report["pools"]:
+        known = report["examined"]["projects"]
+        groups = [Text(group_text(group, known)) for group in pool["may_enter"]]
+        entering = Text("\n").join(groups) if groups else Text("nobody", "yellow")
+        table.add_row(", ".join(pool["aggregates"]), pool["rule"], ", ".join(pool["hosts"]) or "none", entering)
+    table.add_row("", "", ", ".join(report["open_hosts"]) or "none", Text("everybody else", style="dim"))
+    return table
+
+
+def group_text(group: Mapping[str, Any], known: Sequence[str]) -> str:
+    """Name servers in one line. ``known``: all projects that were told apart."""
+    projects = [name for name in group["projects"] if name != _ANY_OTHER]
+    if set(group["projects"]) == set(known):
+        where = "any project"
+    elif _ANY_OTHER in group["projects"]:
+        where = " or ".join([*(f"project {name}" for name in projects), "a project that no rule names"])
+    else:
+        where = f"project {', '.join(projects)}"
+    return f"{', '.join(group['flavors'])} with {', '.join(group['images'])}, {where}"
+
+
+def _show_finding(finding: Mapping[str, Any], known: Sequence[str], console: Console) -> None:
+    console.print(Text(f"{finding['severity']}: {finding['kind']}", style=_COLORS.get(finding["severity"], "")))
+    lines = [finding["what"]]
+    lines += [f"rule: {rule}" for rule in finding["rules"]]
+    if finding["hosts"]:
+        lines.append(f"{hosts_text(len(finding['hosts']))}: {', '.join(finding['hosts'])}")
+    lines += _servers(finding["servers"])
+    lines += [f"who: {group_text(group, known)}" for group in finding["who"]]
+    lines.append(finding["remedy"])
+    for line in lines:
+        console.print(Text(f"    {line}"))
+    console.print()
+
+
+def _servers(servers: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = [f"server {each['name']} ({each['id']}) on {each['host']}" for each in servers[:_SERVERS_SHOWN]]
+    if len(servers) > _SERVERS_SHOWN:
+        lines.append(f"and {len(servers) - _SERVERS_SHOWN} more; --json names them all")
+    return lines

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kilonova backup` and `kilonova restore`: save an embedded cloud whole, also while it runs, and bring it back."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress, TaskID
+
+from kilonova.cli.up import backup_files
+from kilonova.cli.up.data_folder import default_folder
+
+_Data = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="The cloud's data folder.",
+        show_default="$XDG_DATA_HOME/kilonova or ~/.local/share/kilonova",
+    ),
+]
+
+
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="Where to: a new or empty folder.")],
+    data: _Data = None,
+) -> None:
+    """Save a cloud of `kilonova up` whole: databases, keys, passwords, images, simulated hosts. It may be running."""
+    folder, target = _absolute(data or default_folder()), _absolute(target)
+    os.umask(0o077)
+    with _progress() as progress:
+        saved = backup_files.back_up(folder, target, _shown(progress))
+    print(f"{folder} is saved as {target} ({saved / 2**20:.1f} MiB). It holds passwords and keys: keep it private.")
+
+
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `kilonova backup` made.")],
+    data: _Data = None,
+) -> None:
+    """Bring back a cloud that `kilonova backup` saved, into a data folder that is new or empty."""
+    folder, source = _absolute(data or default_folder()), _absolute(source)
+    os.umask(0o077)
+    with _progress() as progress:
+        backup_files.restore(source, folder, _shown(progress))
+    print(f"{source} is restored as {folder}. Start it with: kilonova up --data {folder}")
+
+
+def _progress() -> Progress:
+    """Return bars for a person at a terminal, and nothing for a file or a pipe."""
+    return Progress(transient=True, disable=not sys.stdout.isatty())
+
+
+def _shown(progress: Progress) -> backup_files.Progress:
+    tasks: dict[str, TaskID] = {}
+
+    def show(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            tasks[what] = progress.add_task(what)
+        progress.update(tasks[what], completed=done, total=total)
+
+    return show
+
+
+def _absolute(path: Path) -> Path:
+    return path.expanduser().absolute()

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kilonova console-proxy`: let browsers and other WebSocket clients use consoles, each with a token."""
+
+import ssl
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kilonova.errors import ConfigurationError
+
+if TYPE_CHECKING:  # slow to import, and not needed to show the help
+    from kilonova.config.console_proxy import ConsoleProxySettings, ProxySettings
+    from kilonova.console_proxy.proxy import ConsoleProxy
+
+#: How often open consoles are looked at whose tokens may expire.
+_RECHECK_S = 30.0
+_SOCKETS_OF_A_CONSOLE = 2
+
+
+def console_proxy(
+    config_file: Annotated[
+        list[str] | None, typer.Option("--config-file", help="Configuration file; later ones win.")
+    ] = None,
+) -> None:
+    """Serve consoles of guests to WebSocket clients that have a token, and noVNC to browsers."""
+    if not config_file:
+        raise ConfigurationError("Name the configuration file of this process with --config-file.")
+    from kilonova.cli.wiring.log import configure_log, reread_debug  # noqa: PLC0415 - slow to import
+    from kilonova.config.console_proxy import load_proxy_settings  # noqa: PLC0415
+    from kilonova.server.serving import serve_until_told  # noqa: PLC0415
+
+    settings = load_proxy_settings(config_file)
+    proxy = make_proxy(settings)
+    configure_log(settings.log)
+    serve_until_told(proxy, reread_debug(lambda: load_proxy_settings(config_file).log))
+
+
+def make_proxy(settings: "ProxySettings") -> "ConsoleProxy":
+    """Return the proxy that the settings ask for, which listens already. Raises: ConfigurationError, Unavailable."""
+    from kilonova.console_proxy.proxy import ConsoleProxy, ProxyLimits  # noqa: PLC0415
+    from kilonova.console_proxy.tokens import ComputeApi  # noqa: PLC0415
+    from kilonova.identity.keystone import compute_adapter_of  # noqa: PLC0415
+    from kilonova.model.console import ConsoleProtocol  # noqa: PLC0415
+    from kilonova.server.listening import connections_possible, listen  # noqa: PLC0415
+
+    proxy, consoles = settings.proxy, settings.consoles
+    if set(proxy.auth_schemes) != {"none"}:
+        raise ConfigurationError("[vnc] auth_schemes: only 'none' is known to this release.")
+    kinds = (
+        (consoles.vnc_enabled, ConsoleProtocol.VNC, proxy.vnc_host, proxy.vnc_port),
+        (consoles.serial_enabled, ConsoleProtocol.SERIAL, proxy.serial_host, proxy.serial_port),
+    )
+    if not any(enabled for enabled, *_ in kinds):
+        raise ConfigurationError(
+            "Neither [vnc] enabled nor [serial_console] enabled is true: there is nothing to serve."
+        )
+    adapter = compute_adapter_of(settings.conf)
+    if adapter is None:
+        raise ConfigurationError(
+            "Neither [nova] nor [service_user] says as which user the compute API is asked about tokens; "
+            "it needs the role service."
+        )
+    possible = connections_possible(_SOCKETS_OF_A_CONSOLE * proxy.max_connections) // _SOCKETS_OF_A_CONSOLE
+    return ConsoleProxy(
+        ComputeApi(adapter),
+        [
+            (protocol, listen(host, port, f"{protocol.value} consoles"))
+            for enabled, protocol, host, port in kinds
+            if enabled
+        ],
+        ProxyLimits(
+            connections=min(possible, proxy.max_connections),
+            of_one_server=proxy.max_connections_per_server,
+            idle_s=proxy.idle_timeout_s or None,
+            recheck_s=_RECHECK_S if proxy.enforce_session_timeout else None,
+        ),
+        web=proxy.web,
+        allowed_origins=proxy.allowed_origins,
+        tls=_tls_of(proxy),
+    )
+
+
+def _tls_of(proxy: "ConsoleProxySettings") -> ssl.SSLContext | None:
+    """Return what TLS needs, None without a certificate. Raises: ConfigurationError."""
+    from kilonova.server.listening import tls_context  # noqa: PLC0415
+
+    if proxy.cert_file is None:
+        if proxy.ssl_only:
+            raise ConfigurationError("[DEFAULT] ssl_only needs a certificate: [DEFAULT] cert is not set.")
+        return None
+    context = tls_context(str(proxy.cert_file), str(proxy.key_file) if proxy.key_file else None, "[DEFAULT] cert")
+    if proxy.ssl_minimum_version == "tlsv1_3":
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+    if proxy.ssl_ciphers:
+        try:
+            context.set_ciphers(proxy.ssl_ciphers)
+        except ssl.SSLError as error:
+            raise ConfigurationError(f"[console] ssl_ciphers: {error.reason}.") from error
+    return context

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``kilonova compute enrol``, ``agents`` and ``revoke``: who may speak at the broker, and for which hosts.
+
+They work on the database, beside control processes, which notice within seconds.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from kilonova.cli.cloud.printing import counted, output_console, plain_table, print_json
+from kilonova.cli.cloud.settings import ConfigFiles, DataFolder, settings_of_cloud
+from kilonova.errors import Conflict, InvalidRequest, NotFound
+
+if TYPE_CHECKING:  # slow to import, and not needed to show the help
+    from kilonova.cli.up.agent_account import AgentAccount, Certificate
+    from kilonova.config.settings import Settings
+    from kilonova.db.database import Database
+    from kilonova.db.enrolment import EnrolledAgent
+
+_HOSTS_SHOWN = 4
+_NUMBERS = re.compile(r"([0-9]+)")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name, and its user at the broker.")]
+Result = TypeVar("Result")
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands to those of ``kilonova compute``."""
+    app.command()(enrol)
+    app.command()(agents)
+    app.command()(revoke)
+
+
+def enrol(
+    name: Name,
+    host: Annotated[list[str] | None, typer.Option(metavar="HOST", help="A host that it is the agent of.")] = None,
+    hosts_from: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file with such hosts, one a line; # begins a comment.")
+    ] = None,
+    remove_host: Annotated[
+        list[str] | None, typer.Option(metavar="HOST", help="A host that another agent will have.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its configuration file.", show_default="NAME.conf")
+    ] = None,
+    definitions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write here what RabbitMQ imports, queues included.")
+    ] = None,
+    cert_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Instead of a password it shows this certificate, a file on its own machine; the common name is NAME.",
+        ),
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The key, if it is not in the same file.")
+    ] = None,
+    config_file: ConfigFiles = None,
+    data: DataFolder = None,
+) -> None:
+    """Let an agent speak for hosts, and write its configuration file. Repeat it for a new password or more hosts."""
+    from kilonova.bundled_services.private_file import write_private  # noqa: PLC0415
+    from kilonova.cli.up.agent_account import AgentAccount  # noqa: PLC0415
+    from kilonova.db import enrolment  # noqa: PLC0415
+
+    settings = settings_of_cloud(config_file, data)
+    account = AgentAccount.make(name, settings.rabbit, _certificate(cert_file, key_file))
+    conf = (output or Path(f"{name}.conf")).expanduser()
+    for path in filter(None, (conf, definitions)):
+        _require_writable(path)
+    hosts = [*(host or ()), *(_hosts_in(hosts_from) if hosts_from else ())]
+    with open_database(settings) as database:
+        known = _find(database, name)
+        agent = _write(database, lambda tx: enrolment.enrol(tx, name, hosts, remove_host or ()))
+    write_private(conf, account.conf())
+    if definitions is not None:
+        write_private(definitions, account.definitions())
+    console = output_console()
+    console.print(f"Agent {name} may speak for {counted(len(agent.hosts), 'host')}: {_hosts_text(agent.hosts)}.")
+    console.print(f"Its configuration, with {_proof(account)}: {conf}", soft_wrap=True)
+    had_account = known is not None and known.revoked_at is None
+    print("Have its account at the broker:")
+    if definitions is not None:
+        _print_commands([f"rabbitmqctl import_definitions {shlex.quote(str(definitions))}"])
+    else:
+        if account.password is not None:
+            print(f"  (the first one asks for the password, which is in {conf})")
+        _print_commands(account.commands(is_known=had_account))
+
+
+def agents(
+    config_file: ConfigFiles = None,
+    data: DataFolder = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON, with all of their hosts.")] = False,
+) -> None:
+    """List the agents that are enrolled, and those that were revoked."""
+    from kilonova.db import enrolment  # noqa: PLC0415
+
+    with open_database(settings_of_cloud(config_file, data)) as database, database.read() as connection:
+        found = enrolment.list_all(connection)
+    if as_json:
+        print_json({"agents": [_as_json(agent) for agent in found]})
+        return
+    console = output_console()
+    if not found:
+        console.print("No agent is enrolled: `kilonova compute enrol NAME --host HOST` does that.")
+        return
+    table = plain_table()
+    for title in ("Agent", "Hosts", "", "Enrolled", "Revoked"):
+        table.add_column(title, overflow="fold")
+    for agent in found:
+        revoked = "" if agent.revoked_at is None else _time(agent.revoked_at)
+        row = (agent.name, str(len(agent.hosts)), _hosts_text(agent.hosts), _time(agent.created_at), revoked)
+        table.add_row(*row, style="dim" if revoked else "")
+    console.print(table)
+
+
+def revoke(name: Name, config_file: ConfigFiles = None, data: DataFolder = None) -> None:
+    """Listen to an agent no more. Its hosts stay as they are, without an agent."""
+    from kilonova.cli.up.agent_account import revocation_commands  # noqa: PLC0415
+    from kilonova.db import enrolment  # noqa: PLC0415
+
+    settings = settings_of_cloud(config_file, data)
+    with open_database(settings) as database:
+        agent = _write(database, lambda tx: enrolment.revoke(tx, name))
+    console = output_console()
+    console.print(f"Agent {name} is revoked: within seconds nobody listens to it, and its hosts count as down.")
+    url = settings.rabbit.transport_url
+    print("Close its account at the broker, too:")
+    _print_commands(revocation_commands(name, url.virtual_host if url else "/"))
+    if agent.hosts:
+        host = agent.hosts[0]
+        console.print(f"To give its hosts another agent: kilonova compute enrol NAME --host {host} …", soft_wrap=True)
+
+
+# --- what is asked for ------------------------------------------------------------------------------------------------
+
+
+def _certificate(cert_file: Path | None, key_file: Path | None) -> "Certificate | None":
+    from kilonova.cli.up.agent_account import Certificate  # noqa: PLC0415
+
+    if cert_file is None:
+        if key_file is not None:
+            raise InvalidRequest("--key-file needs --cert-file")
+        return None
+    return Certificate(cert_file, key_file)
+
+
+def _hosts_in(file: Path) -> Iterator[str]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise InvalidRequest(f"--hosts-from {file} cannot be read: {why}") from error
+    named = (line.partition("#")[0].strip() for line in lines)
+    return filter(None, named)
+
+
+def _require_writable(path: Path) -> None:
+    """Refuse what could not be written afterwards: a new password that is nowhere would be of no use."""
+    if path.is_dir():
+        raise InvalidRequest(f"{path} is a folder")
+    if not path.parent.is_dir():
+        raise InvalidRequest(f"{path} cannot be written: {path.parent} is not a folder")
+
+
+# --- the database -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def open_database(settings: "Settings") -> "Iterator[Database]":
+    from kilonova.db import schema  # noqa: PLC0415
+    from kilonova.db.database import Database  # noqa: PLC0415
+
+    with closing(Database(settings.database.connection)) as database:
+        schema.require_present(database)
+        yield database
+
+
+def _find(database: "Database", name: str) -> "EnrolledAgent | None":
+    from kilonova.db import enrolment  # noqa: PLC0415
+
+    try:
+        with database.read() as connection:
+            return enrolment.get(connection, name)
+    except NotFound:
+        return None
+
+
+def _write(database: "Database", job: Callable[..., Result]) -> Result:
+    """Write, with what the operator has to change as bad input."""
+    try:
+        return database.write(job)
+    except (Conflict, NotFound) as error:
+        raise InvalidRequest(error.message) from error
+
+
+# --- how it looks -----------------------------------------------------------------------------------------------------
+
+
+def _proof(account: "AgentAccount") -> str:
+    return "a certificate" if account.password is None else "its password, which is stored nowhere else"
+
+
+def _print_commands(commands: Sequence[str]) -> None:
+    for command in commands:  # as they are, to be copied: a console would break lines
+        print(f"  {command}")
+
+
+def _hosts_text(named: Sequence[str]) -> str:
+    hosts = sorted(named, key=lambda host: [part.zfill(9) if part.isdigit() else part for part in _NUMBERS.split(host)])
+    more = f" … {hosts[-1]}" if len(hosts) > _HOSTS_SHOWN else ""
+    return ", ".join(hosts[:_HOSTS_SHOWN] if not more else hosts[: _HOSTS_SHOWN - 1]) + more
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def _as_json(agent: "EnrolledAgent") -> dict[str, object]:
+    revoked_at = agent.revoked_at and f"{agent.revoked_at.isoformat()}Z"
+    created_at = f"{agent.created_at.isoformat()}Z"
+    return {"name": agent.name, "hosts": list(agent.hosts), "created_at": created_at, "revoked_at": revoked_at}

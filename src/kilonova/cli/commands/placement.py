@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kilonova placement`: look after what is allocated."""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kilonova.cli.cloud.printing import print_json
+from kilonova.cli.cloud.settings import ConfigFiles, DataFolder, settings_of_cloud
+from kilonova.cli.exit_codes import one_is_an_answer
+from kilonova.errors import ConfigurationError, KilonovaError, Unavailable
+
+if TYPE_CHECKING:
+    from kilonova.db.audits.finding import Finding
+    from kilonova.db.database import Database
+
+app = typer.Typer(no_args_is_help=True, help="Find what does not add up in inventories and allocations, and mend it.")
+
+#: Mending one thing may bring another to light, but never for long.
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A finding and what became of it: ``found`` (nothing was tried), ``mended`` or ``left``, and then why."""
+
+    finding: "Finding"
+    state: str
+    reason: str = ""
+
+
+@app.callback()
+def placement() -> None:
+    """Find what does not add up in inventories and allocations, and mend it."""
+
+
+@app.command()
+@one_is_an_answer()
+def audit(
+    config_file: ConfigFiles = None,
+    data: DataFolder = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Mend each finding, in a transaction of its own.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> int:
+    """Find and explain whatever in the database contradicts itself; exit code 1 when something does, or stays so."""
+    from kilonova.db.database import Database  # noqa: PLC0415 - slow to import and needed by this command only
+
+    database = Database(settings_of_cloud(config_file, data).database.connection)
+    with closing(database):
+        _require_usable(database)
+        outcomes = _mend_all(database) if fix else _find_all(database)
+    _print_json(outcomes) if as_json else _print(outcomes)
+    return 1 if any(outcome.state != "mended" for outcome in outcomes) else 0
+
+
+def _require_usable(database: "Database") -> None:
+    """Raise ConfigurationError unless there is a database of this release: an audit neither makes nor upgrades one."""
+    from kilonova.db import schema  # noqa: PLC0415
+
+    where = database.url.render_as_string(hide_password=True)
+    if database.is_sqlite and not Path(str(database.url.database)).is_file():
+        raise ConfigurationError(f"[database] connection: {where} does not exist.")
+    found = schema.current(database)
+    if found != schema.head():
+        raise ConfigurationError(
+            f"The database is at revision {found or 'none'}, this release needs {schema.head()}: "
+            "run `kilonova db upgrade`."
+        )
+
+
+def _find_all(database: "Database") -> list[Outcome]:
+    return [Outcome(finding, "found") for finding in _findings(database)]
+
+
+def _findings(database: "Database") -> Sequence["Finding"]:
+    from kilonova.db.audits import audit as checks  # noqa: PLC0415
+
+    with database.read(patient=True) as connection:
+        return checks.find_all(connection)
+
+
+def _mend_all(database: "Database") -> list[Outcome]:
+    from kilonova.cli.wiring.database_lock import lock_database  # noqa: PLC0415
+
+    try:
+        lock = lock_database(database)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"--fix cannot run beside the control process: {error.message} Stop it first; "
+            "without --fix the audit may run beside it."
+        ) from error
+    with lock or nullcontext():
+        mended: list[Outcome] = []
+        for _ in range(_ROUNDS):
+            outcomes = [_mend(database.write, finding) for finding in _findings(database)]
+            mended += [outcome for outcome in outcomes if outcome.state == "mended"]
+            if all(outcome.state != "mended" for outcome in outcomes):
+                return [*mended, *outcomes]
+        return [*mended, *(Outcome(finding, "left", "it came back") for finding in _findings(database))]
+
+
+def _mend(write: Callable[[Any], None], finding: "Finding") -> Outcome:
+    try:
+        write(finding.mend)
+    except Unavailable:
+        raise
+    except KilonovaError as error:
+        return Outcome(finding, "left", error.message)
+    return Outcome(finding, "mended")
+
+
+def _print_json(outcomes: Sequence[Outcome]) -> None:
+    names = ("kind", "where", "what", "why", "remedy")
+    listed = [
+        {name: getattr(outcome.finding, name) for name in names} | {"state": outcome.state, "reason": outcome.reason}
+        for outcome in outcomes
+    ]
+    print_json({"findings": listed})
+
+
+def _print(outcomes: Sequence[Outcome]) -> None:
+    for outcome in outcomes:
+        finding = outcome.finding
+        print(f"{finding.kind}: {finding.where}")
+        print(f"    {finding.what}, but {finding.why}.")
+        if outcome.state == "found":
+            print(f"    --fix {finding.remedy}.")
+        elif outcome.state == "mended":
+            print(f"    Mended: {finding.remedy}.")
+        else:
+            print(f"    Not mended: {outcome.reason}")
+    mended = sum(outcome.state == "mended" for outcome in outcomes)
+    left = len(outcomes) - mended
+    if not outcomes:
+        print("Nothing is wrong.")
+    elif mended:
+        print(f"{mended} mended, {left} left.")
+    else:
+        print(f"{left} found.")

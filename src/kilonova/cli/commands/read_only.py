@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kilonova read-only`: have the APIs answer reads only, for instance while a restored database is looked at."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kilonova.cli.cloud.settings import ConfigFiles, DataFolder, settings_of_cloud
+from kilonova.cli.exit_codes import one_is_an_answer
+from kilonova.errors import InvalidRequest
+
+if TYPE_CHECKING:  # slow to import, and not needed to show the help
+    from kilonova.db.database import Database
+
+app = typer.Typer(
+    no_args_is_help=True, help="Have the APIs answer reads only, while the cloud runs or before it starts."
+)
+_LONGEST_REASON = 255
+
+
+@app.command()
+def on(
+    config_file: ConfigFiles = None,
+    data: DataFolder = None,
+    reason: Annotated[str, typer.Option(help="What clients are told.")] = "",
+) -> None:
+    """Refuse whatever changes something with 503, in every control process. What is under way goes on."""
+    from kilonova.api.read_only import KNOWN_FOR_S  # noqa: PLC0415
+    from kilonova.db import switches  # noqa: PLC0415
+
+    if len(reason) > _LONGEST_REASON:
+        raise InvalidRequest(f"--reason is longer than {_LONGEST_REASON} characters")
+    with _database(config_file, data) as database:
+        database.write(lambda tx: switches.turn_on(tx, switches.READ_ONLY, reason))
+    time.sleep(KNOWN_FOR_S)
+    print("The APIs are read-only, in every control process.")
+
+
+@app.command()
+def off(config_file: ConfigFiles = None, data: DataFolder = None) -> None:
+    """Take requests that change something again."""
+    from kilonova.api.read_only import KNOWN_FOR_S  # noqa: PLC0415
+    from kilonova.db import switches  # noqa: PLC0415
+
+    with _database(config_file, data) as database:
+        database.write(lambda tx: switches.turn_off(tx, switches.READ_ONLY))
+    time.sleep(KNOWN_FOR_S)
+    print("The APIs take requests that change something again.")
+
+
+@app.command()
+@one_is_an_answer()
+def status(config_file: ConfigFiles = None, data: DataFolder = None) -> int:
+    """Tell whether the APIs are read-only: exit code 1 if they are."""
+    from kilonova.db import switches  # noqa: PLC0415
+
+    with _database(config_file, data) as database, database.read() as connection:
+        switch = switches.find(connection, switches.READ_ONLY)
+    if switch is None:
+        print("The APIs take requests that change something.")
+        return 0
+    print(f"The APIs are read-only since {switch.since:%Y-%m-%dT%H:%M:%SZ}: {switch.reason or 'no reason was given'}")
+    return 1
+
+
+@contextmanager
+def _database(config_file: list[str] | None, data: Path | None) -> "Iterator[Database]":
+    from kilonova.db import schema  # noqa: PLC0415
+    from kilonova.db.database import Database  # noqa: PLC0415
+
+    database = Database(settings_of_cloud(config_file, data).database.connection)
+    try:
+        schema.require_present(database)
+        yield database
+    finally:
+        database.close()
+
+
+@app.callback()
+def read_only() -> None:
+    """Have the APIs answer reads only, while the cloud runs or before it starts."""

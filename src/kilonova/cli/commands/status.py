@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kilonova status upgrade-check`: what is to be mended before or after an upgrade, as ``nova-status`` tells it."""
+
+import logging
+import textwrap
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import typer
+
+from kilonova.cli.cloud.printing import print_json
+from kilonova.cli.cloud.settings import AsJson, ConfigFiles, DataFolder, settings_of_cloud
+from kilonova.errors import ConfigurationError
+
+if TYPE_CHECKING:  # slow to import, and not needed to show the help
+    from kilonova.cli.commands.upgrade_checks import Checked
+
+app = typer.Typer(no_args_is_help=True, help="Check whether a cloud can be upgraded.")
+_UNEXPECTED = 255
+_WIDTH = 100
+_TITLE = "Upgrade Check Results"
+
+
+@app.command("upgrade-check")
+def upgrade_check(config_file: ConfigFiles = None, data: DataFolder = None, as_json: AsJson = False) -> int:
+    """Look at configuration, database, agents and work under way.
+
+    Exit code 0: all is well; 1: something is to be looked at; 2: something has to be mended first; 255: a check broke.
+    """
+    from kilonova.cli.commands.upgrade_checks import check_all  # noqa: PLC0415
+
+    settings = settings_of_cloud(config_file, data)
+    logging.getLogger("kilonova").addHandler(logging.NullHandler())  # what is found is printed
+    try:
+        checked = list(check_all(settings))
+    except ConfigurationError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the exit code says so
+        print(f"kilonova: a check broke: {type(error).__name__}: {error}")
+        return _UNEXPECTED
+    if as_json:
+        told = [{"check": one.name, "result": one.result.word, "details": one.details} for one in checked]
+        print_json({"checks": told})
+    else:
+        print(table_of(checked))
+    return max(one.result for one in checked)
+
+
+def table_of(checked: Iterable["Checked"]) -> str:
+    """Return the results as ``nova-status`` frames them."""
+    blocks = [[_TITLE]]
+    for one in checked:
+        details = textwrap.wrap(f"Details: {one.details or 'None'}", _WIDTH, subsequent_indent="  ")
+        blocks.append([f"Check: {one.name}", f"Result: {one.result.word}", *details])
+    width = max(len(line) for block in blocks for line in block)
+    rule = f"+{'-' * (width + 2)}+"
+    framed = [line for block in blocks for line in (*(f"| {each:<{width}} |" for each in block), rule)]
+    return "\n".join([rule, *framed])
+
+
+@app.callback()
+def status() -> None:
+    """Check whether a cloud can be upgraded."""

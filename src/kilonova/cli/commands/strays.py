@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests that are not where their servers are recorded, and what to do about them: a part of ``kilonova hosts``."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from kilonova.cli.cloud.options import OPERATOR, AdminCloud, Api, AsJson, DataFolder, connect
+from kilonova.cli.cloud.printing import counted, output_console, plain_table, print_json
+from kilonova.errors import Conflict, InvalidRequest, NotFound
+
+
+def list_strays(api: Api, query: Mapping[str, str], *, as_json: bool) -> None:
+    """Print what hosts have reported. ``query``: ``host``, ``limit`` and ``marker``, each as far as it is given."""
+    answer = api.get(OPERATOR, "/strays", **{name: value for name, value in query.items() if value})
+    if as_json:
+        print_json(answer)
+    else:
+        show_strays(answer, output_console())
+
+
+def remove_guest(
+    host: Annotated[str, typer.Argument(metavar="HOST", help="The host that has it.")],
+    guest: Annotated[str, typer.Argument(metavar="GUEST", help="Its id, as `--strays` shows it.")],
+    data: DataFolder = None,
+    os_cloud: AdminCloud = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have a stray guest and its disks removed from a host, for good."""
+    try:
+        body = {"remove": {"host": host, "guest": guest}}
+        answer = connect(data, os_cloud).call("POST", OPERATOR, "/strays/remove", json=body)
+    except (NotFound, Conflict) as error:
+        raise InvalidRequest(error.message) from None
+    if as_json:
+        print_json(answer)
+    elif answer["removal"]["host_was_asked"]:
+        print(f"Host {host} removes guest {guest}.")
+    else:
+        print(f"Host {host} cannot be asked at present. It removes guest {guest} when it reports its guests again.")
+
+
+# --- how it looks -----------------------------------------------------------------------------------------------------
+
+
+def show_strays(answer: Mapping[str, Any], console: Console) -> None:
+    """Print one line for each stray, and for each kind of them what may be done."""
+    strays = answer["strays"]
+    if not strays:
+        console.print("Every guest is where its server is recorded, as far as hosts have reported.")
+        return
+    table = plain_table()
+    for name in ("Host", "Guest", "State", "Since", "Reason"):
+        table.add_column(name, overflow="fold")
+    for each in strays:
+        reason = each["reason"] + (f" ({each['recorded_host']})" if each["reason"] == "elsewhere" else "")
+        table.add_row(each["host"], each["guest"], each["power_state"] or "no guest", each["since"], reason)
+    console.print(table)
+    for reason in sorted({each["reason"] for each in strays}):
+        these = [each for each in strays if each["reason"] == reason]
+        console.print()
+        console.print(Text(f"{reason}: {counted(len(these), 'guest')}", style="yellow"))
+        what = these[0]["what"] if reason != "elsewhere" else "The server is recorded on another host."
+        console.print(Text(f"{what} {these[0]['remedy']}"))
+    console.print()
+    console.print("To remove a guest and its disks: kilonova hosts remove-guest HOST GUEST")
+    if answer.get("strays_links"):
+        console.print(f"There are more: --marker {strays[-1]['id']}")

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``kilonova up``: what can be asked of a cloud on this machine. ``supervisor.py`` runs it."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kilonova.cli.scenarios.file import find_scenario
+from kilonova.cli.up import supervisor
+from kilonova.cli.up.consoles import ConsolePart
+from kilonova.cli.up.data_folder import default_folder
+from kilonova.cli.up.libvirt import GuestsOnStop, Hypervisor
+from kilonova.cli.up.supervisor import UpOptions
+from kilonova.cli.wiring import addresses
+from kilonova.cli.wiring.addresses import Address
+from kilonova.errors import NO_ROOM, ConfigurationError, full_disk
+
+CONTROL_COMMAND = (sys.executable, "-m", "kilonova", "api")
+
+
+def up(
+    hosts: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=100_000,
+            help="How many compute hosts to simulate.",
+            show_default="3, or 0 with --hypervisor libvirt",
+        ),
+    ] = None,
+    hypervisor: Annotated[
+        Hypervisor, typer.Option(help="libvirt: this machine is a host, too, with real guests by QEMU.")
+    ] = Hypervisor.SIMULATED,
+    guests_on_stop: Annotated[
+        GuestsOnStop, typer.Option(help="Whether real guests go on running when the cloud is stopped.")
+    ] = GuestsOnStop.KEEP,
+    agents: Annotated[
+        int,
+        typer.Option(
+            min=0, max=1000, help="Processes that have the hosts, over a RabbitMQ; 0: the control process has."
+        ),
+    ] = 0,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for everything: database, images, passwords, logs.",
+            show_default="$XDG_DATA_HOME/kilonova or ~/.local/share/kilonova",
+        ),
+    ] = None,
+    bind: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where compute and placement listen; HOST is for all services.")
+    ] = "127.0.0.1:8774",
+    identity_port: Annotated[int, typer.Option(min=1, max=65535, help="Keystone's port.")] = 5000,
+    image_port: Annotated[int, typer.Option(min=1, max=65535, help="Glance's port.")] = 9292,
+    novnc_port: Annotated[int, typer.Option(min=1, max=65535, help="The port of VNC consoles.")] = 6080,
+    serial_port: Annotated[int, typer.Option(min=1, max=65535, help="The port of serial consoles.")] = 6083,
+    scenario: Annotated[
+        str | None, typer.Option(metavar="NAME|FILE", help="Scenario: shapes the hosts, sets options.")
+    ] = None,
+    config_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="More settings for the control process; they win.")
+    ] = None,
+    companions: Annotated[
+        bool,
+        typer.Option("--companions/--no-companions", help="Start Keystone and Glance, or use those of --config-file."),
+    ] = True,
+    console_proxy: Annotated[
+        bool, typer.Option("--console-proxy/--no-console-proxy", help="Start a proxy of consoles (40 MiB of memory).")
+    ] = True,
+) -> None:
+    """Start a cloud on this machine and keep it running until Ctrl-C."""
+    compute = addresses.parse(bind, "--bind")
+    if config_file is not None and not config_file.is_file():
+        raise ConfigurationError(f"--config-file {config_file} is not a file")
+    if not companions and config_file is None:
+        raise ConfigurationError("--no-companions needs --config-file with your own identity and image services")
+    folder = (data or default_folder()).expanduser().absolute()
+    vnc, serial = Address(compute.host, novnc_port), Address(compute.host, serial_port)
+    options = UpOptions(
+        folder=folder,
+        compute=compute,
+        identity=Address(compute.host, identity_port),
+        image=Address(compute.host, image_port),
+        control_command=CONTROL_COMMAND,
+        hosts=hosts if hosts is not None else (3 if hypervisor is Hypervisor.SIMULATED else 0),
+        hypervisor=hypervisor,
+        guests_on_stop=guests_on_stop,
+        agents=agents,
+        scenario=find_scenario(scenario) if scenario else None,
+        config_file=config_file.absolute() if config_file else None,
+        companions=companions,
+        consoles=ConsolePart(folder, vnc, serial) if console_proxy else None,
+    )
+    try:
+        supervisor.run(options)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise full_disk(error, options.folder) from error

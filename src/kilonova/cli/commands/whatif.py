@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``kilonova whatif``: where servers would go, why no other host, and what is missing where none would do."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Protocol
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from kilonova.cli.cloud.options import OPERATOR, AdminCloud, AsJson, DataFolder, connect
+from kilonova.cli.cloud.printing import (
+    host_text,
+    hosts_table,
+    hosts_text,
+    output_console,
+    plain_table,
+    print_json,
+    ranking_table,
+    removed_text,
+    unread_lines,
+)
+from kilonova.errors import InvalidRequest
+
+_SERVERS_SHOWN = 10
+
+
+class Api(Protocol):
+    """The call that is needed of a connection to a cloud."""
+
+    def call(self, method: str, service: str, path: str, version: str | None = None, **arguments: Any) -> Any: ...
+
+
+def whatif(  # one option for each thing that can be asked
+    flavor: Annotated[str, typer.Option(metavar="NAME|ID", help="The flavor.")],
+    image: Annotated[str | None, typer.Option(metavar="NAME|ID", help="The image; none if left out.")] = None,
+    zone: Annotated[str | None, typer.Option(metavar="ZONE[:HOST[:NODE]]", help="The availability zone.")] = None,
+    hint: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A scheduler hint; repeatable.")] = None,
+    group: Annotated[str | None, typer.Option(metavar="ID", help="The server group.")] = None,
+    project: Annotated[str | None, typer.Option(metavar="ID", help="For which project; your own if left out.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="How many servers, placed one after the other.")] = 1,
+    hosts: Annotated[bool, typer.Option("--hosts", help="Show every host with all that keeps it out.")] = False,
+    host_filter: Annotated[str, typer.Option(metavar="TEXT", help="Only hosts with this in their name.")] = "",
+    as_json: AsJson = False,
+    data: DataFolder = None,
+    os_cloud: AdminCloud = None,
+) -> None:
+    """Say where servers would go, and why. Nothing is created, nothing changes."""
+    given = {"image": image, "availability_zone": zone, "group": group, "project_id": project}
+    body = {
+        "flavor": flavor,
+        "count": count,
+        "hints": hints_of(hint or ()),
+        **{name: value for name, value in given.items() if value},
+    }
+    listed = hosts or bool(host_filter) or as_json
+    found = ask(connect(data, os_cloud), body, host_filter, with_hosts=listed)
+    if as_json:
+        print_json(found)
+        return
+    console = output_console()
+    show(found, console)
+    if lines := unread_lines(found):
+        console.print()
+        for line in lines:
+            console.print(line, soft_wrap=True)
+    if listed:
+        console.print()
+        console.print(hosts_table(found["hosts"]))
+
+
+def hints_of(texts: Sequence[str]) -> dict[str, list[str]]:
+    """Read ``KEY=VALUE`` texts; a key given twice has two values. Raises: InvalidRequest."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise InvalidRequest(f"--hint takes KEY=VALUE, not {text!r}")
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def ask(api: Api, body: Mapping[str, Any], host_filter: str, *, with_hosts: bool) -> dict[str, Any]:
+    """Return the answer of the operator API; with hosts its pages are put together."""
+    query = {"host": host_filter} if host_filter else {}
+    if not with_hosts:
+        query["limit"] = "0"
+    found: dict[str, Any] = api.call("POST", OPERATOR, "/explain", json=body, params=query)
+    page = found
+    while page["next_marker"]:
+        following = {**query, "marker": page["next_marker"]}
+        page = api.call("POST", OPERATOR, "/explain", json=body, params=following)
+        found["hosts"] += page["hosts"]
+    found["next_marker"] = None
+    return found
+
+
+def show(found: Mapping[str, Any], console: Console) -> None:
+    """Print funnel, ranking and nearest miss of the server that is explained, and where all servers would go."""
+    servers, number = found["servers"], found["explained_server"]
+    server = servers[number - 1]
+    if number > 1:
+        console.print(Text(f"Server {number} of the request", style="bold"))
+    if server["forced"]:
+        console.print("The host is forced: no filter is asked.")
+    console.print(_funnel(server["steps"], found["rules"]))
+    console.print()
+    if found["fits"]:
+        console.print(ranking_table(server["ranked"], server["chosen"]))
+        console.print()
+        console.print(Text(_placed(servers), style="green"))
+        return
+    placed = f" {_placed(servers[:-1])}" if number > 1 else ""
+    console.print(Text(f"No host is left{f' for server {number}' if number > 1 else ''}.{placed}", style="red"))
+    console.print()
+    console.print(_nearest(found["nearest_miss"]))
+
+
+def _placed(servers: Sequence[Mapping[str, Any]]) -> str:
+    if len(servers) == 1:
+        return f"It would go to {servers[0]['chosen']}, of {hosts_text(servers[0]['survivors'])} left."
+    names = [server["chosen"] for server in servers[:_SERVERS_SHOWN]]
+    more = f", and {len(servers) - len(names)} more" if len(servers) > len(names) else ""
+    return f"{len(servers)} servers would go to {', '.join(names)}{more}."
+
+
+def _funnel(steps: Sequence[Mapping[str, Any]], rules: Sequence[Mapping[str, Any]]) -> Table:
+    table = plain_table()
+    table.add_column("Rule", overflow="fold")
+    for title in ("In", "Out", "Fail", "Alone"):
+        table.add_column(title, justify="right")
+    table.add_column("Removed, and why", overflow="fold", ratio=1)
+    asked = {step["rule"]: step for step in steps}
+    known = {rule["rule"] for rule in rules}
+    # Servers after the first start with the hosts that the one before them left; no rule says that.
+    earlier = [{**step, "failed": "", "only_hindrance": 0} for step in steps if step["rule"] not in known]
+    for rule in (*earlier, *rules):
+        step = asked.pop(rule["rule"], None)
+        counts = ("", "") if step is None else (str(step["hosts_in"]), str(step["hosts_out"]))
+        removed = step is not None and step["hosts_in"] > step["hosts_out"]
+        table.add_row(
+            rule["rule"],
+            *counts,
+            str(rule["failed"]),
+            str(rule["only_hindrance"] or ""),
+            removed_text(step) if step is not None and removed else Text(rule["reason"] if rule["failed"] else ""),
+            style=None if removed else "dim",
+        )
+    return table
+
+
+def _nearest(misses: Sequence[Mapping[str, Any]]) -> Table | Text:
+    if not misses:
+        return Text("No small change of the request or of a host would make it fit.")
+    table = plain_table()
+    table.add_column("It would fit with", overflow="fold", ratio=1)
+    table.add_column("Best host", overflow="fold")
+    table.add_column("Hosts", justify="right")
+    for miss in misses:
+        changes = "; ".join(change["text"] for change in miss["changes"])
+        table.add_row(Text(changes), host_text(miss), str(miss["fitting"]))
+    return table

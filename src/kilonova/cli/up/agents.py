@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``kilonova up --agents N`` has beside a cloud with all hosts in its control process.
+
+::
+
+    kilonova up ── RabbitMQ             DIR/broker
+               ├── kilonova api         control process, without hosts
+               ├── kilonova compute     agent1: DIR/agents/agent1.conf, DIR/log/agent1.log
+               └── kilonova compute …
+
+Passwords are made anew at every start: the broker learns them from its definitions, each agent from its own file.
+"""
+
+import os
+import re
+import secrets
+import sys
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kilonova.bundled_services import rabbitmq
+from kilonova.bundled_services.private_file import write_private
+from kilonova.bundled_services.rabbitmq import RabbitMQ
+from kilonova.bundled_services.settings import LOG_BYTES, LOGS_KEPT
+from kilonova.cli.up.agent_account import AgentAccount, url_text
+from kilonova.cli.up.children import Child, has_ended
+from kilonova.cli.up.libvirt import LibvirtSide
+from kilonova.config.compute import ComputeSettings
+from kilonova.config.consoles import ConsoleSettings
+from kilonova.config.host_resources import HostResourceSettings
+from kilonova.config.images import ImageCacheSettings
+from kilonova.config.libvirt import LibvirtSettings
+from kilonova.config.log import LogSettings
+from kilonova.config.rabbit import RabbitSettings
+from kilonova.config.section import settings_of
+from kilonova.errors import ConfigurationError
+from kilonova.messaging.rabbit.topology import agent_user, control_user, definitions
+from kilonova.messaging.rabbit.transport_url import BrokerAddress, TransportUrl
+from kilonova.scenario.options import conf_text, with_defaults
+
+if TYPE_CHECKING:
+    from kilonova.db.core.transaction import Transaction
+    from kilonova.db.database import Database
+
+_HOST = "127.0.0.1"
+_CONTROL = "control"
+_SECTIONS_OF_AGENTS = (
+    ComputeSettings,
+    ConsoleSettings,
+    HostResourceSettings,
+    ImageCacheSettings,
+    LibvirtSettings,
+    LogSettings,
+)
+_OPTIONS_OF_AGENTS = frozenset(
+    (setting.group, setting.oslo.name) for section in _SECTIONS_OF_AGENTS for setting in settings_of(section)
+)
+#: How often it is looked whether hosts are up.
+_READ_EVERY_S = 0.2
+_OWN = re.compile(r"agent[0-9]+")
+#: The broker is being started, too.
+_QUICK: Mapping[str, Any] = {"rabbit_retry_interval": 0.2, "rabbit_retry_backoff": 0.1, "rabbit_interval_max": 2.0}
+_HEADER = "# Written at every start by `kilonova up`.\n"
+
+Sections = Mapping[str, Mapping[str, Any]]
+
+
+def require_possible(agents: int, hosts: int, operator: Sections, own_host: str | None = None) -> None:
+    """Refuse what cannot be started, before anything is. Raises: ConfigurationError.
+
+    ``hosts``: how many are simulated. ``own_host``: the host of real guests, which has a process of its own.
+    """
+    if not agents:
+        return
+    if not rabbitmq.is_installed():
+        raise ConfigurationError(
+            "--agents needs RabbitMQ, which is not installed. On Debian and Ubuntu: apt-get install rabbitmq-server"
+        )
+    there_are = hosts + (own_host is not None)
+    if agents > there_are:
+        raise ConfigurationError(f"--agents {agents} is more than there are hosts ({there_are}), and each needs one")
+    if own_host is not None and hosts and agents == 1:
+        raise ConfigurationError("--agents 1 is too few: the host of real guests has a process of its own")
+    if operator.get("DEFAULT", {}).get("transport_url"):
+        raise ConfigurationError("--agents starts a broker of its own: take transport_url out of --config-file")
+
+
+def share_out(hosts: Sequence[str], agents: int, own_host: str | None = None) -> dict[str, tuple[str, ...]]:
+    """Return agent → its hosts: neighbours together, and as many for each as for any other, or one more.
+
+    ``own_host``: one that the last agent has alone.
+    """
+    if own_host is not None:
+        return {**(share_out(hosts, agents - 1) if hosts else {}), f"agent{agents}": (own_host,)}
+    each, more = divmod(len(hosts), agents)
+    shares: dict[str, tuple[str, ...]] = {}
+    start = 0
+    for number in range(agents):
+        end = start + each + (number < more)
+        shares[f"agent{number + 1}"] = tuple(hosts[start:end])
+        start = end
+    return shares
+
+
+class OwnBroker:
+    """The RabbitMQ of this cloud, watched like a child process. Start it from the main thread."""
+
+    name = "broker"
+
+    def __init__(self, folder: Path, agents: Collection[str]) -> None:
+        self._passwords = {name: secrets.token_urlsafe(32) for name in (_CONTROL, *agents)}
+        users = [agent_user(name, password) for name, password in self._passwords.items() if name != _CONTROL]
+        users.append(control_user(_CONTROL, self._passwords[_CONTROL]))
+        self._server = RabbitMQ(folder / "broker", definitions("/", users, agents))
+        self._server.start()
+        self.log = folder / "broker" / "log" / "start.log"
+        self.pidfd = os.pidfd_open(self._server.pid)
+
+    @property
+    def port(self) -> int:
+        return self._server.port
+
+    def options(self) -> Sections:
+        """Return what tells the control process of this broker."""
+        url = url_text(self._url, _CONTROL, self._passwords[_CONTROL])
+        return {"DEFAULT": {"transport_url": url}, RabbitSettings.GROUP: dict(_QUICK)}
+
+    def account(self, agent: str) -> AgentAccount:
+        return AgentAccount(agent, RabbitSettings(self._url, **_QUICK), self._passwords[agent])
+
+    def ended(self) -> bool:
+        return has_ended(self)
+
+    def answers(self) -> bool:
+        return self._server.is_ready()
+
+    def obituary(self) -> str:
+        return f"{self.name} ended; the last lines of {self.log}:\n{self._server.last_words()}"
+
+    def stop(self) -> None:
+        self._server.stop()
+        os.close(self.pidfd)
+
+    @cached_property
+    def _url(self) -> TransportUrl:
+        address = BrokerAddress(_HOST, self._server.port, _CONTROL, self._passwords[_CONTROL])
+        return TransportUrl((address,), "/")
+
+
+class AgentSide:
+    """The broker of a cloud and the agents that it is for. ``shares``: agent → its hosts. ``real``: one that is not
+    simulated.
+
+    Starts the broker at once: from the main thread.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        shares: Mapping[str, Sequence[str]],
+        scenario: Path | None,
+        real: LibvirtSide | None = None,
+    ) -> None:
+        self.shares = shares
+        self._real = real
+        self.broker = OwnBroker(folder, shares)
+        self._folder = folder
+        self._scenario = scenario
+        self._database: Database | None = None
+        self._read_at = float("-inf")
+        self._reported: set[str] = set()
+
+    def enrol(self, conf: Sequence[Path]) -> None:
+        """Enrol exactly these agents. ``conf``: the files of the control process, which is not running yet.
+
+        Raises: ConfigurationError.
+        """
+        from kilonova.config.load import load_settings  # noqa: PLC0415 - what follows is slow to import
+        from kilonova.db import schema  # noqa: PLC0415
+        from kilonova.db.database import Database  # noqa: PLC0415
+
+        settings = load_settings([str(file) for file in conf])
+        self._database = Database(settings.database.connection)
+        schema.require_current(self._database)
+        self._database.write(self._enrol)
+
+    def start_agents(self, options: Sequence[Sections], python_path: Sequence[str]) -> Iterator["AgentChild"]:
+        """Write the files of each agent, and start it.
+
+        ``options``: of the scenario and the operator, the latter last; agents get those that they read.
+        """
+        for name, hosts in self.shares.items():
+            files = self._write(self.broker.account(name), hosts, options)
+            yield AgentChild(self, name, files, self._folder, python_path)
+
+    def has_reported(self, agent: str) -> bool:
+        """Tell whether control processes know of all hosts of an agent in this run."""
+        from kilonova.db import agent_sessions  # noqa: PLC0415
+
+        assert self._database is not None
+        if self._read_at + _READ_EVERY_S < time.monotonic():
+            self._read_at = time.monotonic()
+            with self._database.read() as connection:
+                sessions = agent_sessions.with_lease(connection, self._database.clock.now())
+                self._reported = {host for each in sessions for host in agent_sessions.hosts(connection, each.uuid)}
+        return self._reported.issuperset(self.shares[agent])
+
+    def stop(self) -> None:
+        """Stop the broker, last of all."""
+        if self._database is not None:
+            self._database.close()
+        self.broker.stop()
+
+    def _enrol(self, tx: "Transaction") -> None:
+        from kilonova.db import agent_sessions, enrolment  # noqa: PLC0415
+
+        before = {agent.name: agent for agent in enrolment.list_all(tx.connection) if _OWN.fullmatch(agent.name)}
+        for name in before:
+            enrolment.revoke(tx, name)  # so that its hosts are free
+        agent_sessions.end_of(tx, before)
+        for name, hosts in self.shares.items():
+            has = enrolment.get(tx.connection, name).hosts if name in before else ()
+            enrolment.enrol(tx, name, hosts, set(has) - set(hosts))
+
+    def _write(self, account: AgentAccount, hosts: Sequence[str], options: Sequence[Sections]) -> Sequence[Path]:
+        own = self._folder / "agents"
+        own.mkdir(mode=0o700, exist_ok=True)
+        files = own / f"{account.name}.conf", own / f"{account.name}.hosts.conf"
+        write_private(files[0], account.conf())
+        sections: Sections = {
+            "DEFAULT": {
+                "log_file": self._folder / "log" / f"{account.name}.log",
+                "log_rotation_type": "size",
+                "max_logfile_size_mb": LOG_BYTES // 2**20,
+                "max_logfile_count": LOGS_KEPT,
+            },
+        }
+        if self._real is not None and hosts == (self._real.name,):
+            sections = with_defaults(sections, self._real.options())
+        else:
+            fake = {"host_names": ",".join(hosts), "state_dir": self._folder / "hypervisors"}
+            sections = {**sections, "fake": {**fake, **({"scenario": self._scenario} if self._scenario else {})}}
+        for more in options:
+            sections = with_defaults(_for_agents(more), sections)
+        write_private(files[1], _HEADER + conf_text(sections))
+        return files
+
+
+class AgentChild(Child):
+    """An agent process. It is up when its hosts are."""
+
+    def __init__(
+        self, side: AgentSide, name: str, files: Sequence[Path], folder: Path, python_path: Sequence[str]
+    ) -> None:
+        words = [word for file in files for word in ("--config-file", str(file))]
+        command = (sys.executable, "-m", "kilonova", "compute", *words)
+        super().__init__(name, command, folder / "log" / f"{name}.log", "", folder, python_path)
+        self._side = side
+
+    def answers(self) -> bool:
+        return self._side.has_reported(self.name)
+
+
+def _for_agents(options: Sections) -> dict[str, dict[str, Any]]:
+    chosen = {
+        section: {name: value for name, value in values.items() if (section, name) in _OPTIONS_OF_AGENTS}
+        for section, values in options.items()
+    }
+    return {section: values for section, values in chosen.items() if values}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``kilonova up`` says once its cloud is up: what to type next."""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kilonova.cli.up import tiny_image
+from kilonova.cli.up.cloud_files import Cloud
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """``companions``: whether Keystone and Glance are the cloud's own. ``unlimited``: whether quotas are.
+
+    ``data``: the options by which commands find the cloud.
+    """
+
+    cloud: Cloud
+    seconds: float
+    companions: bool
+    unlimited: bool
+    real_guests: bool
+    agents: bool
+    data: str
+
+    def text(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        where = f"{self.cloud.compute.public_url}/compute/v2.1"
+        ready = f"Kilonova is ready at {where} after {self.seconds:.1f} s. Ctrl-C stops it."
+        if not self.companions:
+            yield ready
+        else:
+            openstack = _installed("openstack")
+            yield f"{ready} Type next:"
+            yield f"  export OS_CLIENT_CONFIG_FILE={shlex.quote(str(self.cloud.clouds_yaml))}"
+            yield "  export OS_CLOUD=kilonova"
+            yield f"  {openstack} server create --flavor m1.tiny --image {tiny_image.NAME} --wait first"
+            yield f"  {_installed('kilonova')} explain first"
+            if self.real_guests:
+                yield f"  {openstack} console log show first"
+            if self.unlimited:
+                limit = f"{openstack} quota set --instances 10 demo"
+                yield f"Projects may have any number of servers here; limit one with: {limit}"
+        if self.agents:
+            yield f"Who has which hosts: {_installed('kilonova')} compute agents{self.data}"
+
+
+def _installed(name: str) -> str:
+    """Name a command that was installed with Kilonova, as short as a shell here understands it."""
+    client = Path(sys.executable).with_name(name)
+    if not client.exists():
+        return name
+    here = Path.cwd()
+    return shlex.quote(str(client.relative_to(here) if client.is_relative_to(here) else client))

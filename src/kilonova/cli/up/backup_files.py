@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A backup of an embedded cloud: a folder with its databases, keys, images and simulated hypervisors, and a list.
+
+::
+
+    BACKUP/backup.json       what is here: sizes and SHA-256 sums
+           kilonova.db …     the data folder, without logs, locks and what is written at every start
+
+The databases are copied by SQLite's own backup, each as it was at one moment, while the cloud runs. What belongs
+together but is copied at different moments is put right here: images are those that the copy of Glance's database
+names, and guests are all that were there before or after the copy of Kilonova's database (those that are too many by a
+record of that database are removed when their host starts; others are kept and reported, as always).
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kilonova.bundled_services.private_file import write_private
+from kilonova.errors import ConfigurationError, StorageFull, Unavailable
+
+LIST = "backup.json"
+_FORMAT = 1
+DATABASES = ("kilonova.db", "keystone/keystone.db", "glance/glance.db")
+_IMAGES = "glance/images"
+_HYPERVISORS = "hypervisors"
+#: Not in a backup: logs, what is under way, what the next start makes anew.
+_LEFT_OUT = ("log", "broker", "agents", "glance/staging", "glance/tasks", "glance/locks", _IMAGES, _HYPERVISORS)
+_LEFT_OUT_SUFFIXES = (".db", "-wal", "-shm", "-journal", ".lock", ".part", ".new")
+_CHUNK = 2**20
+_PAGES_AT_ONCE = 2_000
+_TRIES = 5
+_ACTIVE_IMAGES = """
+    SELECT l.image_id, l.value FROM image_locations l JOIN images i ON i.id = l.image_id
+    WHERE l.deleted = 0 AND i.deleted = 0 AND i.status IN ('active', 'deactivated')
+"""
+
+Progress = Callable[[str, int, int], None]
+
+
+def back_up(data: Path, target: Path, on_progress: Progress = lambda _what, _done, _total: None) -> int:
+    """Save the data folder of an embedded cloud as ``target``, whole or not at all. Returns the bytes saved.
+
+    Raises: ConfigurationError, when there is no such cloud or ``target`` is in use; OSError.
+    """
+    if not (data / "kilonova.db").is_file():
+        raise ConfigurationError(f"{data} holds no embedded cloud (no kilonova.db)")
+    with _written_as_a_whole(target) as draft:
+        guests = _guests(data)
+        for name in DATABASES:
+            if (data / name).is_file():
+                _copy_database(data / name, draft / name, name, on_progress)
+        _copy_images(data, draft, on_progress)
+        for host, known in {**guests, **_guests(data)}.items():
+            merged = {**guests.get(host, {}), **known}
+            _private_folder(draft / _HYPERVISORS)
+            write_private(draft / _HYPERVISORS / host, json.dumps(merged))
+        for name in sorted(_plain_files(data)):
+            _copy(data / name, draft / name)
+        files = {str(path.relative_to(draft)): _described(path) for path in sorted(draft.rglob("*")) if path.is_file()}
+        made = datetime.now(UTC).isoformat(timespec="seconds")
+        write_private(draft / LIST, json.dumps({"format": _FORMAT, "made": made, "files": files}, indent=1) + "\n")
+    return sum(int(file["bytes"]) for file in files.values())
+
+
+def restore(backup: Path, data: Path, on_progress: Progress = lambda _what, _done, _total: None) -> int:
+    """Make ``data`` the data folder that was saved as ``backup``, whole or not at all. Returns its bytes.
+
+    Raises: ConfigurationError, when the backup is none or damaged, or ``data`` is in use; OSError.
+    """
+    files = _read_list(backup)
+    total = sum(int(file["bytes"]) for file in files.values())
+    done = 0
+    with _written_as_a_whole(data) as draft:
+        for name, expected in files.items():
+            try:
+                _copy(backup / name, draft / name)
+            except FileNotFoundError:
+                raise ConfigurationError(f"{backup} is damaged: {name} is missing") from None
+            if _described(draft / name) != expected:
+                raise ConfigurationError(f"{backup} is damaged: {name} is not as it was saved")
+            done += expected["bytes"]
+            on_progress("restoring", done, total)
+    return total
+
+
+class _written_as_a_whole:  # noqa: N801 - used as a function
+    """A new folder that gets its name when the block ends without an error, and is removed otherwise."""
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self._draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+
+    def __enter__(self) -> Path:
+        if self._target.exists() and (not self._target.is_dir() or any(self._target.iterdir())):
+            raise ConfigurationError(f"{self._target} exists and is not an empty folder")
+        self._target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self._draft, ignore_errors=True)
+        self._draft.mkdir(mode=0o700)
+        return self._draft
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            shutil.rmtree(self._draft, ignore_errors=True)
+            return
+        for path in (*self._draft.rglob("*"), self._draft):
+            _sync(path)
+        self._draft.replace(self._target)  # over an empty folder, too
+        _sync(self._target.parent)
+
+
+def _copy_database(source: Path, copy: Path, name: str, on_progress: Progress) -> None:
+    try:
+        _copy_pages(source, copy, name, on_progress)
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            raise StorageFull(str(copy.parent), str(error)) from error
+        raise Unavailable(f"{source} could not be saved: {error}") from error
+
+
+def _copy_pages(source: Path, copy: Path, name: str, on_progress: Progress) -> None:
+    _private_folder(copy.parent)
+    os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    with closing(sqlite3.connect(source, timeout=30)) as theirs, closing(sqlite3.connect(copy)) as ours:
+        # One state throughout, however much is written meanwhile: without this SQLite would start over each time.
+        theirs.execute("BEGIN")
+        theirs.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        theirs.backup(
+            ours,
+            pages=_PAGES_AT_ONCE,
+            progress=lambda _status, left, total: on_progress(f"copying {name}", total - left, total),
+            sleep=0.0,
+        )
+        theirs.execute("ROLLBACK")
+        ours.execute("PRAGMA journal_mode = WAL")  # as the services expect it; still one file once it is closed
+        if (answer := ours.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
+            raise ConfigurationError(f"{source} is damaged: {answer}")
+
+
+def _copy_images(data: Path, draft: Path, on_progress: Progress) -> None:
+    """Copy the file of every image that the copied database names; one that went meanwhile needs a newer copy."""
+    database = draft / "glance/glance.db"
+    if not database.is_file():
+        return
+    _private_folder(draft / _IMAGES)
+    for _ in range(_TRIES):
+        names = _image_files(database)
+        missing = False
+        for number, name in enumerate(names):
+            if not (draft / _IMAGES / name).exists():
+                try:
+                    _copy(data / _IMAGES / name, draft / _IMAGES / name)
+                except FileNotFoundError:
+                    missing = True
+            on_progress("copying images", number + 1, len(names))
+        if not missing:
+            for extra in {path.name for path in (draft / _IMAGES).iterdir()} - set(names):
+                (draft / _IMAGES / extra).unlink()
+            return
+        database.unlink()
+        _copy_database(data / "glance/glance.db", database, "glance/glance.db", on_progress)
+    raise Unavailable("images are named that have no file, or are deleted faster than they can be copied")
+
+
+def _image_files(database: Path) -> list[str]:
+    with closing(sqlite3.connect(database)) as connection:
+        rows = connection.execute(_ACTIVE_IMAGES).fetchall()
+    return sorted({Path(value).name for _, value in rows if value.startswith("file://")})
+
+
+def _guests(data: Path) -> dict[str, dict[str, int]]:
+    return {file.name: json.loads(file.read_bytes()) for file in (data / _HYPERVISORS).glob("*.json")}
+
+
+def _plain_files(data: Path) -> Iterator[str]:
+    for path in data.rglob("*"):
+        name = str(path.relative_to(data))
+        inside = any(name == each or name.startswith(f"{each}/") for each in _LEFT_OUT)
+        if path.is_file() and not inside and name != "lock" and not name.endswith(_LEFT_OUT_SUFFIXES):
+            yield name
+
+
+def _read_list(backup: Path) -> dict[str, dict[str, Any]]:
+    try:
+        listed = json.loads((backup / LIST).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{backup} is no backup: {LIST} cannot be read") from error
+    if listed.get("format") != _FORMAT:
+        raise ConfigurationError(f"{backup} was made by a release that writes another format of backups")
+    files: dict[str, dict[str, Any]] = listed["files"]
+    for name in files:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise ConfigurationError(f"{backup} is no backup: {LIST} names {name}")
+    return files
+
+
+def _described(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _copy(source: Path, copy: Path) -> None:
+    with source.open("rb") as theirs:
+        _private_folder(copy.parent)
+        number = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(number, "wb") as ours:
+                shutil.copyfileobj(theirs, ours, _CHUNK)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(copy)) from error
+
+
+def _private_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        _private_folder(folder.parent)
+        folder.mkdir(mode=0o700)
+
+
+def _sync(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Child processes that log to a file, die with this process, and are stopped by their own id."""
+
+import contextlib
+import http.client
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from kilonova.bundled_services.parent_death import die_with_parent
+
+_STOP_PATIENCE_S = 8.0
+_LAST_WORDS = 15  # lines
+
+AnyWatched = TypeVar("AnyWatched", bound="Watched")
+
+
+class Watched(Protocol):
+    """What runs below this process, and must not end before it. ``pidfd``: of its process."""
+
+    name: str
+    log: Path
+    pidfd: int
+
+    def ended(self) -> bool: ...
+    def answers(self) -> bool: ...
+    def obituary(self) -> str: ...
+
+
+class Child:
+    """One running child. Start it from the main thread: it dies with the thread that started it."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        probe_url: str,
+        cwd: Path,
+        python_path: Sequence[str] = (),
+    ) -> None:
+        self.name = name
+        self.log = log
+        self.probe_url = probe_url
+        with _open_log(log) as output:
+            self._log_start = output.tell()
+            self._log_inode = os.fstat(output.fileno()).st_ino
+            parent = os.getpid()
+            self._process = subprocess.Popen(  # noqa: S603
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                env=_environment(os.environ, python_path),
+                start_new_session=True,  # Ctrl-C in a terminal is for the supervisor alone
+                preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  # one thread, nothing imported
+            )
+        self.pid = self._process.pid
+        self.pidfd = os.pidfd_open(self.pid)
+
+    def ended(self) -> bool:
+        """Say whether the process is over, without reaping it: its id stays its own until `reap`."""
+        return has_ended(self)
+
+    def answers(self) -> bool:
+        """Say whether the service answers its probe with success."""
+        where = urlsplit(self.probe_url)
+        connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=2)
+        try:
+            connection.request("GET", where.path)
+            return connection.getresponse().status in (200, 300)
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def ask_to_stop(self) -> None:
+        signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
+
+    def reap(self) -> None:
+        """End whatever is left of the process and of what it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+        os.close(self.pidfd)
+
+    def obituary(self) -> str:
+        """Say how the process ended and what it wrote last. Waits for its end."""
+        end = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
+        if end is None or end.si_code == os.CLD_EXITED:
+            how = f"ended with exit status {end.si_status if end else 'unknown'}"
+        else:
+            how = f"was killed by {signal.Signals(end.si_status).name}"
+        with self.log.open("rb") as file:
+            found = os.fstat(file.fileno())
+            start = self._log_start if found.st_ino == self._log_inode else 0  # it may have been rotated meanwhile
+            file.seek(max(start, found.st_size - 16_384))
+            last = file.read().decode(errors="replace").splitlines()[-_LAST_WORDS:]
+        if not last:
+            return f"{self.name} {how}; it wrote nothing to {self.log}"
+        return "\n  ".join([f"{self.name} {how}; the last lines of {self.log}:", *last])
+
+
+def has_ended(child: Watched) -> bool:
+    """Say whether a process is over, without reaping it."""
+    return bool(_ended([child], 0))
+
+
+def wait_for_an_end(children: Sequence[Watched]) -> Watched:
+    """Sleep until one of the children ends."""
+    return _ended(children, None)[0]
+
+
+def stop(children: Sequence[Child], patience_s: float = _STOP_PATIENCE_S) -> None:
+    """Ask all to stop, wait, then end the rest. Returns when none is left."""
+    for child in children:
+        child.ask_to_stop()
+    deadline = time.monotonic() + patience_s
+    waiting = [child for child in children if not child.ended()]
+    while waiting and time.monotonic() < deadline:
+        _ended(waiting, deadline - time.monotonic())
+        waiting = [child for child in waiting if not child.ended()]
+    for child in children:
+        child.reap()
+
+
+def _ended(children: Sequence[AnyWatched], timeout_s: float | None) -> list[AnyWatched]:
+    """Wait until one of the children ends, and return those that have. ``timeout_s``: None for however long."""
+    poll = select.poll()  # select() itself knows no descriptors above 1,023
+    for child in children:
+        poll.register(child.pidfd, select.POLLIN)
+    ended = dict(poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
+    return [child for child in children if child.pidfd in ended]
+
+
+def _open_log(path: Path) -> IO[bytes]:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+
+
+def _environment(inherited: Mapping[str, str], python_path: Sequence[str] = ()) -> dict[str, str]:
+    """Leave out what would change a service from outside: OpenStack clients' and services' settings, fake headers.
+
+    ``python_path``: folders to import modules from, after those that the inherited environment names.
+    """
+    kept = {name: value for name, value in inherited.items() if not name.startswith(("OS_", "HTTP_X_"))}
+    direct = ",".join(filter(None, (kept.get("no_proxy"), "127.0.0.1", "localhost", "::1")))
+    folders = os.pathsep.join(filter(None, (kept.get("PYTHONPATH"), *python_path)))
+    path = {"PYTHONPATH": folders} if folders else {}
+    return {**kept, **path, "no_proxy": direct, "PYTHONUNBUFFERED": "1"}

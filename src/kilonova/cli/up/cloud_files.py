@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a data folder: passwords, ``kilonova.conf``, ``clouds.yaml`` and the companions' settings."""
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kilonova.bundled_services.private_file import write_private
+from kilonova.bundled_services.settings import (
+    LOG_BYTES,
+    LOGS_KEPT,
+    Account,
+    CatalogEntry,
+    GlanceSettings,
+    KeystoneSettings,
+    save,
+)
+from kilonova.cli.up.embedded_rules import rule_options
+from kilonova.cli.wiring.addresses import Address
+from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.scenario.options import conf_text, with_defaults
+
+REGION = "RegionOne"
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """One cloud on this machine: where its data is and where its services listen."""
+
+    folder: Path
+    compute: Address
+    identity: Address
+    image: Address
+    hosts: int
+    scenario: Path | None = None
+
+    @property
+    def auth_url(self) -> str:
+        return f"{self.identity.public_url}/identity"
+
+    @property
+    def conf(self) -> Path:
+        return self.folder / "kilonova.conf"
+
+    @property
+    def clouds_yaml(self) -> Path:
+        return self.folder / "clouds.yaml"
+
+    def log(self, name: str) -> Path:
+        return self.folder / "log" / f"{name}.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """The administrator, the services' own account, a plain member of another project, and the proxy of consoles."""
+
+    admin: Account
+    service: Account
+    demo: Account
+    console: Account
+
+
+def make_folder(folder: Path) -> tuple[Path, ...]:
+    """Have the data folder, private to its owner. Returns what others could read so far. Raises: ConfigurationError."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        inner = [folder / name for name in ("log", "keystone", "glance", "hypervisors")]
+        for each in inner:
+            each.mkdir(mode=0o700, exist_ok=True)
+        databases = [path for each in (folder, *inner) for path in each.glob("*.db*")]
+        exposed = tuple(path for path in (folder, *inner, *databases) if path.stat().st_mode & 0o077)
+        for path in exposed:
+            path.chmod(0o700 if path.is_dir() else 0o600)
+    except OSError as error:
+        raise ConfigurationError(f"cannot use the data folder {folder}: {error.strerror}") from error
+    return exposed
+
+
+def lock_folder(folder: Path) -> int:
+    """Hold the folder until this process ends. Returns the lock's file descriptor. Raises: Unavailable."""
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.pread(lock, 32, 0).decode(errors="replace").strip()
+        os.close(lock)
+        raise Unavailable(f"the data folder {folder} is in use by another `kilonova up` (process {owner})") from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock
+
+
+def accounts(folder: Path) -> Accounts:
+    """Read the accounts with the folder's own random passwords, made when they are first asked for."""
+    path = folder / "passwords.json"
+    passwords: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    missing = {"admin", "service", "demo", "console"} - passwords.keys()
+    if missing:
+        passwords.update({name: secrets.token_urlsafe(24) for name in missing})
+        write_private(path, json.dumps(passwords, indent=2) + "\n")
+    return Accounts(
+        admin=Account("admin", passwords["admin"], "admin", ("admin",)),
+        service=Account("service", passwords["service"], "service", ("admin", "service")),
+        demo=Account("demo", passwords["demo"], "demo", ("member",)),
+        console=Account("console", passwords["console"], "service", ("service",)),
+    )
+
+
+def write_companion_settings(cloud: Cloud, people: Accounts) -> None:
+    """Write what Keystone and Glance are told, the catalogue with the present addresses included."""
+    compute = cloud.compute.public_url
+    keystone = KeystoneSettings(
+        folder=str(cloud.folder / "keystone"),
+        host=cloud.identity.host,
+        port=cloud.identity.port,
+        region=REGION,
+        log_file=str(cloud.log("keystone")),
+        accounts=(people.admin, people.service, people.demo, people.console),
+        catalog=(
+            CatalogEntry("identity", "keystone", cloud.auth_url),
+            CatalogEntry("image", "glance", cloud.image.public_url),
+            CatalogEntry("compute", "kilonova", f"{compute}/compute/v2.1"),
+            CatalogEntry("placement", "placement", f"{compute}/placement"),
+            CatalogEntry("kilonova", "kilonova-operator", f"{compute}/operator/v1"),
+        ),
+    )
+    glance = GlanceSettings(
+        folder=str(cloud.folder / "glance"),
+        host=cloud.image.host,
+        port=cloud.image.port,
+        url=cloud.image.public_url,
+        auth_url=f"{cloud.identity.local_url}/identity",
+        region=REGION,
+        service=people.service,
+        log_file=str(cloud.log("glance")),
+    )
+    save(keystone, cloud.folder / "keystone" / "settings.json")
+    save(glance, cloud.folder / "glance" / "settings.json")
+
+
+def login_of(cloud: Cloud, account: Account) -> dict[str, str]:
+    """Return what a section of a configuration file says of an account."""
+    return {
+        "auth_url": f"{cloud.identity.local_url}/identity",
+        "auth_type": "password",
+        "username": account.user,
+        "password": account.password,
+        "project_name": account.project,
+        "user_domain_name": "Default",
+        "project_domain_name": "Default",
+        "region_name": REGION,
+    }
+
+
+def write_conf(
+    cloud: Cloud,
+    people: Accounts | None,
+    scenario_options: Mapping[str, Mapping[str, Any]] | None = None,
+    operator_options: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    broker: Mapping[str, Mapping[str, Any]] | None = None,
+    parts: Sequence[Mapping[str, Mapping[str, Any]]] = (),
+) -> None:
+    """Write ``kilonova.conf``: what this supervisor knows, then what the scenario adds to it, then rules.
+
+    ``operator_options``: what the operator's own file says; it is read by itself, after this one.
+    ``broker``: what leads to the hosts where these are not in the control process. ``parts``: what tells it of others
+    that belong to the cloud.
+
+    Without accounts it says nothing of identity and images, which are the operator's.
+    """
+    sections: dict[str, Mapping[str, object]] = {
+        "DEFAULT": {
+            "log_file": cloud.log("control"),
+            "log_rotation_type": "size",
+            "max_logfile_size_mb": LOG_BYTES // 2**20,
+            "max_logfile_count": LOGS_KEPT,
+        },
+        "api": {"bind": cloud.compute.text},
+        "database": {"connection": f"sqlite:///{cloud.folder / 'kilonova.db'}"},
+        "fake": {
+            "hosts": cloud.hosts,
+            "state_dir": cloud.folder / "hypervisors",
+            **({"scenario": cloud.scenario} if cloud.scenario else {}),
+        },
+        # Nobody wants to run out of servers on a machine of his own; `openstack quota set` still limits a project.
+        "quota": {"instances": -1, "cores": -1, "ram": -1},
+    }
+    if people is not None:
+        sections["api"] = {"auth_strategy": "keystone", **sections["api"]}
+        login = login_of(cloud, people.service)
+        sections["keystone_authtoken"] = {
+            "www_authenticate_uri": cloud.auth_url,
+            **login,
+            "service_token_roles_required": "true",
+            "include_service_catalog": "false",
+        }
+        sections["oslo_limit"] = {**login, "endpoint_service_type": "compute"}
+        sections["service_user"] = login
+        sections["glance"] = {"endpoint_override": cloud.image.local_url}
+    if broker is not None:
+        sections["fake"] = {}
+        sections = dict(with_defaults(sections, broker))
+    for part in parts:
+        sections = dict(with_defaults(sections, part))
+    header = "# Written at every start by `kilonova up`; put settings of your own in a file for --config-file.\n"
+    rules = rule_options(scenario_options or {}, operator_options or {})
+    write_private(cloud.conf, header + conf_text(with_defaults(with_defaults(sections, scenario_options or {}), rules)))
+
+
+def write_clouds_yaml(cloud: Cloud, people: Accounts) -> None:
+    """Write ``clouds.yaml`` with ``kilonova`` for the administrator and ``kilonova-demo`` for the plain member."""
+    clouds = {
+        name: {
+            "auth": {
+                "auth_url": cloud.auth_url,
+                "username": account.user,
+                "password": account.password,
+                "project_name": account.project,
+                "user_domain_name": "Default",
+                "project_domain_name": "Default",
+            },
+            "region_name": REGION,
+            "identity_api_version": 3,
+        }
+        for name, account in (("kilonova", people.admin), ("kilonova-demo", people.demo))
+    }
+    write_private(cloud.clouds_yaml, yaml.safe_dump({"clouds": clouds}, sort_keys=False))

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The proxy of consoles that ``kilonova up`` starts, so that the addresses that users are given lead somewhere.
+
+It has a file of its own, with the password of a user who may do nothing but ask what tokens lead to.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kilonova.bundled_services.private_file import write_private
+from kilonova.bundled_services.settings import LOG_BYTES, LOGS_KEPT
+from kilonova.cli.up.children import Child
+from kilonova.cli.wiring.addresses import Address
+from kilonova.scenario.options import conf_text, with_defaults
+
+Sections = Mapping[str, Mapping[str, Any]]
+
+#: What is taken over from the operator's own file: not where it listens, which is said on the command line.
+_TAKEN_OVER = (
+    ("DEFAULT", "debug"),
+    ("DEFAULT", "web"),
+    ("console", "allowed_origins"),
+    ("console", "max_connections"),
+    ("console", "max_connections_per_server"),
+    ("console", "idle_timeout"),
+    ("consoleauth", "enforce_session_timeout"),
+)
+#: Who asks about tokens, where that is not an account of the cloud itself.
+_USERS = ("nova", "service_user")
+_PAGE, _WEB = "vnc_lite.html", "/usr/share/novnc"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolePart:
+    """Where the proxy listens, and what it is called in a data folder."""
+
+    folder: Path
+    vnc: Address
+    serial: Address
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log" / "console-proxy.log"
+
+    def needed(self) -> dict[str, Address]:
+        return {
+            "the proxy of VNC consoles (--novnc-port)": self.vnc,
+            "the proxy of serial consoles (--serial-port)": self.serial,
+        }
+
+    def options(self) -> Sections:
+        """Return what tells control processes of this proxy."""
+        return {
+            "vnc": {"novncproxy_base_url": f"{self.vnc.public_url}/{_PAGE}"},
+            "serial_console": {
+                "enabled": "true",
+                "base_url": f"{self.serial.public_url.replace('http:', 'ws:', 1)}/",
+            },
+        }
+
+    def start(self, compute_url: str, login: Mapping[str, str] | None, operator: Sections) -> Child:
+        """Write its file, and start it: see :meth:`write`."""
+        file = self.write(compute_url, login, operator)
+        command = (sys.executable, "-m", "kilonova", "console-proxy", "--config-file", str(file))
+        return Child("console-proxy", command, self.log, f"{self.vnc.local_url}/healthcheck", self.folder)
+
+    def write(self, compute_url: str, login: Mapping[str, str] | None, operator: Sections) -> Path:
+        """Write its file, and return that.
+
+        ``login``: of its user; None where ``operator``, the operator's own file, says who that is.
+        """
+        users = {name: operator[name] for name in _USERS if name in operator} if login is None else {"nova": login}
+        taken: dict[str, dict[str, Any]] = {}
+        for group, name in _TAKEN_OVER:
+            if name in operator.get(group, {}):
+                taken.setdefault(group, {})[name] = operator[group][name]
+        own: Sections = {
+            "DEFAULT": {
+                "log_file": self.log,
+                "log_rotation_type": "size",
+                "max_logfile_size_mb": LOG_BYTES // 2**20,
+                "max_logfile_count": LOGS_KEPT,
+            },
+            "vnc": {"novncproxy_host": self.vnc.host, "novncproxy_port": self.vnc.port},
+            "serial_console": {
+                "enabled": "true",
+                "serialproxy_host": self.serial.host,
+                "serialproxy_port": self.serial.port,
+            },
+            "nova": {"endpoint_override": compute_url},
+        }
+        file = self.folder / "console-proxy.conf"
+        text = conf_text(with_defaults(with_defaults(users, own), taken))
+        write_private(file, f"# Written at every start by `kilonova up`.\n{text}")
+        return file
+
+    def lacks_novnc(self, operator: Sections) -> bool:
+        """Whether browsers are told to look for noVNC elsewhere."""
+        folder = operator.get("DEFAULT", {}).get("web", _WEB)
+        return bool(folder) and not (Path(folder) / _PAGE).is_file()
+
+
+def is_possible(operator: Sections) -> bool:
+    """Whether the operator's own file says as whom a proxy asks about tokens."""
+    return any(operator.get(name, {}).get("auth_type") for name in _USERS)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first flavors and the first image of a new cloud, made once: what is deleted later stays deleted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+from keystoneauth1.exceptions import ClientException
+from keystoneauth1.identity.v3 import Password
+from keystoneauth1.session import Session
+
+from kilonova.bundled_services.private_file import write_private
+from kilonova.bundled_services.settings import Account
+from kilonova.cli.up import tiny_image
+from kilonova.errors import Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFlavor:
+    id: str
+    name: str
+    memory_mib: int
+    disk_gib: int
+    vcpus: int
+
+
+FLAVORS = (
+    FirstFlavor("1", "m1.tiny", 512, 1, 1),
+    FirstFlavor("2", "m1.small", 2048, 20, 1),
+    FirstFlavor("3", "m1.medium", 4096, 40, 2),
+    FirstFlavor("4", "m1.large", 8192, 80, 4),
+    FirstFlavor("5", "m1.xlarge", 16384, 160, 8),
+)
+
+
+class FirstContents:
+    """What a new cloud starts with. ``mark`` is a file that says that it is all there."""
+
+    def __init__(self, mark: Path, admin: Account, auth_url: str, compute_url: str, image_url: str) -> None:
+        self._mark = mark
+        self._compute_url = compute_url
+        self._image_url = image_url
+        direct = requests.Session()
+        direct.trust_env = False  # these services are on this machine: no proxy is asked
+        self._session = Session(
+            session=direct,
+            auth=Password(
+                auth_url,
+                username=admin.user,
+                password=admin.password,
+                project_name=admin.project,
+                user_domain_name="Default",
+                project_domain_name="Default",
+            ),
+        )
+
+    def create(self, tick: Callable[[], None]) -> None:
+        """Create what is missing; a run that was cut short is finished by the next. ``tick`` is called now and then.
+
+        Raises: Unavailable.
+        """
+        try:
+            for flavor in FLAVORS:
+                self._create_flavor(flavor)
+                tick()
+            self._create_image()
+        except (ClientException, requests.RequestException) as error:
+            raise Unavailable(f"the new cloud could not be filled: {error}") from error
+        write_private(self._mark, "flavors and image\n")
+
+    def _create_flavor(self, flavor: FirstFlavor) -> None:
+        body = {
+            "id": flavor.id,
+            "name": flavor.name,
+            "ram": flavor.memory_mib,
+            "disk": flavor.disk_gib,
+            "vcpus": flavor.vcpus,
+        }
+        self._call("POST", f"{self._compute_url}/flavors", accept=(200, 409), json={"flavor": body})
+
+    def _create_image(self) -> None:
+        images = f"{self._image_url}/v2/images"
+        for found in self._call("GET", f"{images}?name={tiny_image.NAME}&visibility=public").json()["images"]:
+            if found["status"] == "active":
+                return
+            self._call("DELETE", f"{images}/{found['id']}", accept=(204,))  # an upload that was cut short
+        image = {
+            "name": tiny_image.NAME,
+            "disk_format": tiny_image.DISK_FORMAT,
+            "container_format": "bare",
+            "visibility": "public",
+        }
+        made = self._call("POST", images, accept=(201,), json=image).json()
+        self._call(
+            "PUT",
+            f"{images}/{made['id']}/file",
+            accept=(204,),
+            data=tiny_image.tiny_image(),
+            headers={"Content-Type": "application/octet-stream"},
+        )
+
+    def _call(self, method: str, url: str, accept: tuple[int, ...] = (200,), **arguments: Any) -> requests.Response:
+        reply: requests.Response = self._session.request(url, method, raise_exc=False, **arguments)
+        if reply.status_code not in accept:
+            raise Unavailable(f"{method} {url} answered {reply.status_code}: {reply.text[:500]}")
+        return reply

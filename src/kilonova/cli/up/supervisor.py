@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``kilonova up`` runs: Keystone, Glance and the control process as children of one supervisor.
+
+::
+
+    kilonova up ── keystone      identity, http://HOST:5000/identity
+               ├── glance        images,   http://HOST:9292
+               ├── kilonova api  compute and placement, hosts
+               ├── kilonova console-proxy  consoles, http://HOST:6080 and ws://HOST:6083 (``up_consoles.py``)
+               ├── with --agents, the broker and the processes that have the hosts instead (``up_agents.py``)
+               └── with --hypervisor libvirt, the libvirtd of a host of real guests (``up_libvirt.py``)
+
+One folder holds everything. All children stop when the supervisor stops, however it stops; when one ends, all end.
+"""
+
+import contextlib
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kilonova.cli.up import backup_files
+from kilonova.cli.up.agents import AgentSide, Sections, require_possible, share_out
+from kilonova.cli.up.announcement import Announcement
+from kilonova.cli.up.children import Child, Watched, stop, wait_for_an_end
+from kilonova.cli.up.cloud_files import (
+    Accounts,
+    Cloud,
+    accounts,
+    lock_folder,
+    login_of,
+    make_folder,
+    write_clouds_yaml,
+    write_companion_settings,
+    write_conf,
+)
+from kilonova.cli.up.consoles import ConsolePart, is_possible
+from kilonova.cli.up.data_folder import default_folder
+from kilonova.cli.up.libvirt import GuestsOnStop, Hypervisor, LibvirtSide, host_name, require_libvirt
+from kilonova.cli.up.operator_file import operator_options
+from kilonova.cli.up.start_progress import StartProgress
+from kilonova.cli.wiring import addresses
+from kilonova.cli.wiring.addresses import Address
+from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.scenario.load import load_scenario
+from kilonova.scenario.model import Scenario, default_hosts
+
+_START_PATIENCE_S = 120.0
+_POLL_S = 0.03
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """What the operator asked for. ``config_file`` comes after the generated file, so it wins."""
+
+    folder: Path
+    compute: Address
+    identity: Address
+    image: Address
+    control_command: Sequence[str]
+    hosts: int = 3
+    hypervisor: Hypervisor = Hypervisor.SIMULATED
+    guests_on_stop: GuestsOnStop = GuestsOnStop.KEEP
+    agents: int = 0
+    scenario: Path | None = None
+    config_file: Path | None = None
+    companions: bool = True
+    consoles: ConsolePart | None = None
+
+
+def run(options: UpOptions) -> None:
+    """Start everything, say so, and return when told to stop. Raises: ConfigurationError, Unavailable."""
+    started = time.monotonic()
+    options = _with_configured_bind(options)
+    scenario = load_scenario(options.scenario) if options.scenario else Scenario(name="")
+    operator = operator_options(options.config_file)
+    if not options.companions and not is_possible(operator):
+        options = replace(options, consoles=None)  # nobody could ask what tokens lead to
+    hosts = [host.name for host in (scenario.hosts if options.scenario else default_hosts(options.hosts))]
+    own_host = None
+    if options.hypervisor is Hypervisor.LIBVIRT:
+        require_libvirt(operator)
+        own_host = host_name(operator)
+        if own_host in hosts:
+            raise ConfigurationError(f"a simulated host is called {own_host}, too; set [DEFAULT] host in --config-file")
+    if options.agents:
+        require_possible(options.agents, len(hosts), operator, own_host)
+    os.umask(0o077)  # also what Keystone and Glance write is nobody else's business
+    if exposed := make_folder(options.folder):
+        names = ", ".join(map(str, exposed[:3]))
+        more = f" and {len(exposed) - 3} more" if len(exposed) > 3 else ""
+        _say(f"warning: others could read or write {names}{more}; from now on only you can")
+    lock = lock_folder(options.folder)
+    children: list[Child] = []
+    side: AgentSide | None = None
+    real: LibvirtSide | None = None
+    left = ""
+    try:
+        _stop_on_signals()
+        addresses.require_free(_needed(options))
+        cloud = Cloud(
+            folder=options.folder,
+            compute=options.compute,
+            identity=options.identity,
+            image=options.image,
+            hosts=options.hosts,
+            scenario=options.scenario,
+        )
+        people = accounts(options.folder) if options.companions else None
+        if own_host is not None:
+            real = LibvirtSide(options.folder, own_host, operator)
+            real.start()
+        if options.agents:
+            side = AgentSide(options.folder, share_out(hosts, options.agents, own_host), options.scenario, real)
+        parts = [options.consoles.options()] if options.consoles else []
+        parts += [real.control_options(serves=side is None)] if real else []
+        broker = None if side is None else side.broker.options()
+        write_conf(cloud, people, scenario.options, operator, broker=broker, parts=parts)
+        if people is not None:
+            write_companion_settings(cloud, people)
+            write_clouds_yaml(cloud, people)
+        with StartProgress() as progress:
+            watched: list[Watched] = [side.broker] if side else []
+            watched += [real.libvirtd] if real and real.libvirtd else []
+            for each in watched:
+                _show_start(each, progress)
+            for child in _start_children(options, cloud, people, scenario, operator, side):
+                children.append(child)
+                watched.append(child)
+                _show_start(child, progress)
+            _wait_until_up(watched, progress)
+            if people is not None and not (options.folder / "seeded").exists():
+                _fill(cloud, people, progress)
+        _say(_announcement(cloud, options, time.monotonic() - started).text())
+        if options.consoles is not None and options.consoles.lacks_novnc(operator):
+            _say("Browsers show consoles once noVNC is installed, on Debian and Ubuntu: apt-get install novnc")
+        if real is not None and real.why_emulated is not None:
+            _say(f"Guests are emulated, which is slow: KVM does not work here: {real.why_emulated}")
+        raise Unavailable(wait_for_an_end(watched).obituary())
+    except KeyboardInterrupt:
+        _say("\nstopping")
+    finally:
+        for number in _STOP_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        stop(children)
+        if side is not None:
+            side.stop()
+        if real is not None:
+            left = real.stop(options.guests_on_stop)
+        _settle_databases(options.folder)
+        os.close(lock)
+        if left:
+            _say(left)
+    _say("stopped")
+
+
+def _settle_databases(folder: Path) -> None:
+    """Leave each database in one file, so that whoever copies the folder copies everything."""
+    from kilonova.db.core.engines import settle  # noqa: PLC0415
+
+    for name in backup_files.DATABASES:
+        settle(str(folder / name))
+
+
+def _stop_on_signals() -> None:
+    for number in _STOP_SIGNALS:
+        if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+            continue  # nohup: stay when the terminal goes
+        signal.signal(number, signal.default_int_handler)
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):  # the terminal may be gone, which is why we stop
+        print(text, flush=True)
+
+
+def _with_configured_bind(options: UpOptions) -> UpOptions:
+    """Let ``[api] bind`` of the operator's own file decide where the control process is looked for."""
+    of_the_api = operator_options(options.config_file).get("api", {})
+    if of_the_api.get("cert_file"):
+        raise ConfigurationError(
+            f"[api] cert_file in {options.config_file}: the services of `kilonova up` find each other over HTTP; put a "
+            "proxy with the certificate in front, or serve HTTPS with `kilonova api`."
+        )
+    bind = of_the_api.get("bind")
+    if not bind:
+        return options
+    return replace(options, compute=addresses.parse(bind, f"[api] bind in {options.config_file}"))
+
+
+def _needed(options: UpOptions) -> dict[str, Address]:
+    companions = {"Keystone (--identity-port)": options.identity, "Glance (--image-port)": options.image}
+    consoles = options.consoles.needed() if options.consoles is not None else {}
+    return {"the control process (--bind)": options.compute, **(companions if options.companions else {}), **consoles}
+
+
+def _show_start(child: Watched, progress: StartProgress) -> None:
+    progress.start(child.name, f"starting {child.name}, log in {child.log}")
+
+
+def _start_children(
+    options: UpOptions,
+    cloud: Cloud,
+    people: Accounts | None,
+    scenario: Scenario,
+    operator: Sections,
+    side: AgentSide | None,
+) -> Iterator[Child]:
+    """Start one child after the other, the slowest first, without waiting for any."""
+    companion = (sys.executable, "-m")
+    if options.companions:
+        yield Child(
+            "keystone",
+            (*companion, "kilonova.bundled_services.keystone", "--settings", f"{cloud.folder}/keystone/settings.json"),
+            cloud.log("keystone"),
+            f"{options.identity.local_url}/identity",
+            cloud.folder,
+        )
+        yield Child(
+            "glance",
+            (*companion, "kilonova.bundled_services.glance", "--settings", f"{cloud.folder}/glance/settings.json"),
+            cloud.log("glance"),
+            f"{options.image.local_url}/",
+            cloud.folder,
+        )
+    files = [cloud.conf, *([options.config_file] if options.config_file else [])]
+    if side is not None:
+        side.enrol(files)
+    yield Child(
+        "control",
+        (*options.control_command, *(word for file in files for word in ("--config-file", str(file)))),
+        cloud.log("control"),
+        f"{options.compute.local_url}/compute/v2.1",
+        cloud.folder,
+        scenario.python_path,
+    )
+    if options.consoles is not None:
+        login = None if people is None else login_of(cloud, people.console)
+        yield options.consoles.start(f"{options.compute.local_url}/compute/v2.1", login, operator)
+    if side is not None:
+        yield from side.start_agents((scenario.options, operator), scenario.python_path)
+
+
+def _wait_until_up(children: Sequence[Watched], progress: StartProgress) -> None:
+    deadline = time.monotonic() + _START_PATIENCE_S
+    waiting = list(children)
+    while waiting:
+        for child in children:
+            if child.ended():
+                raise Unavailable(child.obituary())
+        for child in [child for child in waiting if child.answers()]:
+            waiting.remove(child)
+            progress.finish(child.name, f"{child.name} is up")
+        if waiting and time.monotonic() > deadline:
+            names = " and ".join(child.name for child in waiting)
+            raise Unavailable(f"{names} did not answer within {_START_PATIENCE_S:.0f} s; see {waiting[0].log}")
+        progress.tick()
+        time.sleep(_POLL_S if waiting else 0)
+
+
+def _fill(cloud: Cloud, people: Accounts, progress: StartProgress) -> None:
+    from kilonova.cli.up.seeding import FirstContents  # noqa: PLC0415
+
+    progress.start("contents", "making the first flavors and the first image")
+    FirstContents(
+        cloud.folder / "seeded",
+        people.admin,
+        auth_url=f"{cloud.identity.local_url}/identity",
+        compute_url=f"{cloud.compute.local_url}/compute/v2.1",
+        image_url=cloud.image.local_url,
+    ).create(progress.tick)
+    progress.finish("contents", "flavors and image are there")
+
+
+def _announcement(cloud: Cloud, options: UpOptions, seconds: float) -> Announcement:
+    return Announcement(
+        cloud,
+        seconds,
+        companions=options.companions,
+        unlimited=options.config_file is None,
+        real_guests=options.hypervisor is Hypervisor.LIBVIRT,
+        agents=options.agents > 0,
+        data="" if cloud.folder == default_folder() else f" --data {shlex.quote(str(cloud.folder))}",
+    )

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wire a process with agents: hypervisors, simulated or of another driver, the broker, and nothing else."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from kilonova.cli.wiring.driver_host import agent_of_driver, is_simulated
+from kilonova.cli.wiring.simulated_hosts import (
+    folder_of,
+    hosts_of,
+    image_cache_of,
+    power_reporting_of,
+    scenario_of,
+    simulate,
+)
+from kilonova.compute.agent import Agent
+from kilonova.compute.power_reports import PowerReports
+from kilonova.compute.process import AgentProcess
+from kilonova.compute.report_timer import ReportTimer
+from kilonova.config.agent import AgentSettings
+from kilonova.errors import ConfigurationError
+from kilonova.identifiers import new_uuid
+from kilonova.lease import Lease
+from kilonova.messaging.bus import AgentBus
+from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
+
+#: Until the control side says how long it is.
+_FIRST_LEASE = timedelta(seconds=60)
+#: How long the control side may take to register hosts: many agent processes may start at once. Whoever gives up sooner
+#: asks again behind all others, in another session, and what he has asked before is done in vain.
+_ANSWER_S = 600.0
+
+
+def make_agent_process(settings: AgentSettings) -> AgentProcess:
+    """Return the process that the settings ask for, not started yet. Raises: ConfigurationError."""
+    transport = settings.rabbit.transport
+    if transport is None:
+        raise ConfigurationError(
+            "[DEFAULT] transport_url is not set: an agent process reaches nobody without a broker."
+        )
+    names = {broker.user for broker in transport.url.brokers}
+    if len(names) > 1:
+        raise ConfigurationError("[DEFAULT] transport_url names several users, and an agent process is one.")
+    lease = Lease(_FIRST_LEASE)
+    bus = RabbitAgentBus(names.pop(), transport, new_uuid, response_timeout_s=_ANSWER_S)
+    agents = agents_of(settings, bus, lambda: lease.is_held)
+    reports = ReportTimer(bus, agents, settings.compute.running_deleted_instance_poll_interval_s)
+    compute = settings.compute
+    power = PowerReports(bus, agents, power_reporting_of(compute))
+    every_s, resources_s = compute.report_interval_s, compute.update_resources_interval_s
+    if is_simulated(compute):
+        folder = folder_of(settings.fake, compute) if settings.fake.read_images else None
+    else:
+        folder = compute.instances_path
+    cache = image_cache_of([] if folder is None else [folder], settings.image_cache)
+    return AgentProcess(agents, bus, lease, every_s, reports, power, resources_s=resources_s, image_cache=cache)
+
+
+def agents_of(settings: AgentSettings, bus: AgentBus, may_act: Callable[[], bool]) -> tuple[Agent, ...]:
+    """Return an agent for each host of the process; none of them is started. Raises: ConfigurationError."""
+    fake, compute = settings.fake, settings.compute
+    if not is_simulated(compute):
+        return (agent_of_driver(settings, settings.options_of, bus, may_act),)
+    hosts = hosts_of(fake, scenario_of(fake))
+    if not hosts:
+        raise ConfigurationError("[fake] hosts, host_names or scenario must say which hosts this process serves.")
+    return simulate(hosts, fake, compute, settings.image_cache, settings.consoles, bus, may_act)

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One control process: its database, the core that works on it, the APIs, and what it does from time to time."""
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from kilonova.api.agents.application import AgentsApi
+from kilonova.api.application import WsgiApp
+from kilonova.api.backend import Backend
+from kilonova.api.health import Check, DatabaseAnswers, Health, switched_off_by
+from kilonova.api.policy import Policy
+from kilonova.api.read_only import ReadOnlySwitch
+from kilonova.claims.checkpointer import Checkpointer
+from kilonova.claims.claimer import Claimer
+from kilonova.cli.wiring.apis import application_of, policy_of
+from kilonova.cli.wiring.core import Core, Parts, start_core
+from kilonova.cli.wiring.database_lock import lock_database, warn_if_exposed
+from kilonova.cli.wiring.driver_host import is_simulated
+from kilonova.cli.wiring.image_tickets import image_session, image_store
+from kilonova.cli.wiring.ineffective_options import ineffective_options
+from kilonova.cli.wiring.metrics_listener import serve_metrics
+from kilonova.cli.wiring.quota_drivers import limit_source
+from kilonova.cli.wiring.rules import load_rules
+from kilonova.cli.wiring.simulated_hosts import folder_of, hosts_of, image_cache_of, power_reporting_of, scenario_of
+from kilonova.compute.image_cache import ImageCacheManager
+from kilonova.compute.power_reports import PowerReports
+from kilonova.compute.report_timer import ReportTimer
+from kilonova.compute.resource_timer import ResourceTimer
+from kilonova.conductor.periodic import Ages, Timetable
+from kilonova.conductor.periodic.purger import Purger
+from kilonova.conductor.service import Conductor
+from kilonova.config.chores import ChoreSettings
+from kilonova.config.settings import Settings
+from kilonova.db import schema, ticket_keys
+from kilonova.db.database import Database
+from kilonova.errors import FromNewerRelease, StorageFull, Unavailable
+from kilonova.identity.projects import AnyProject, Projects
+from kilonova.images.data import ImageStore
+from kilonova.images.proxied import FixedImageProxy, ImageProxy
+from kilonova.images.source import FixedImages, ImageSource
+from kilonova.mirror.mirror import Mirror
+from kilonova.model.image import Image
+from kilonova.scenario.model import Scenario
+from kilonova.server.server import Server
+
+LOG = logging.getLogger(__name__)
+_BEGUN_AGAIN_AFTER_S = 1.0
+#: However short tokens of consoles count.
+_OFTENEST_S = 60.0
+
+
+@dataclass(slots=True)
+class ControlProcess:
+    """A running control process; ``application`` is its WSGI app."""
+
+    settings: Settings
+    core: Core
+    checkpointer: Checkpointer
+    purger: Purger
+    chores: Timetable
+    application: WsgiApp
+    reports: ReportTimer
+    image_cache: ImageCacheManager
+    power: PowerReports
+    resources: ResourceTimer
+    lock: IO[bytes] | None
+    metrics_server: Server | None
+
+    @property
+    def database(self) -> Database:
+        return self.core.database
+
+    @property
+    def mirror(self) -> Mirror:
+        return self.core.mirror
+
+    @property
+    def claimer(self) -> Claimer:
+        return self.core.claimer
+
+    @property
+    def conductor(self) -> Conductor:
+        return self.core.conductor
+
+    def close(self) -> None:
+        """Stop taking work, finish what runs, let go of the database."""
+        self.claimer.close()
+        if self.metrics_server is not None:
+            self.metrics_server.stop()
+        self.reports.stop()
+        self.image_cache.stop()
+        self.power.stop()
+        self.resources.stop()
+        self.checkpointer.stop()
+        self.purger.stop()
+        if self.core.image_remover is not None:
+            self.core.image_remover.stop()
+        self.chores.stop()
+        self.core.notifying.stop()
+        self.core.upkeep.stop()
+        if self.conductor.directory is not None:
+            self.conductor.directory.stop()
+        for agent in self.core.agents:
+            agent.stop()
+        self.core.bus.close()
+        self.core.notifying.close()
+        if self.core.replica is not None:
+            self.core.replica.close()
+        self.database.close()
+        if self.lock is not None:
+            self.lock.close()
+
+
+def start_control_process(settings: Settings, parts: Parts | None = None) -> ControlProcess:
+    """Start everything but the HTTP server. A database server that is away is waited for.
+
+    Raises: ConfigurationError, also when another control process has the SQLite database.
+    """
+    parts = parts or Parts()
+    rules = parts.rules or load_rules(settings)  # before anything is opened: their options are the operator's, too
+    policy = policy_of(settings.conf)
+    session = parts.image_session or image_session(settings)
+    for sentence in ineffective_options(settings.conf, settings.scheduler):
+        LOG.warning("%s", sentence)
+    parts = replace(parts, rules=rules, image_session=session)
+    while True:
+        try:
+            return _start(settings, policy, parts)
+        except _DatabaseLostError as error:
+            LOG.warning("The start is begun again: %s", error)
+            time.sleep(_BEGUN_AGAIN_AFTER_S)
+
+
+class _DatabaseLostError(Exception):
+    """A database server that was there is away in the middle of a start."""
+
+
+@contextmanager
+def _told_apart(database: Database) -> Iterator[None]:
+    """Raises: _DatabaseLostError for a server that is away, which is no reason to end."""
+    try:
+        yield
+    except (StorageFull, FromNewerRelease):
+        raise
+    except Unavailable as error:
+        if database.is_sqlite:
+            raise
+        raise _DatabaseLostError(error.message) from error
+
+
+def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
+    """Start, once the database answers. Raises: ConfigurationError; _DatabaseLostError when it is away again."""
+    rules, session = parts.rules, parts.image_session
+    assert rules is not None
+    scenario = scenario_of(settings.fake)
+    hosts = hosts_of(settings.fake, scenario)
+    with ExitStack() as undo:
+        database = Database(
+            settings.database.connection,
+            longest_read_s=settings.api.request_timeout_s,
+            response_timeout_s=settings.database.response_timeout_s,
+        )
+        lock = lock_database(database)
+        if lock is not None:
+            undo.callback(lock.close)
+        undo.callback(database.close)
+        warn_if_exposed(database)
+        schema.wait_until_it_answers(database)
+        with _told_apart(database):
+            schema.require_current(database)
+            core = start_core(settings, database, hosts, undo, parts)
+        reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
+        reports.start()
+        image_cache = image_cache_of(_image_folders(settings), settings.image_cache)
+        image_cache.start()
+        undo.callback(image_cache.stop)
+        undo.callback(reports.stop)
+        power = PowerReports(core.bus, core.agents, power_reporting_of(settings.compute))
+        power.came_up()
+        power.start()
+        undo.callback(power.stop)
+        owner = core.conductor.owner
+        resources = ResourceTimer(core.bus, core.agents, lambda: owner, settings.compute.update_resources_interval_s)
+        resources.start()
+        undo.callback(resources.stop)
+        if core.resumed:
+            LOG.info("%d unfinished operations are resumed", core.resumed)
+        images = _images(settings, scenario)
+        backend = Backend(
+            settings,
+            database,
+            core.mirror,
+            policy,
+            core.conductor,
+            images,
+            _image_proxy(settings, images),
+            rules.engine,
+            limits=limit_source(settings),
+            projects=_projects(settings),
+            driver_name=None if rules.driver is None else rules.driver.name,
+            metrics=core.metrics,
+            announcer=core.notifying.announcer,
+            health=_health(settings, core),
+            writability=ReadOnlySwitch(database, configured=settings.api.read_only),
+        )
+        app = application_of(settings, backend, _agents_api(settings, core, image_store(settings, session)))
+        metrics_server = serve_metrics(settings.prometheus, core.metrics)
+        if metrics_server is not None:
+            undo.callback(metrics_server.stop)
+        core.upkeep.start()
+        kept = settings.operator
+        checkpointer = Checkpointer(database, kept.checkpoints_kept if kept.decision_retention else 0)
+        checkpointer.start()
+        purger = Purger(database, kept.purge_deleted_after_days)
+        purger.start()
+        if core.image_remover is not None:
+            core.image_remover.start()
+        chores = Timetable(core.conductor, _patience(settings.chores, settings.consoles.token_ttl_s))
+        chores.start()
+        core.notifying.start()
+        undo.pop_all()
+    timers = reports, image_cache, power, resources
+    return ControlProcess(settings, core, checkpointer, purger, chores, app, *timers, lock, metrics_server)
+
+
+def _image_folders(settings: Settings) -> list[Path]:
+    """Return where the hosts of this process keep images, for each kind of them."""
+    fake, compute = settings.fake, settings.compute
+    simulated = folder_of(fake, compute) if fake.read_images else None
+    served = compute.instances_path if compute.control_serves_host and not is_simulated(compute) else None
+    return [folder for folder in {simulated: None, served: None} if folder is not None]
+
+
+def _health(settings: Settings, core: Core) -> Health:
+    def lease() -> str | None:
+        return None if core.conductor.runner.may_act else "other processes count this one as dead"
+
+    return Health(
+        (
+            Check("database", DatabaseAnswers(core.database)),
+            Check("lease", lease),
+            Check("disable_by_file", switched_off_by(settings.health.disable_by_file_path)),
+        )
+    )
+
+
+def _patience(chores: ChoreSettings, console_s: float) -> Ages:
+    return Ages(
+        reclaim=chores.reclaim_instance_interval_s,
+        build=chores.instance_build_timeout_s,
+        confirm=chores.resize_confirm_window_s,
+        unrescue=chores.rescue_timeout_s,
+        reboot=chores.reboot_timeout_s,
+        console=max(_OFTENEST_S, console_s),
+        offload=chores.shelved_offload_time_s,
+        offload_every_s=chores.shelved_poll_interval_s,
+    )
+
+
+def _images(settings: Settings, scenario: Scenario | None) -> ImageSource:
+    if settings.glance.endpoints:
+        from kilonova.images.glance import GlanceImages  # noqa: PLC0415 - brings an HTTP client
+
+        return GlanceImages(*settings.glance.endpoints)
+    known = scenario.images if scenario else ()
+    return FixedImages(
+        Image(image_id(image.name), image.name, disk_format=image.disk_format, properties=image.properties)
+        for image in known
+    )
+
+
+def _image_proxy(settings: Settings, images: ImageSource) -> ImageProxy:
+    if settings.glance.endpoint_override:
+        from kilonova.images.glance_proxy import GlanceProxy  # noqa: PLC0415 - brings an HTTP client
+
+        return GlanceProxy(settings.glance.endpoint_override)
+    return FixedImageProxy(images)
+
+
+def _agents_api(settings: Settings, core: Core, store: ImageStore | None) -> AgentsApi:
+    def has_agent(host: str) -> bool:
+        with core.database.read() as connection:
+            return ticket_keys.has_agent(connection, host)
+
+    return AgentsApi(core.office, store, has_agent, threading.BoundedSemaphore(settings.images.max_transfers))
+
+
+def _projects(settings: Settings) -> Projects:
+    if settings.api.auth_strategy == "noauth2":
+        return AnyProject()
+    from kilonova.identity.keystone import projects_of  # noqa: PLC0415 - brings an HTTP client
+
+    return projects_of(settings.conf, settings.keystone.endpoint_override, verify=settings.keystone.verify)
+
+
+def image_id(name: str) -> str:
+    """Return the id of a scenario's image in a cloud without an image service: the same for the same name."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"kilonova:image:{name}"))

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wire what tells other services of this cloud, as the settings say; nothing where they name nobody."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from kilonova.claims.observers import ClaimObservers
+from kilonova.conductor.workflow_engine.events import Observer
+from kilonova.conductor.workflow_engine.listeners import Listeners
+from kilonova.config.notifications import VM_AND_TASK_STATE, NotificationSettings, conf_of_messaging
+from kilonova.config.settings import Settings
+from kilonova.db.database import Database
+from kilonova.errors import ConfigurationError
+from kilonova.metrics import Metrics
+from kilonova.notifications.dispatcher import Counters, Dispatcher
+from kilonova.notifications.message import Format
+from kilonova.notifications.message_builder import MessageBuilder
+from kilonova.notifications.messaging_sink import MessagingSink
+from kilonova.notifications.publisher import CachingProgress, Publisher
+from kilonova.notifications.sinks import FileSink, Sink
+from kilonova.notifications.usage_audit import UsageAudit
+from kilonova.notifications.workflow_watch import Changes, WorkflowWatch
+
+#: Where drivers of oslo.messaging, and those of others, are announced.
+_DRIVERS = "oslo.messaging.notify.drivers"
+
+
+@dataclass(frozen=True, slots=True)
+class Notifying:
+    """Who is told what happens in a control process, so that others are told. Without anybody: nobody."""
+
+    announcer: Publisher = field(default_factory=Publisher)
+    dispatcher: Dispatcher | None = None
+    observers: tuple[Observer, ...] = ()
+    listeners: Listeners = field(default_factory=Listeners)
+    audit: UsageAudit | None = None
+
+    def start(self) -> None:
+        """Begin to do what is done from time to time."""
+        if self.audit is not None:
+            self.audit.start()
+
+    def stop(self) -> None:
+        """End that; what is told from now on is still sent."""
+        if self.audit is not None:
+            self.audit.stop()
+
+    def claim_observers(self, metrics: Metrics) -> ClaimObservers:
+        """Return who is told of decisions."""
+        counted = metrics.decided, metrics.claim_lost
+        if self.dispatcher is None:
+            return ClaimObservers(*counted)
+        return ClaimObservers(*counted, self.announcer.sought, self.announcer.found)
+
+    def close(self) -> None:
+        """Send what waits, and end."""
+        if self.dispatcher is not None:
+            self.dispatcher.close()
+
+
+def start_notifications(
+    settings: Settings,
+    database: Database,
+    metrics: Metrics,
+    may_act: Callable[[], bool],
+    sinks: Sequence[Sink] | None = None,
+) -> Notifying:
+    """Start to send what is told.
+
+    ``may_act``: whether this process counts as alive. ``sinks``: in the place of those of the settings.
+    Raises: ConfigurationError.
+    """
+    options = settings.notifications
+    if sinks is None:
+        sinks = _sinks(settings)
+    if not sinks:
+        return Notifying()
+    formats = {Format.UNVERSIONED} if options.unversioned else set()
+    formats |= {Format.VERSIONED} if options.versioned else set()
+    wording = MessageBuilder(
+        os.uname().nodename,
+        frozenset(formats),
+        _image_url(settings.glance.endpoint_override),
+        bdms=options.bdms_in_notifications,
+        shares=options.include_share_mapping,
+        periods=settings.chores.usage_audit_period,
+    )
+    counters = Counters(metrics.notification_sent, metrics.notification_lost)
+    dispatcher = Dispatcher(wording, sinks, queue_size=options.queue_size, counters=counters)
+    announcer = Publisher(dispatcher, updates=options.notify_on_state_change is not None)
+    watch = WorkflowWatch(database, dispatcher, _changes(options))
+    listeners = Listeners(CachingProgress(announcer, database).fetched, announcer.new_services, announcer.not_built)
+    chores = settings.chores
+    audit = UsageAudit(database, announcer, chores.usage_audit_period, may_act) if chores.instance_usage_audit else None
+    return Notifying(announcer, dispatcher, (watch.observe,), listeners, audit)
+
+
+def _changes(options: NotificationSettings) -> Changes | None:
+    if options.notify_on_state_change is None:
+        return None
+    return Changes(tasks=options.notify_on_state_change == VM_AND_TASK_STATE)
+
+
+def _image_url(endpoint: str | None) -> Callable[[str], str]:
+    return str if not endpoint else lambda image_id: f"{endpoint.rstrip('/')}/images/{image_id}"
+
+
+def _sinks(settings: Settings) -> tuple[Sink, ...]:
+    options = settings.notifications
+    sinks: list[Sink] = []
+    if options.file is not None:
+        folder = Path() if settings.log.file is None else settings.log.file.path.parent
+        try:
+            sinks.append(FileSink(folder / options.file, options.default_level))
+        except OSError as error:
+            raise ConfigurationError(f"[notifications] file {options.file} cannot be written: {error}") from error
+    if options.drivers:
+        sinks.append(_messaging(options, settings.conf.default_config_files))
+    return tuple(sinks)
+
+
+def _messaging(options: NotificationSettings, files: Sequence[str]) -> Sink:
+    known = {each.name for each in entry_points(group=_DRIVERS)}
+    for driver in options.drivers:
+        if driver not in known:
+            said = f"{driver!r}, and has to be one of {', '.join(sorted(known))}"
+            raise ConfigurationError(f"[oslo_messaging_notifications] driver is {said}")
+    try:
+        return MessagingSink(
+            conf_of_messaging(files),
+            drivers=options.drivers,
+            topics={Format.UNVERSIONED: options.topics, Format.VERSIONED: options.versioned_notifications_topics},
+            level=options.default_level,
+            exchange=options.control_exchange,
+            retry=options.retry,
+            needs_broker=options.needs_broker,
+        )
+    except Exception as error:  # a library's: whatever it does not like is in the file
+        raise ConfigurationError(f"[oslo_messaging_notifications] cannot be used: {error}") from error

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load the configured scheduling rules into an engine, and the driver that stands in its place if there is one.
+
+``available_filters`` and ``weight_classes`` hold dotted paths, each of a class or of a callable that returns classes;
+``enabled_filters`` holds bare class names. Built-in rules also answer to the paths they have in Nova. Plug-ins with a
+name of their own (an entry point, or a module in ``plugin_path``) need no path.
+"""
+
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from kilonova.claims.outside_driver import OutsideDriver
+from kilonova.cli.wiring import nova_modules, plug_ins
+from kilonova.cli.wiring.dotted_paths import at_path
+from kilonova.cli.wiring.plug_ins import PlugIns, clash, class_path
+from kilonova.config.settings import Settings
+from kilonova.errors import ConfigurationError
+from kilonova.scheduler import filters as filter_package
+from kilonova.scheduler.driver import FilterScheduler, Scheduler
+from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.filters import FILTERS
+from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter, HostWeigherAdapter
+from kilonova.scheduler.plug_in_rules import PlugInFilter, PlugInRequestFilter, PlugInWeigher
+from kilonova.scheduler.request_filters import configured_request_filters
+from kilonova.scheduler.rule import Filter, RequestFilter, Weigher
+from kilonova.scheduler.settings import SchedulerConfig
+from kilonova.scheduler.weighers import WEIGHERS
+
+ALL_FILTERS = "kilonova.scheduler.filters.all_filters"
+ALL_WEIGHERS = "kilonova.scheduler.weighers.all_weighers"
+_OF_NOVA: Mapping[str, str] = {
+    "nova.scheduler.filters.all_filters": ALL_FILTERS,
+    "nova.scheduler.weights.all_weighers": ALL_WEIGHERS,
+    "nova.scheduler.filter_scheduler.FilterScheduler": class_path(FilterScheduler),
+}
+_NOVA_PACKAGES = ("nova.scheduler.filters.", "nova.scheduler.weights.")
+_BUILT_IN: Mapping[str, type[Any]] = {**FILTERS, **WEIGHERS}
+_DEFAULT_DRIVER = "filter_scheduler"
+
+Options = Callable[[type[Any]], Mapping[str, Any]]
+"""Class of a plug-in → what its section of the configuration says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What decides. ``driver``: asked instead of the engine; None with the default driver, which is the engine."""
+
+    engine: Engine
+    driver: OutsideDriver | None = None
+
+
+def load_rules(settings: Settings) -> Rules:
+    """Return the rules of a configuration, with the options of its plug-ins. Raises: ConfigurationError."""
+    config = settings.scheduler
+    settings.conf.share()
+    if config.nova_import_compat:
+        nova_modules.install(config.plugin_path)
+    named = PlugIns(config.plugin_path, plug_ins.installed())
+    engine = build_engine(config, options=settings.conf.options_of, named=named)
+    driver = _driver(config, named, settings.conf.options_of)
+    return Rules(engine, None if driver is None else _with_deadline(driver, engine, config))
+
+
+def build_engine(config: SchedulerConfig, *, options: Options = lambda _: {}, named: PlugIns | None = None) -> Engine:
+    """Return the engine that ``config`` describes. Raises: ConfigurationError, naming every bad path or name.
+
+    ``options``: those of plug-ins; without it they have their defaults. ``named``: plug-ins that have a name of their
+    own; without it those of ``plugin_path``.
+    """
+    named = named or PlugIns(config.plugin_path)
+    available = _load("available_filters", config.available_filters, plug_ins.FILTERS, named)
+    weighers = _load("weight_classes", config.weight_classes, plug_ins.WEIGHERS, named)
+    named.require_no_clash(plug_ins.FILTERS, {**FILTERS, **available})
+    named.require_no_clash(plug_ins.WEIGHERS, {**WEIGHERS, **weighers})
+    return Engine(
+        request_filters=(*configured_request_filters(config), *_request_filters(config, named, options)),
+        filters=tuple(_filter(cls, config, options) for cls in _enabled(config.enabled_filters, available, named)),
+        weighers=tuple(_weigher(cls, config, options) for cls in weighers.values()),
+        host_subset_size=config.host_subset_size,
+        shuffle=config.shuffle_best_same_weighed_hosts,
+        pcpu_fallback=not config.disable_fallback_pcpu_query,
+    )
+
+
+def _load(option: str, paths: Iterable[str], kind: plug_ins.Kind, named: PlugIns) -> dict[str, type[Any]]:
+    """Return class name → class of everything that the paths and names lead to. Raises: ConfigurationError."""
+    classes: dict[str, type[Any]] = {}
+    problems: list[str] = []
+    for path in filter(None, map(str.strip, paths)):
+        try:
+            found = _classes_at(path, kind, named)
+        except (TypeError, ValueError) as error:
+            problems.append(f"{path!r} ({error})")
+            continue
+        if wrong := [cls for cls in found if not kind.fits(cls)]:
+            problems.append(f"{path!r} (gives {wrong[0]!r}, which is no such rule: it has no {kind.needs})")
+            continue
+        for cls in found:
+            if classes.setdefault(cls.__name__, cls) is not cls:
+                raise clash(cls.__name__, class_path(classes[cls.__name__]), class_path(cls))
+    if problems:
+        raise ConfigurationError(
+            f"{option} takes dotted paths of classes, or of functions that return classes. "
+            f"It cannot use: {', '.join(problems)}."
+        )
+    return classes
+
+
+def _classes_at(path: str, kind: plug_ins.Kind, named: PlugIns) -> list[Any]:
+    path = _OF_NOVA.get(path, path)
+    name = path.rpartition(".")[2]
+    if path.startswith(_NOVA_PACKAGES) and name in _BUILT_IN:
+        return [_BUILT_IN[name]]
+    if name == path and (plug_in := named.find(kind, name)) is not None:
+        return [plug_in]
+    target = at_path(path)
+    if inspect.isclass(target):
+        return [target]
+    if not callable(target):
+        raise TypeError("neither a class nor a function")
+    return [*target(), *_drop_ins()] if path == ALL_FILTERS else list(target())
+
+
+def _drop_ins() -> list[type[Any]]:
+    """Return filter classes from modules that were placed among the built-in ones."""
+    modules = [
+        import_module(f"{filter_package.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(filter_package.__path__)
+    ]
+    return [
+        cls
+        for module in modules
+        for name, cls in inspect.getmembers(module, plug_ins.FILTERS.fits)
+        if cls.__module__ == module.__name__ and name not in FILTERS and cls is not filter_package.BaseHostFilter
+    ]
+
+
+def _enabled(names: Iterable[str], available: Mapping[str, type[Any]], named: PlugIns) -> list[type[Any]]:
+    """Return the enabled filters in order without empty items. Raises: ConfigurationError, naming all unknown ones."""
+    wanted = list(dict.fromkeys(filter(None, map(str.strip, names))))
+    found = {name: available.get(name) or named.find(plug_ins.FILTERS, name) for name in wanted}
+    unknown = [name for name, cls in found.items() if cls is None]
+    if not unknown:
+        return [cls for cls in found.values() if cls is not None]
+    hints = []
+    for name in unknown:
+        if "." in name:
+            hints.append(
+                f"{name!r} looks like a path: enabled_filters takes class names ({name.rpartition('.')[2]!r}), "
+                "available_filters takes paths."
+            )
+        elif name in FILTERS:
+            hints.append(
+                f"{name!r} is built in, but setting available_filters replaces its default: add {ALL_FILTERS} to it."
+            )
+    raise ConfigurationError(
+        " ".join([f"enabled_filters names filters that are not available: {', '.join(unknown)}.", *hints])
+    )
+
+
+def _filter(cls: type[Any], config: SchedulerConfig, options: Options) -> Filter:
+    rule: Any = cls.configured(config) if hasattr(cls, "configured") else _made(cls, options)
+    if not hasattr(rule, "passes"):
+        return HostFilterAdapter(cls.__name__, rule)
+    is_whole = all(hasattr(rule, name) for name in ("reason", "run_once", "runs_on_rebuild"))
+    fitting: Filter = rule if is_whole else PlugInFilter(cls.__name__, rule)
+    return fitting
+
+
+def _weigher(cls: type[Any], config: SchedulerConfig, options: Options) -> Weigher:
+    if hasattr(cls, "configured"):
+        configured: Weigher = cls.configured(config)
+        return configured
+    rule: Any = _made(cls, options)
+    if not hasattr(rule, "weigh"):
+        return HostWeigherAdapter(cls.__name__, rule)
+    is_whole = all(hasattr(rule, name) for name in ("minimum", "maximum", "factors"))
+    fitting: Weigher = rule if is_whole else PlugInWeigher(cls.__name__, rule)
+    return fitting
+
+
+def _request_filters(config: SchedulerConfig, named: PlugIns, options: Options) -> list[RequestFilter]:
+    classes = _load("request_filters", config.request_filters, plug_ins.REQUEST_FILTERS, named)
+    return [PlugInRequestFilter(cls.__name__, _made(cls, options)) for cls in classes.values()]
+
+
+def _driver(config: SchedulerConfig, named: PlugIns, options: Options) -> Scheduler | None:
+    """Return the configured driver, or None for the default one."""
+    if config.driver.strip() in {"", _DEFAULT_DRIVER}:
+        return None
+    try:
+        found = _classes_at(config.driver.strip(), plug_ins.DRIVERS, named)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"[scheduler] driver takes {_DEFAULT_DRIVER}, the name of a plug-in or the dotted path of a class. "
+            f"It cannot use {config.driver!r} ({error})."
+        ) from error
+    if len(found) != 1 or not plug_ins.DRIVERS.fits(found[0]):
+        raise ConfigurationError(
+            f"[scheduler] driver: {config.driver!r} is no scheduler driver. "
+            "It must inherit from kilonova.scheduler.driver.Scheduler and override select_destinations."
+        )
+    if found[0] is FilterScheduler:
+        return None
+    driver: Scheduler = _made(found[0], options)
+    return driver
+
+
+def _with_deadline(driver: Scheduler, engine: Engine, config: SchedulerConfig) -> OutsideDriver:
+    return OutsideDriver(
+        driver,
+        engine,
+        timeout_s=config.driver_timeout,
+        max_attempts=config.max_attempts,
+        service_down_time_s=config.service_down_time,
+    )
+
+
+def _made(cls: type[Any], options: Options) -> Any:
+    """Make a plug-in with the options that its section gives. Raises: ConfigurationError."""
+    try:
+        return cls(**options(cls))
+    except ConfigurationError:
+        raise
+    except Exception as error:  # foreign code, which may do anything when it is made
+        raise ConfigurationError(f"{class_path(cls)} cannot be made: {error or type(error).__name__}.") from error

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts that start: their services, hypervisors and resource providers, and their guests."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import timedelta
+
+import msgspec
+
+from kilonova.conductor.hosts.guest_reports import Reported, read_report
+from kilonova.db import aggregates, compute_nodes, host_agents, node_reports, services
+from kilonova.db.core.transaction import Transaction
+from kilonova.db.host_agents import Process
+from kilonova.db.node_reports import ReportedProvider
+from kilonova.errors import InvalidRequest
+from kilonova.messaging.messages import HostsStarted
+from kilonova.model.host import COMPUTE, NodeReport
+
+#: A host with thousands of devices has a tenth of that to say. All of it is stored, and kept by every mirror.
+MOST_BYTES = 2**20
+
+
+def register_hosts(tx: Transaction, message: HostsStarted, process: Process, lease: timedelta) -> Reported:
+    """Register hypervisors that start and tell what follows from the guests that they have.
+
+    ``process``: has their agents from now on. ``lease``: how long it counts as alive from now on.
+    Raises: Conflict, InvalidRequest for what no hypervisor has to say.
+    """
+    if process.agent is not None:
+        _require_bounded(message.reports)
+    hosts = [report.host for report in message.reports]
+    known = services.ensure_all(tx, hosts, COMPUTE)
+    nodes = compute_nodes.report_all(tx, message.reports)
+    new = node_reports.ensure_all(
+        tx,
+        [
+            ReportedProvider(node.uuid, report.hypervisor_hostname, report.inventories, report.traits)
+            for node, report in zip(nodes, message.reports, strict=True)
+        ],
+    )
+    hosts_with_new = {node.host for node in nodes if node.uuid in new}
+    for host in aggregates.members_among(tx.connection, hosts_with_new):
+        aggregates.mirror_into_placement(tx, host)
+    for host in sorted(hosts_with_new):
+        if known[host].disabled:
+            services.mark_providers(tx, host, disabled=True)
+    host_agents.register(tx, process, hosts, lease)
+    reported = read_report(tx.connection, message, tx.now)
+    reported.store(tx)
+    return replace(reported, new_services=tuple(each for each in known.values() if each.created_at == tx.now))
+
+
+def _require_bounded(reports: Collection[NodeReport]) -> None:
+    """Hold what an agent says of a host to a size, since it may say anything. Raises: InvalidRequest."""
+    for report in reports:
+        size = len(msgspec.json.encode(report))
+        if size > MOST_BYTES:
+            raise InvalidRequest(f"The report of host {report.host} has {size} bytes, more than {MOST_BYTES}.")

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators do about a guest that is not where its server is recorded: have it removed."""
+
+import logging
+
+from kilonova.conductor.hosts.guest_reports import GuestReports
+from kilonova.db import guest_placement, instances, pending_removals, services, stray_guests
+from kilonova.db.core.transaction import Transaction
+from kilonova.db.database import Database
+from kilonova.errors import Conflict, NotFound
+from kilonova.model.found_guest import RemovalReason, StrayKind
+from kilonova.model.requester import Requester
+
+LOG = logging.getLogger(__name__)
+
+
+class Strays:
+    """Writes the record that a stray guest has to go from its host, and has its agent look."""
+
+    def __init__(self, database: Database, reports: GuestReports) -> None:
+        self._database = database
+        self._reports = reports
+
+    def remove(self, host: str, uuid: str, requester: Requester) -> bool:
+        """Have a guest removed that its host has had until now. Tells whether the host could be asked at once.
+
+        Where it could not, the guest goes when the host reports it again. Raises: NotFound; Conflict for one that is
+        recorded there, and for one that does not bear our mark.
+        """
+
+        def note(tx: Transaction) -> None:
+            services.get_by_host(tx.connection, host)
+            if guest_placement.belongs(tx.connection, host, uuid):
+                raise Conflict(f"Guest {uuid} is recorded on host {host}: delete the server instead.")
+            odd = stray_guests.find(tx.connection, host, uuid)
+            if odd is not None and odd.oddity is StrayKind.UNMARKED:
+                raise Conflict(
+                    f"Guest {uuid} on host {host} does not bear the mark of Kilonova, which removes only its own: "
+                    "use the tools of the hypervisor."
+                )
+            # The guest of a deleted server that running_deleted_instance_action leaves alone is not listed.
+            if odd is None and instances.find_any(tx.connection, uuid) is None:
+                raise NotFound(f"Host {host} has reported no stray guest {uuid}.")
+            pending_removals.note(tx, host, uuid, RemovalReason.LEFT)
+
+        self._database.write(note)
+        LOG.warning("Host %s: guest %s has to go, as user %s said", host, uuid, requester.user_id)
+        return self._reports.ask(host, [uuid])

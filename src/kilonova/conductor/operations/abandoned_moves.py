@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moves that nobody can confirm or revert any more: the state of their server was reset, or its delete has failed.
+
+What the source keeps, guest and claims, is given up before the server leaves the host where it is: two moves of a
+server that both hold a source could not be told apart. Until then it is kept, unless ``resize_confirm_window`` is over.
+"""
+
+from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
+from kilonova.conductor.workflows.moves import MoveFacts
+from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
+from kilonova.db import server_migrations, workflows
+from kilonova.db.core.transaction import Transaction
+from kilonova.db.workflows import WorkflowRow
+from kilonova.model.instance import Instance
+from kilonova.model.requester import Requester
+from kilonova.model.server_migration import MigrationStatus, ServerMigration
+
+_WAITING = {MigrationStatus.FINISHED, MigrationStatus.CONFIRMING, MigrationStatus.REVERTING}
+_ENDING = {CONFIRM_RESIZE.kind, REVERT_RESIZE.kind}
+
+
+def give_up_all(tx: Transaction, starter: Starter, server: Instance) -> None:
+    """Store what gives up the sources of such moves of a server that is about to leave its host.
+
+    To be called before the transaction interrupts whatever is under way, so that the server waits for it.
+    """
+    if any(row.kind in _ENDING for row in workflows.of_instance(tx.connection, server.uuid)):
+        return  # they end by themselves
+    for migration in server_migrations.open_of(tx.connection, [server.uuid]):
+        if migration.status in _WAITING:
+            give_up(tx, starter, server, migration)
+
+
+def give_up(tx: Transaction, starter: Starter, server: Instance, migration: ServerMigration) -> WorkflowRow:
+    """Store what ends a move with an error, as a part of the action that it belongs to. Raises: ConcurrentUpdate."""
+    server_migrations.set_status(tx, migration.uuid, _WAITING, MigrationStatus.CONFIRMING)
+    who = Requester(migration.request_id, migration.user_id, migration.project_id)
+    facts = MoveFacts(migration.uuid, migration.source_host, migration.dest_host, forsaken=True)
+    row = CONFIRM_RESIZE.first_row(starter.row(CONFIRM_RESIZE, server, who), facts)
+    workflows.insert(tx, [row], starter.services.owner)
+    return row

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The workflows that a process has under way, in memory, and what is to be done for each, one thing at a time."""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from kilonova.conductor.workflow_engine.facts import UnknownFactsError
+from kilonova.conductor.workflow_engine.workflow import Run, Workflow
+from kilonova.db.workflows import WorkflowRow
+
+LOG = logging.getLogger(__name__)
+
+
+class Runs:
+    """Workflow uuid → where it is, as far as this process knows. Safe to use from any thread.
+
+    ``registry``: kind → workflow. ``on_broken``: told of a workflow for which something could not be done.
+    """
+
+    def __init__(self, registry: Mapping[str, Workflow[Any]], on_broken: Callable[[str], None]) -> None:
+        self._registry = registry
+        self._on_broken = on_broken
+        self._lock = threading.Lock()
+        self._runs: dict[str, Run[Any]] = {}
+        #: Workflow → what is to be done for it; whoever adds the first works it off.
+        self._queues: dict[str, deque[Callable[[], None]]] = {}
+
+    @property
+    def uuids(self) -> frozenset[str]:
+        with self._lock:
+            return frozenset(self._runs)
+
+    def get(self, uuid: str) -> Run[Any] | None:
+        with self._lock:
+            return self._runs.get(uuid)
+
+    def remember(self, row: WorkflowRow, memo: Any = None) -> Run[Any] | None:
+        """Note where a workflow is, unless something newer is known; None for what another release has stored."""
+        run = self._read(row, memo)
+        if run is None:
+            return None
+        with self._lock:
+            known = self._runs.get(row.uuid)
+            if known is not None and memo is None:
+                run = replace(run, memo=known.memo)
+            if known is None or known.row.version <= row.version:
+                self._runs[row.uuid] = run
+        return run
+
+    def _read(self, row: WorkflowRow, memo: Any) -> Run[Any] | None:
+        workflow = self._registry.get(row.kind)
+        reason = "its kind is unknown" if workflow is None else "its step is unknown"
+        if workflow is not None and workflow.has(row.step):
+            try:
+                return workflow.run(row, memo)
+            except UnknownFactsError as error:
+                reason = str(error)
+        LOG.error(
+            "Workflow %s (%s at step %s) is of another release and stays: %s", row.uuid, row.kind, row.step, reason
+        )
+        return None
+
+    def replace(self, run: Run[Any]) -> bool:
+        """Note other facts of a workflow that is otherwise as we know it. Tells whether it is."""
+        with self._lock:
+            known = self._runs.get(run.row.uuid)
+            if known is None or known.row.version != run.row.version:
+                return False
+            self._runs[run.row.uuid] = run
+            return True
+
+    def forget(self, run: Run[Any]) -> bool:
+        """Forget a workflow that is over, unless something newer is known of it. Tells whether it is forgotten."""
+        with self._lock:
+            known = self._runs.get(run.row.uuid)
+            if known is not None and known.row.version > run.row.version:
+                return False
+            self._runs.pop(run.row.uuid, None)
+            return True
+
+    def clear(self) -> None:
+        with self._lock:
+            self._runs.clear()
+
+    def post(self, uuid: str, action: Callable[[], None]) -> None:
+        """Do something for a workflow: on this thread, or on the one that is doing something for it already."""
+        with self._lock:
+            queue = self._queues.get(uuid)
+            if queue is not None:
+                queue.append(action)
+                return
+            queue = self._queues[uuid] = deque([action])
+        while True:
+            try:
+                queue[0]()
+            except Exception:
+                LOG.exception("Workflow %s could not go on; it is tried again", uuid)
+                self._on_broken(uuid)
+            with self._lock:
+                queue.popleft()
+                if not queue:
+                    del self._queues[uuid]
+                    return

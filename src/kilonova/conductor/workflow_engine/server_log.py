@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The story of a server in the log: one line for each thing that happened to it, always worded like this::
+
+    Server UUID EVENT[: DETAILS] [REQUEST ID]
+
+Told after the commit that made it so, and never under a lock. What users wrote is not part of a line.
+"""
+
+import logging
+from datetime import datetime
+
+from kilonova.conductor.workflow_engine.events import Phase, WorkflowEvent
+
+LOG = logging.getLogger(__name__)
+
+
+def tell(event: WorkflowEvent) -> None:
+    """Log a turn of a workflow, if it is one that a reader of the log looks for."""
+    if not event.instance_uuid:
+        return
+    where = f" on host {event.host}" if event.host else ""
+    match event.phase:
+        case Phase.DONE:
+            _line(event, event.word, f"host {event.host}" if event.host else "")
+        case Phase.FAILED:
+            _line(event, "failed", f"{event.kind}{where}: {event.message}")
+        case Phase.RESTARTED:
+            _line(event, f"failed to {event.step}", f"host {event.host}: {event.message} Another host is tried.")
+        case Phase.INTERRUPTED:
+            _line(event, "interrupted", f"{event.kind}: {event.message}")
+        case Phase.STUCK:
+            _line(event, "stuck", f"{event.kind} at step {event.step}{where}: {event.message}")
+        case _:
+            pass
+
+
+def placed(instance_uuid: str, request_id: str, host: str, node: str) -> None:
+    """A host was claimed for it."""
+    LOG.info("Server %s placed: host %s, node %s [%s]", instance_uuid, host, node, request_id)
+
+
+def created(instance_uuid: str, request_id: str) -> None:
+    """The server is stored, and its user has been promised it."""
+    LOG.info("Server %s created [%s]", instance_uuid, request_id)
+
+
+def not_built(instance_uuid: str, request_id: str, reason: str) -> None:
+    """There is no host for some server of its request."""
+    LOG.info("Server %s failed: build: %s [%s]", instance_uuid, reason, request_id)
+
+
+def moves(instance_uuid: str, request_id: str, source: str, destination: str) -> None:
+    """A destination was claimed for it."""
+    LOG.info("Server %s moves: host %s to host %s [%s]", instance_uuid, source, destination, request_id)
+
+
+def withdrawn(instance_uuid: str, request_id: str) -> None:
+    """The server was stored, but its request was interrupted before it was answered."""
+    reason = "its request was interrupted before it was answered"
+    LOG.info("Server %s withdrawn: %s [%s]", instance_uuid, reason, request_id)
+
+
+def reclaimed(instance_uuid: str, request_id: str, deleted_at: datetime | None) -> None:
+    """It was soft-deleted for so long that it is deleted for good."""
+    since = "" if deleted_at is None else f": it has been soft-deleted since {deleted_at:%Y-%m-%dT%H:%M:%SZ}"
+    LOG.info("Server %s reclaimed%s [%s]", instance_uuid, since, request_id)
+
+
+def timed_out(instance_uuid: str, request_id: str, kind: str, seconds: str) -> None:
+    """Its operation took longer than the operator allows; it is walked back."""
+    LOG.info("Server %s failed: %s: it took longer than %s s [%s]", instance_uuid, kind, seconds, request_id)
+
+
+def confirmed_by_itself(instance_uuid: str, request_id: str, seconds: str) -> None:
+    """Nobody has confirmed or reverted its resize for longer than the operator allows."""
+    LOG.info("Server %s is confirmed: its resize waited for %s s [%s]", instance_uuid, seconds, request_id)
+
+
+def unrescued_by_itself(instance_uuid: str, request_id: str, seconds: str) -> None:
+    """It has been rescued for longer than the operator allows."""
+    LOG.info("Server %s is unrescued: it was rescued %s s ago [%s]", instance_uuid, seconds, request_id)
+
+
+def retried(instance_uuid: str, request_id: str, kind: str, step: str, user_id: str) -> None:
+    """An operator has a stuck workflow go on."""
+    LOG.info(
+        "Server %s retried: %s at step %s, asked for by user %s [%s]", instance_uuid, kind, step, user_id, request_id
+    )
+
+
+def abandoned(instance_uuid: str, request_id: str, kind: str, step: str, user_id: str) -> None:
+    """An operator has given a stuck workflow up."""
+    LOG.info(
+        "Server %s abandoned: %s at step %s, asked for by user %s [%s]", instance_uuid, kind, step, user_id, request_id
+    )
+
+
+def _line(event: WorkflowEvent, what: str, details: str) -> None:
+    LOG.info("Server %s %s%s [%s]", event.instance_uuid, what, f": {details}" if details else "", event.request_id)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From an effect to what is journalled: which row a workflow has next, and what is written with it. Does no I/O."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from kilonova.clock import utc_now
+from kilonova.conductor.workflow_engine.events import Phase, WorkflowEvent
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.workflow import (
+    Completed,
+    Ended,
+    Failure,
+    Run,
+    Step,
+    Workflow,
+    Write,
+    failure_of,
+)
+from kilonova.db import instances
+from kilonova.db.core.transaction import Transaction
+from kilonova.db.instance_actions import ERROR, SUCCESS, EndedEvent
+from kilonova.db.workflows import WorkflowRow
+from kilonova.model.instance import Instance, TaskState, VmState
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """One change of a workflow, to be committed.
+
+    ``after``: its next row; None when it ends. ``shows``: the task state that its server has from then on.
+    ``ended``: the step that users see as ended with it. ``failed``: the whole action has failed.
+    ``undoing``: those of ``writes`` that undo its first step, where it ends with that.
+    ``phase``, ``message``, ``host``, ``step``: what observers are told; no step stands for the one in ``run``.
+    """
+
+    run: Run[Any]
+    after: WorkflowRow | None
+    phase: Phase
+    writes: tuple[Write, ...] = ()
+    shows: TaskState | None = None
+    ended: EndedEvent | None = None
+    failed: bool = False
+    message: str = ""
+    host: str | None = None
+    step: str = ""
+    undoing: tuple[Write, ...] = ()
+
+
+def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect: Completed[Any]) -> StepOutcome:
+    """The present step is done."""
+    step = workflow.step(run.row.step)
+    after = None if effect.final else workflow.after(run, effect.facts)
+    known = run if effect.facts is None else replace(run, facts=effect.facts)
+    writes = _writes(effect.write)
+    goes_on = after is not None and workflow.step(after.step).event == step.event
+    ended = None if goes_on else _event(workflow, step, known, SUCCESS)
+    if after is None:
+        writes = (*writes, workflow.settle(services, known, effect.power_state))
+        return StepOutcome(known, None, Phase.DONE, writes, ended=ended, host=known.facts.host)
+    shows = workflow.step(after.step).shows
+    if run.interrupted is not None:
+        shows = None
+    return StepOutcome(known, after, Phase.STEP_DONE, writes, shows, ended, host=known.facts.host)
+
+
+def failed(services: Services, workflow: Workflow[Any], run: Run[Any], failure: Failure) -> StepOutcome:
+    """The present step has failed; the workflow may still walk back."""
+    step = workflow.step(run.row.step)
+    ended = _event(workflow, step, run, ERROR, failure)
+    row = replace(run.row, failure=asdict(replace(failure, step=run.row.step)))
+    index = workflow.index(run.row.step) - failure.undone
+    if index < 0:
+        return replace(_unwound(services, workflow, replace(run, row=row), ()), ended=ended)
+    after = workflow.at(replace(run, row=row), workflow.steps[index].name, undoing=True)
+    return StepOutcome(run, after, Phase.STEP_FAILED, ended=ended, message=failure.message, host=failure.host)
+
+
+def undone(services: Services, workflow: Workflow[Any], run: Run[Any], effect: Completed[Any]) -> StepOutcome:
+    """The present step is undone."""
+    known = run if effect.facts is None else replace(run, facts=effect.facts)
+    index = workflow.index(run.row.step)
+    if index == 0:
+        return _unwound(services, workflow, known, _writes(effect.write))
+    after = workflow.at(known, workflow.steps[index - 1].name, undoing=True, facts=effect.facts)
+    return StepOutcome(known, after, Phase.STEP_DONE, _writes(effect.write))
+
+
+def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes: tuple[Write, ...]) -> StepOutcome:
+    last, undoing = workflow.unwound(services, run), writes
+    writes = (*writes, *_writes(last.write))
+    failure = run.failure
+    if isinstance(last, Ended):
+        phase = Phase.FAILED if run.interrupted is None else Phase.INTERRUPTED
+        message = failure.message if run.interrupted is None else run.interrupted.value
+        failed = workflow.action is not None
+        return StepOutcome(run, None, phase, writes, failed=failed, message=message, host=failure.host, undoing=undoing)
+    after = workflow.at(run, workflow.steps[0].name, undoing=False, facts=last.facts, failure=None)
+    return StepOutcome(
+        run, after, Phase.RESTARTED, writes, message=failure.message, host=failure.host, step=failure.step
+    )
+
+
+def _writes(write: Write | None) -> tuple[Write, ...]:
+    return () if write is None else (write,)
+
+
+def event_of(workflow: Workflow[Any], run: Run[Any]) -> EndedEvent | None:
+    """Return the present step as users see it once it is done, for a step that journals that by itself."""
+    return _event(workflow, workflow.steps[workflow.index(run.row.step)], run, SUCCESS)
+
+
+def failed_event(workflow: Workflow[Any], run: Run[Any], failure: Failure) -> EndedEvent | None:
+    """Return the present step as users see it when something from outside ends it."""
+    return _event(workflow, workflow.step(run.row.step), run, ERROR, failure)
+
+
+def _event(
+    workflow: Workflow[Any], step: Step[Any], run: Run[Any], result: str, failure: Failure | None = None
+) -> EndedEvent | None:
+    if step.event is None or workflow.action is None or run.row.undoing:
+        return None
+    return EndedEvent(
+        run.instance_uuid,
+        run.request_id,
+        step.event,
+        run.row.since or utc_now(),
+        result,
+        run.facts.host if failure is None else failure.host,
+        None if failure is None else failure.message,
+        None if failure is None else failure.details,
+    )
+
+
+def stuck(run: Run[Any], failure: Failure, server: Instance | None) -> StepOutcome:
+    """The present step can neither be done nor undone: the server is in error until an operator has seen to it.
+
+    ``server``: as it is now; a retry gives it back what it shows.
+    """
+    kept = replace(run.failure if run.row.undoing else failure, stuck_because=failure.message)
+    if server is not None:
+        kept = replace(kept, vm_state=server.vm_state, task_state=server.task_state)
+    row = replace(run.row, stuck=True, tries=0, failure=asdict(kept), version=run.row.version + 1)
+
+    def write(tx: Transaction) -> None:
+        instances.record_fault(tx, run.instance_uuid, failure.as_fault())
+        instances.change(tx, run.instance_uuid, vm_state=VmState.ERROR, task_state=None)
+
+    return StepOutcome(run, row, Phase.STUCK, (write,), failed=True, message=failure.message, host=failure.host)
+
+
+def told(outcome: StepOutcome, workflow: Workflow[Any]) -> WorkflowEvent:
+    """Return what observers are told of a turn."""
+    row = outcome.run.row
+    seconds = max(0.0, (utc_now() - row.since).total_seconds()) if row.since is not None else 0.0
+    what = row.kind, outcome.step or row.step, row.instance_uuid, row.request_id, outcome.host
+    with_failure = outcome.after if outcome.phase is Phase.STEP_FAILED and outcome.after is not None else row
+    return WorkflowEvent(
+        outcome.phase,
+        *what,
+        workflow.done,
+        outcome.message,
+        seconds,
+        row.undoing,
+        outcome.run.facts,
+        failure_of(with_failure),
+        outcome.run.interrupted is not None,
+    )
+
+
+def begins(run: Run[Any]) -> WorkflowEvent:
+    """Return what is told of a step that begins."""
+    row = run.row
+    what = row.kind, row.step, row.instance_uuid, row.request_id, run.facts.host
+    return WorkflowEvent(Phase.STEP_BEGINS, *what, facts=run.facts)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workflows that wait for an operator, who has them go on or gives them up. It is logged who wanted that."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from kilonova.conductor.workflow_engine import server_log
+from kilonova.conductor.workflow_engine.runner import Runner
+from kilonova.conductor.workflow_engine.workflow import Failure, failure_of
+from kilonova.db import instance_actions, instances, server_migrations, workflows
+from kilonova.db.core.transaction import Transaction
+from kilonova.db.database import Database
+from kilonova.db.workflows import WorkflowRow
+from kilonova.errors import Conflict, NotFound
+from kilonova.model.instance import VmState
+from kilonova.model.requester import Requester
+from kilonova.model.server_migration import ServerMigration
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonedWorkflow:
+    """What a workflow that was given up leaves: the hosts on which guests and claims may be, and an open migration."""
+
+    hosts: tuple[str, ...]
+    migration: ServerMigration | None
+
+
+class StuckWorkflows:
+    """``owner``: this process. A workflow of another process goes on there, within the time it takes to notice."""
+
+    def __init__(self, database: Database, runner: Runner, owner: str) -> None:
+        self._database = database
+        self._runner = runner
+        self._owner = owner
+
+    def retry(self, uuid: str, who: Requester) -> WorkflowRow:
+        """Have a workflow go on at the step where it stopped, with as many tries as at first.
+
+        The server shows again what it showed before it was left in error. Raises: NotFound, Conflict.
+        """
+
+        def retry(tx: Transaction) -> WorkflowRow:
+            row = _require_stuck(tx, uuid)
+            failure = failure_of(row) or Failure("")
+            before = replace(failure, stuck_because="", vm_state=None, task_state=None)
+            after = replace(
+                row,
+                stuck=False,
+                tries=0,
+                attempt=row.attempt + 1,
+                version=row.version + 1,
+                failure=asdict(before) if row.undoing else None,
+            )
+            workflows.change(tx, after, heir=row.owner != self._owner)
+            server = instances.get(tx.connection, row.instance_uuid)
+            values: dict[str, Any] = {"task_state": failure.task_state}
+            if server.vm_state is VmState.ERROR and failure.vm_state is not None:
+                values["vm_state"] = failure.vm_state
+            instances.change(tx, row.instance_uuid, **values)
+            return after
+
+        row = self._database.write(retry)
+        server_log.retried(row.instance_uuid, who.request_id, row.kind, row.step, who.user_id)
+        self._go_on([row])
+        return row
+
+    def abandon(self, uuid: str, who: Requester) -> tuple[WorkflowRow, AbandonedWorkflow]:
+        """Give a workflow up: its server stays in error, and what waited for it begins.
+
+        Returns it with what nobody takes care of any more, until the server is deleted. Raises: NotFound, Conflict.
+        """
+
+        def abandon(tx: Transaction) -> tuple[WorkflowRow, AbandonedWorkflow, tuple[WorkflowRow, ...]]:
+            row = _require_stuck(tx, uuid)
+            workflows.drop(tx, [uuid])
+            instance_actions.fail(tx, [(row.instance_uuid, row.request_id)])
+            hosts = instances.hosts_of(tx.connection, [row.instance_uuid]).get(row.instance_uuid, frozenset())
+            left = AbandonedWorkflow(
+                tuple(sorted(hosts)), server_migrations.find_open(tx.connection, row.instance_uuid)
+            )
+            return row, left, workflows.release_waiting(tx, row.instance_uuid, self._owner)
+
+        row, left, released = self._database.write(abandon)
+        server_log.abandoned(row.instance_uuid, who.request_id, row.kind, row.step, who.user_id)
+        self._go_on(released)
+        return row, left
+
+    def _go_on(self, rows: Sequence[WorkflowRow]) -> None:
+        self._runner.begin([row for row in rows if row.owner == self._owner], resumed=True)
+
+
+def _require_stuck(tx: Transaction, uuid: str) -> WorkflowRow:
+    row = workflows.get(tx.connection, uuid)
+    if row is None:
+        raise NotFound(f"Workflow {uuid} could not be found.")
+    if not row.stuck:
+        raise Conflict(f"Workflow {uuid} ({row.kind} at step {row.step}) is not stuck: it goes on by itself.")
+    return row

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every workflow there is. One that is listed here is run, shown to operators and covered by the crash matrix."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kilonova.conductor.workflow_engine.workflow import Workflow
+from kilonova.conductor.workflows.batch import BATCH
+from kilonova.conductor.workflows.build import BUILD
+from kilonova.conductor.workflows.cache_images import CACHE_IMAGES
+from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
+from kilonova.conductor.workflows.delete import DELETE
+from kilonova.conductor.workflows.evacuate import EVACUATE
+from kilonova.conductor.workflows.inside_guest import CHANGE_PASSWORD, CRASH_DUMP
+from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
+from kilonova.conductor.workflows.power import POWER
+from kilonova.conductor.workflows.reboot import HARD_REBOOT, REBOOT
+from kilonova.conductor.workflows.rebuild import REBUILD
+from kilonova.conductor.workflows.rescue import RESCUE, UNRESCUE
+from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
+from kilonova.conductor.workflows.restore import RESTORE
+from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
+from kilonova.conductor.workflows.shelve import SHELVE, SHELVE_OFFLOAD
+from kilonova.conductor.workflows.snapshots import CREATE_BACKUP, CREATE_IMAGE
+from kilonova.conductor.workflows.soft_delete import SOFT_DELETE
+from kilonova.conductor.workflows.stop import FORCE_STOP, STOP
+from kilonova.conductor.workflows.unshelve import UNSHELVE
+
+#: kind → workflow
+REGISTRY: Mapping[str, Workflow[Any]] = {
+    workflow.kind: workflow
+    for workflow in (
+        BATCH,
+        BUILD,
+        DELETE,
+        SOFT_DELETE,
+        RESTORE,
+        *POWER.values(),
+        STOP,
+        FORCE_STOP,
+        REBOOT,
+        HARD_REBOOT,
+        RESCUE,
+        UNRESCUE,
+        CHANGE_PASSWORD,
+        CRASH_DUMP,
+        RESIZE,
+        MIGRATE,
+        CONFIRM_RESIZE,
+        REVERT_RESIZE,
+        LIVE_MIGRATE,
+        EVACUATE,
+        CREATE_IMAGE,
+        CREATE_BACKUP,
+        CACHE_IMAGES,
+        SHELVE,
+        SHELVE_OFFLOAD,
+        UNSHELVE,
+        REBUILD,
+    )
+}

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find guests that nobody counts, and servers without a guest, as hosts have reported them."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from sqlalchemy.engine import Connection
+
+from kilonova.db import guest_placement, stray_guests
+from kilonova.db.audits.finding import Finding
+from kilonova.db.core.transaction import Transaction
+from kilonova.errors import Conflict
+
+_REMEDY = "leaves it alone: `kilonova hosts --strays` says what may be done"
+
+
+def guests_not_recorded(connection: Connection) -> Iterator[Finding]:
+    """Guests that are not recorded where they are: what they use there is free as far as the books go."""
+    for odd in stray_guests.list_page(connection):
+        if odd.is_stray and not guest_placement.belongs(connection, odd.host, odd.instance_uuid):
+            recorded = "nothing has it there" if odd.recorded_host is None else f"it is recorded on {odd.recorded_host}"
+            why = f"{recorded}, so what it uses is not counted"
+            yield _finding(f"guest {odd.instance_uuid} on host {odd.host}", "its host reports it", why)
+
+
+def servers_without_guest(connection: Connection) -> Iterator[Finding]:
+    """Servers at rest whose host has no guest of them."""
+    for odd in stray_guests.list_page(connection):
+        if not odd.is_stray and guest_placement.is_at_rest(connection, odd.host, odd.instance_uuid):
+            what = f"it is recorded on host {odd.host}"
+            yield _finding(f"server {odd.instance_uuid}", what, "the host reports no such guest")
+
+
+def _finding(where: str, what: str, why: str) -> Finding:
+    return Finding("guest", where, what, why, _REMEDY, partial(_refuse, where=where))
+
+
+def _refuse(_tx: Transaction, *, where: str) -> None:
+    raise Conflict(f"Only an operator can say what becomes of {where}: see `kilonova hosts --strays`.")

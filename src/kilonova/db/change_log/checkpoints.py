@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints: everything that mirrors hold, as it was after some commit, in parts that each fit into one statement.
+
+One is complete from the moment that it has a seq; until then it only keeps others from starting another.
+"""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db.change_log import changes as codec
+from kilonova.db.change_log.changes import Change
+from kilonova.db.core import tables as t
+from kilonova.db.core.transaction import Transaction
+
+#: After which a checkpoint that was never completed counts for nothing: whoever took it is gone.
+GIVEN_UP = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    id: int
+    seq: int
+
+
+def is_due(connection: Connection, now: datetime, *, every: timedelta, commits: int) -> bool:
+    """Tell whether the newest checkpoint is as old as ``every``, or as ``commits``."""
+    table = t.checkpoints.c
+    newest = connection.execute(sa.select(table.created_at, table.seq).order_by(table.id.desc()).limit(1)).first()
+    if newest is None:
+        return True
+    if newest.seq is None:
+        return bool(now - newest.created_at >= GIVEN_UP)
+    seq = connection.execute(sa.select(t.change_counter.c.seq)).scalar_one()
+    return bool(now - newest.created_at >= every or seq - newest.seq >= commits)
+
+
+def begin(tx: Transaction, *, every: timedelta, commits: int) -> int | None:
+    """Return the id of a new checkpoint; None while none is due."""
+    if not is_due(tx.connection, tx.now, every=every, commits=commits):
+        return None
+    table = t.checkpoints.c
+    tx.execute(sa.insert(t.checkpoints), {"created_at": tx.now})
+    return int(tx.execute(sa.select(sa.func.max(table.id))).scalar_one())  # nobody else writes meanwhile
+
+
+def encode(changes: Sequence[Change]) -> bytes:
+    """Return a part as it is stored."""
+    return zlib.compress(codec.encode(changes), 1)
+
+
+def decode(part: bytes) -> Iterator[Change]:
+    """Yield what a stored part holds. Raises: FromNewerRelease."""
+    yield from codec.decode(zlib.decompress(part), "A checkpoint")[0]
+
+
+def add_part(tx: Transaction, checkpoint_id: int, part: int, body: bytes) -> None:
+    """Store one part."""
+    tx.execute(sa.insert(t.checkpoint_parts), {"checkpoint_id": checkpoint_id, "part": part, "body": body})
+
+
+def complete(tx: Transaction, checkpoint_id: int, seq: int, *, kept: int) -> None:
+    """Make a checkpoint usable, and drop all but the newest ``kept`` complete ones."""
+    table = t.checkpoints.c
+    tx.execute(sa.update(t.checkpoints).where(table.id == checkpoint_id).values(seq=seq))
+    newest = tx.execute(sa.select(table.id).where(table.seq.is_not(None)).order_by(table.id.desc()).limit(kept))
+    kept_ids = list(newest.scalars())
+    old = tx.execute(sa.select(table.id).where(table.id < checkpoint_id, table.id.not_in(kept_ids))).scalars()
+    drop(tx, list(old))
+
+
+def drop(tx: Transaction, ids: Sequence[int]) -> None:
+    """Remove checkpoints; absent is success."""
+    tx.execute(sa.delete(t.checkpoint_parts).where(t.checkpoint_parts.c.checkpoint_id.in_(ids)))
+    tx.execute(sa.delete(t.checkpoints).where(t.checkpoints.c.id.in_(ids)))
+
+
+def find(connection: Connection, seq: int) -> Checkpoint | None:
+    """Return the newest complete checkpoint of commit ``seq`` or one before it."""
+    table = t.checkpoints.c
+    statement = sa.select(table.id, table.seq).where(table.seq <= seq).order_by(table.seq.desc()).limit(1)
+    row = connection.execute(statement).first()
+    return None if row is None else Checkpoint(row.id, row.seq)
+
+
+def read(connection: Connection, checkpoint: Checkpoint) -> Iterator[Change]:
+    """Yield what a checkpoint holds, in the order in which it was written."""
+    table = t.checkpoint_parts.c
+    statement = sa.select(table.body).where(table.checkpoint_id == checkpoint.id).order_by(table.part)
+    for body in connection.execute(statement).scalars():
+        yield from decode(body)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""End statements on a database server that nobody waits for any more.
+
+A thread that waits for a server cannot look at its deadline meanwhile, so one thread of the process does that for all.
+SQLite, which works in the thread that waits, asks the deadline by itself.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy.engine import Connection, Engine
+
+from kilonova import deadline
+from kilonova.deadline import Deadline
+from kilonova.periodic import PeriodicThread
+
+_LOOK_EVERY_S = 0.25
+_CANCEL_S = 5.0
+
+
+@dataclass(slots=True, eq=False)
+class _Read:
+    """A read under way. ``lock``: held while it is cancelled, so that it cannot end and give its connection away."""
+
+    deadline: Deadline
+    cancel: Callable[[], None]
+    is_cancelled: bool = False
+    has_ended: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class AbandonedReads:
+    """Watches reads on a server. ``orders``: where to get connections for what must not wait for those of readers."""
+
+    def __init__(self, orders: Engine) -> None:
+        self._orders = orders
+        self._reads: set[_Read] = set()
+        self._gate = threading.Lock()
+        self._thread: PeriodicThread | None = None
+
+    @contextmanager
+    def watched(self, connection: Connection) -> Iterator[None]:
+        """Cancel what runs on ``connection`` as soon as the deadline of this thread is over.
+
+        Raises: ClientGone, DeadlineExceeded, where nothing was running any more.
+        """
+        limit = deadline.current()
+        if limit is None or limit is deadline.NEVER:
+            yield
+            return
+        read = _Read(limit, self._canceller(connection.connection.driver_connection))
+        with self._gate:
+            self._reads.add(read)
+            if self._thread is None:
+                self._thread = PeriodicThread(
+                    "db-watch", self._look, _LOOK_EVERY_S, complaint="Reads that nobody waits for were not ended"
+                )
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._gate:
+                self._reads.discard(read)
+            with read.lock:
+                read.has_ended = True
+            if read.is_cancelled:
+                connection.invalidate()  # the server may hear of it only now, in the middle of somebody else's read
+        if read.is_cancelled:
+            limit.check()
+
+    def stop(self) -> None:
+        with self._gate:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.stop()
+
+    def _look(self) -> None:
+        with self._gate:
+            reads = tuple(self._reads)
+        for read in reads:
+            if read.deadline.is_over():
+                with read.lock:
+                    if not read.has_ended:
+                        read.is_cancelled = True
+                        read.cancel()
+
+    def _canceller(self, connection: Any) -> Callable[[], None]:
+        if self._orders.dialect.name == "postgresql":
+            return lambda: connection.cancel_safe(timeout=_CANCEL_S)
+
+        def kill() -> None:
+            with self._orders.connect() as other:
+                other.exec_driver_sql(f"KILL QUERY {connection.thread_id()}")
+
+        return kill

@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one writer of a process: takes whatever is waiting, runs it in one transaction and commits once (group commit).
+
+Of all processes on a database one writes at a time: on SQLite by BEGIN IMMEDIATE, on a server because a transaction
+begins by locking the row of the change counter. So a job may read, decide and write as if it were alone.
+
+::
+
+    caller ──write(job)──▶ queue ──▶ writer: lock; job … job; change log; COMMIT ──▶ listeners ──▶ callers
+
+The writer is whichever thread has the baton. A caller that waits for its job anyway takes it when nobody has it, for
+one transaction, and so spares two changes of threads; what comes in meanwhile is left to the writer thread.
+
+While the server is away the writer thread waits for it, with what could not be written; a caller that has the baton
+leaves that to the writer thread. Work of requests is given up after a while, so that they are answered.
+"""
+
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sqlalchemy.engine import Engine
+from sqlalchemy.exc import DBAPIError
+
+from kilonova import deadline
+from kilonova.db.change_log.changes import Commit
+from kilonova.db.core.clock import DatabaseClock
+from kilonova.db.core.engines import is_away, is_full, is_retryable, storage_full
+from kilonova.db.core.pending_outcome import PendingOutcome
+from kilonova.db.core.server_watch import AWAY, Watch
+from kilonova.db.core.transaction import BatchedWrite
+from kilonova.db.core.writer_connection import Done, InDoubt, WriterConnection
+from kilonova.errors import StorageFull, Unavailable
+
+LOG = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+_MAX_BATCH = 256
+_MAX_TRIES = 12
+_LONGEST_WAIT_S = 1.0
+#: How often a caller tries by itself to reach the server again: enough for one that was restarted since the last time.
+_OWN_TRIES = 2
+#: How often a request that waits looks whether the server is away.
+_LOOK_EVERY_S = 0.25
+_NOTHING_WRITTEN = f"{AWAY} Nothing was written."
+_UNKNOWN = "The database cannot be reached; it is not known whether this was written."
+
+
+@dataclass(slots=True)
+class _Job:
+    """``until``: when whoever waits for it gives up if the server is away; None never does."""
+
+    run: BatchedWrite[Any, Any]
+    item: Any
+    future: Future[Any] | PendingOutcome
+    until: float | None = None
+
+    @property
+    def is_given_up(self) -> bool:
+        return self.until is not None and time.monotonic() > self.until
+
+    def resolve(self, outcome: Any) -> None:
+        """Hand the outcome over, unless its caller was told something already."""
+        if self.future.done():
+            return
+        if isinstance(outcome, BaseException):
+            self.future.set_exception(outcome)
+        else:
+            self.future.set_result(outcome)
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """Jobs that are to be written in one transaction, and how that went so far."""
+
+    batch: list[_Job]
+    doubt: InDoubt | None = None
+    conflicts: int = 0
+    waits: int = 0
+
+    def let_go(self) -> None:
+        """Answer those who have waited long enough for a server that is away."""
+        for job in [job for job in self.batch if job.is_given_up]:
+            if self.doubt is None:
+                self.batch.remove(job)
+                job.resolve(Unavailable(_NOTHING_WRITTEN))
+            else:
+                job.resolve(Unavailable(_UNKNOWN))
+
+    def begin_again(self) -> None:
+        """It has not happened: leave out whom nobody waits for any more."""
+        self.doubt = None
+        self.batch = [job for job in self.batch if not job.future.done()]
+
+
+class Writer:
+    """``announce``: is called with every commit, in order, before its writers resume.
+
+    ``patience_s``: for how long a request waits for a server that is away.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        watch: Watch,
+        clock: DatabaseClock,
+        announce: Callable[[Commit], None],
+        *,
+        patience_s: float,
+    ) -> None:
+        self._url = engine.url
+        self._connection = WriterConnection(engine, clock)
+        self._watch = watch
+        self._announce = announce
+        self._patience_s = patience_s
+        #: How many writes happened, or may have, whose callers had been told that this is not known.
+        self.unheard = 0
+        self._queue: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        #: Wakes the writer thread: there are jobs (True), or there will be no more (False).
+        self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        #: Held by the one thread that writes.
+        self._baton = threading.Lock()
+        #: What was begun and is not done; who has the baton goes on with it before taking anything new.
+        self._begun: deque[_Attempt] = deque()
+        #: Held while a job is queued, so that none can slip in behind the end.
+        self._gate = threading.Lock()
+        self._closed = False
+        self._is_full = False
+        self._is_away = False
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs nobody has begun."""
+        return self._queue.qsize()
+
+    def submit(self, run: BatchedWrite[Item, Outcome], item: Item) -> "Future[Outcome]":
+        """Queue ``item``; items waiting together for the same ``run`` are given to it in one call, in order."""
+        future: Future[Outcome] = Future()
+        self._queued(_Job(run, item, future))
+        self._wake.put(True)
+        return future
+
+    def write(self, run: BatchedWrite[Item, Outcome], item: Item) -> Outcome:
+        """Queue ``item``, write it here if nobody else is writing, and return its outcome or raise it.
+
+        Work of a request (its thread has a deadline) is refused after a while if the server is away. Raises:
+        Unavailable.
+        """
+        until = None
+        if deadline.current() is not None:
+            self._watch.require_answers()
+            until = time.monotonic() + self._patience_s
+        pending = PendingOutcome()
+        job = self._queued(_Job(run, item, pending, until))
+        if self._baton.acquire(blocking=False):
+            try:
+                with deadline.running(deadline.NEVER):  # others' jobs may be among these
+                    self._write_waiting(may_wait=False)
+            finally:
+                self._baton.release()
+            if self._begun or not self._queue.empty():
+                self._wake.put(True)
+        outcome: Outcome = self._outcome_of(job, pending)
+        return outcome
+
+    def close(self) -> None:
+        """Finish what is queued, as far as the server answers."""
+        with self._gate:
+            self._closed = True
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._wake.put(False)
+            thread.join()
+
+    def _queued(self, job: _Job) -> _Job:
+        with self._gate:
+            if self._closed:
+                raise Unavailable("The database is closed.")
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._write_forever, name="db-writer", daemon=True)
+                self._thread.start()
+            self._queue.put(job)
+        return job
+
+    def _outcome_of(self, job: _Job, pending: PendingOutcome) -> Any:
+        while not pending.wait(-1 if job.until is None else _LOOK_EVERY_S):
+            if self._is_away and job.is_given_up and pending.cancel():  # which only what still waits can be
+                raise Unavailable(_NOTHING_WRITTEN)
+        return pending.result()
+
+    # --- writing: hold the baton --------------------------------------------------------------------------------------
+
+    def _write_forever(self) -> None:
+        while True:
+            goes_on = self._wake.get()
+            while self._begun or not self._queue.empty() or not goes_on:
+                with self._baton:
+                    self._write_waiting(may_wait=True)
+                    if not goes_on and self._queue.empty() and not self._begun:
+                        self._connection.close()
+                        return
+
+    def _write_waiting(self, *, may_wait: bool) -> None:
+        """Write what was begun, or else what is waiting, up to a whole batch."""
+        if not self._begun and (batch := self._next_batch()):
+            self._begun.append(_Attempt(batch))
+        try:
+            while self._begun:
+                self._finish(self._begun[0], may_wait=may_wait)
+        except _NotNow:
+            return
+
+    def _next_batch(self) -> list[_Job]:
+        batch: list[_Job] = []
+        with contextlib.suppress(queue.Empty):
+            while len(batch) < _MAX_BATCH:
+                job = self._queue.get_nowait()
+                if job.future.set_running_or_notify_cancel():
+                    batch.append(job)
+        return batch
+
+    def _finish(self, attempt: _Attempt, *, may_wait: bool) -> None:
+        """Write the first of what was begun and answer its callers. Raises: _NotNow, with which it stays the first."""
+        try:
+            done = self._transact_until_done(attempt, may_wait=may_wait)
+        except _OutcomeUnknown as error:
+            LOG.exception("It is not known whether %d writes happened", len(attempt.batch))
+            self._begun.popleft()
+            self.unheard += len(attempt.batch)
+            for job in attempt.batch:
+                unknown = Unavailable(_UNKNOWN)
+                unknown.__cause__ = error
+                job.resolve(unknown)
+            return
+        except _NotNow:
+            raise
+        except Exception as error:
+            self._begun.popleft()
+            if len(attempt.batch) > 1:
+                self._begun.extendleft(_Attempt([job]) for job in reversed(attempt.batch))
+                return
+            if isinstance(error, StorageFull):
+                self._tell_of_full_disk(error)
+            else:
+                LOG.exception("A write failed")
+            attempt.batch[0].resolve(error)
+            return
+        self._begun.popleft()
+        if self._is_full and not all(isinstance(outcome, BaseException) for outcome in done.outcomes):
+            LOG.info("There is room for writes again")
+            self._is_full = False
+        if done.commit is not None:
+            self._announce(done.commit)
+        for job, outcome in zip(attempt.batch, done.outcomes, strict=True):
+            self.unheard += job.future.done()
+            job.resolve(outcome)
+
+    def _tell_of_full_disk(self, error: StorageFull) -> None:
+        """Log it once, however many writes are refused until there is room."""
+        if not self._is_full:
+            LOG.error("Writes are refused: %s", error.what)
+            self._is_full = True
+
+    def _transact_until_done(self, attempt: _Attempt, *, may_wait: bool) -> Done:
+        """Repeat the transaction while that may help: a few times after a conflict, for ever while the server is away.
+
+        Raises: _NotNow, when it is away and this thread may not wait; Unavailable when the database is closed
+        meanwhile; any error that repeating does not mend.
+        """
+        while attempt.batch:
+            if self._watch.is_silent and not self._closed:
+                self._await_answers(attempt, may_wait=may_wait)
+                continue
+            try:
+                if attempt.doubt is not None:
+                    if self._connection.has_landed(attempt.doubt.token):
+                        return attempt.doubt.done
+                    failed = attempt.doubt.error
+                    attempt.begin_again()
+                    if not is_retryable(failed) or attempt.conflicts >= _MAX_TRIES:
+                        raise failed
+                    continue
+                done = self._connection.write(attempt.batch)
+            except InDoubt as unknown:
+                attempt.doubt = unknown
+                attempt.conflicts += 1
+                if not is_full(unknown.error):
+                    LOG.warning(
+                        "A commit of %d writes went unanswered: %s", len(attempt.batch), _first_line(unknown.error)
+                    )
+            except DBAPIError as error:
+                if is_away(error) and not self._closed:
+                    self._wait_before_next_try(attempt, error, may_wait=may_wait)
+                elif is_retryable(error) and not is_away(error) and attempt.conflicts < _MAX_TRIES:
+                    LOG.info("Write batch of %d retried after: %s", len(attempt.batch), error.orig)
+                    time.sleep(min(0.004 * 2**attempt.conflicts, 0.25))
+                    attempt.conflicts += 1
+                elif attempt.doubt is not None:
+                    raise _OutcomeUnknown from error
+                elif is_away(error):
+                    raise Unavailable(AWAY) from error
+                elif is_full(error):
+                    raise storage_full(self._url, error) from error
+                else:
+                    raise
+            else:
+                if self._is_away:
+                    LOG.info("The database is back")
+                    self._is_away = False
+                self._watch.heard()
+                return done
+        return Done(None, ())
+
+    def _await_answers(self, attempt: _Attempt, *, may_wait: bool) -> None:
+        """Wait a moment for a server that does not answer, without trying. Raises: _NotNow."""
+        if not may_wait:
+            raise _NotNow
+        self._is_away = True
+        self._watch.wait(_LOOK_EVERY_S)
+        attempt.let_go()
+
+    def _wait_before_next_try(self, attempt: _Attempt, error: DBAPIError, *, may_wait: bool) -> None:
+        """Wait for a server that is away, or let the writer thread do it. Raises: _NotNow."""
+        if not self._is_away:
+            LOG.warning("The database is away, %d writes wait for it: %s", len(attempt.batch), _first_line(error))
+            self._is_away = True
+        attempt.waits += 1
+        if not may_wait and attempt.waits > _OWN_TRIES:
+            raise _NotNow
+        time.sleep(min(0.01 * 2 ** min(attempt.waits, 10), _LONGEST_WAIT_S))
+        attempt.let_go()
+
+
+class _NotNow(Exception):
+    """The server is away, and the thread that has the baton has something better to do than to wait for it."""
+
+
+class _OutcomeUnknown(Exception):
+    """A commit went unanswered, and nobody could be asked whether it happened."""
+
+
+def _first_line(error: DBAPIError) -> str:
+    return next(iter(str(error.orig).splitlines()), "")

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The writer's connection, and one transaction on it: lock; job … job; change log; COMMIT.
+
+The writer (``writer.py``) says what is written together, and tries again what failed.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from kilonova.db.change_log import change_log
+from kilonova.db.change_log.changes import Commit
+from kilonova.db.core.clock import DatabaseClock
+from kilonova.db.core.transaction import AllUndone, BatchedWrite, FramesNeeded, Framing, Transaction
+from kilonova.identifiers import new_uuid
+
+
+class Job(Protocol):
+    """Something to be written: ``run`` is given the items of all jobs that have the same one."""
+
+    @property
+    def run(self) -> BatchedWrite[Any, Any]: ...
+
+    @property
+    def item(self) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What one transaction did. ``commit`` is None when it told the mirrors nothing."""
+
+    commit: Commit | None
+    outcomes: Sequence[Any]
+
+
+@dataclass(slots=True)
+class InDoubt(Exception):
+    """COMMIT was sent and failed or went unanswered. The log row with ``token`` is there if it happened."""
+
+    token: str
+    done: Done
+    error: DBAPIError
+
+
+class WriterConnection:
+    """One connection, kept from transaction to transaction unless something fails. For one thread at a time."""
+
+    def __init__(self, engine: Engine, clock: DatabaseClock) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._connection: Connection | None = None
+
+    def write(self, batch: Sequence[Job]) -> Done:
+        """Write all jobs in one transaction. Raises: InDoubt, and what fails more than one job."""
+        try:
+            if len(batch) == 1:
+                return self._write_once(batch, Framing.ALONE)
+            try:
+                return self._write_once(batch, Framing.NONE)
+            except FramesNeeded:
+                return self._write_once(batch, Framing.EACH)
+        except AllUndone as undone:
+            raise undone.error from None
+
+    def has_landed(self, token: str) -> bool:
+        """Whether a commit without an answer happened. Waits for the lock that its transaction may still hold."""
+        try:
+            connection = self._connected()
+            with connection.begin() as transaction:
+                change_log.lock(connection)
+                found = change_log.has(connection, token)
+                transaction.rollback()
+        except BaseException:
+            self.close()
+            raise
+        return found
+
+    def close(self) -> None:
+        """Let go of the connection; the next transaction gets another one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        return self._connection
+
+    def _write_once(self, batch: Sequence[Job], framing: Framing) -> Done:
+        outcomes: dict[int, Any] = {}
+        token = new_uuid()
+        try:
+            connection = self._connected()
+            with connection.begin() as transaction:
+                seq, now = change_log.lock(connection)
+                tx = Transaction(connection, self._clock.told(now), framing=framing)
+                for run, members in _grouped(batch):
+                    outcomes.update(zip(members, run(tx, [batch[index].item for index in members]), strict=True))
+                in_order = [outcomes[index] for index in range(len(batch))]
+                if tx.is_spoilt:
+                    transaction.rollback()
+                    return Done(None, in_order)
+                done = Done(change_log.append(tx, token, seq), in_order)
+                try:
+                    transaction.commit()
+                except DBAPIError as error:
+                    raise InDoubt(token, done, error) from error
+        except BaseException:
+            self.close()
+            raise
+        return done
+
+
+def _grouped(batch: Sequence[Job]) -> Iterable[tuple[BatchedWrite[Any, Any], list[int]]]:
+    """Return for each way of running, in order of appearance, the places of its jobs."""
+    groups: dict[BatchedWrite[Any, Any], list[int]] = {}
+    for index, job in enumerate(batch):
+        groups.setdefault(job.run, []).append(index)
+    return groups.items()

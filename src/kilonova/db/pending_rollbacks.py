@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records that a host has to make a guest again what it was before a move, as soon as it is back.
+
+Written where the move is undone and the host cannot be asked, or fails at it, in the transaction that passes it over.
+They are handed to the agent when it starts, before it takes any order, and are forgotten when it says that it is done,
+or that the guest is gone (ADR 25).
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db.core import tables as t
+from kilonova.db.core.statements import insert_missing
+from kilonova.db.core.transaction import Transaction
+from kilonova.model.server_migration import MigrationType, ServerMigration
+
+_H, _M, _I = t.homecomings.c, t.server_migrations.c, t.instances.c
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class DueRollback:
+    """A guest that ``host`` has to take back.
+
+    ``drops_made``: what the move made of it on the same host goes. ``runs``: the guest ran before the move.
+    ``noted_at``: when that was recorded.
+    """
+
+    host: str
+    instance_uuid: str
+    drops_made: bool
+    runs: bool
+    noted_at: datetime
+
+
+def note(tx: Transaction, host: str, move: ServerMigration, *, drops_made: bool, runs: bool) -> None:
+    """Record that a host has to undo a move of a server.
+
+    What is recorded since the move began is of the same story: how the guest ran at first is what counts.
+    """
+    uuid = move.instance_uuid
+    mine = sa.and_(_H.host == host, _H.instance_uuid == uuid)
+    key, values = {"host": host, "instance_uuid": uuid}, {"drops_made": drops_made, "runs": runs, "created_at": tx.now}
+    if insert_missing(tx, t.homecomings, {**key, **values}):
+        return
+    known = tx.execute(sa.select(_H.drops_made, _H.runs, _H.created_at).where(mine)).one()
+    if move.created_at is not None and known.created_at >= move.created_at:
+        values |= {"drops_made": drops_made or known.drops_made, "runs": known.runs}
+    tx.execute(sa.update(t.homecomings).where(mine).values(values))
+
+
+def due(connection: Connection, hosts: Collection[str]) -> tuple[DueRollback, ...]:
+    """Return the guests that these hosts have to take back: of servers that have not been moved again since."""
+    found: list[DueRollback] = []
+    names = sorted(hosts)
+    moved_again = sa.select(_M.id).where(
+        _M.instance_uuid == _H.instance_uuid,
+        _M.migration_type != MigrationType.EVACUATION.value,
+        _M.created_at > _H.created_at,
+    )
+    wanted = sa.select(t.homecomings).join(t.instances, _I.uuid == _H.instance_uuid)
+    for start in range(0, len(names), _AT_ONCE):
+        chosen = _H.host.in_(names[start : start + _AT_ONCE]), _I.deleted.is_(False), ~moved_again.exists()
+        rows = connection.execute(wanted.where(*chosen).order_by(_H.host, _H.instance_uuid))
+        found += [DueRollback(row.host, row.instance_uuid, row.drops_made, row.runs, row.created_at) for row in rows]
+    return tuple(found)
+
+
+def forget(tx: Transaction, host: str, instance_uuid: str) -> None:
+    """Remove the record of a guest that is home; done already is success."""
+    tx.execute(sa.delete(t.homecomings).where(_H.host == host, _H.instance_uuid == instance_uuid))

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who has written a message, and whether they may say what is in it (ADR 20)."""
+
+from collections.abc import Iterator
+
+from kilonova.errors import Forbidden
+from kilonova.messaging.codec import Message
+from kilonova.messaging.messages import (
+    CachedImages,
+    ConsoleAddress,
+    ConsoleOutput,
+    Diagnostics,
+    GuestsFound,
+    Heartbeat,
+    HostsStarted,
+    MigrationProgress,
+    PowerStates,
+    PowerStatesAnswer,
+    QuestionRefused,
+    StepReply,
+    StepStatus,
+    TaskReached,
+)
+from kilonova.messaging.rabbit.outgoing import Delivery
+from kilonova.messaging.rabbit.topology import from_agent
+from kilonova.messaging.routes import Routes
+
+
+def check_writer(routes: Routes, agent: str, delivery: Delivery) -> None:
+    """Hold what came through the queue of an agent to be from it, by what the broker vouches for. Raises: Forbidden."""
+    if not delivery.user:
+        raise Forbidden("nobody vouches for it")
+    if delivery.user != agent:
+        raise Forbidden(f"user {delivery.user!r} of the broker wrote it")
+    if delivery.exchange != from_agent(agent):
+        raise Forbidden(f"it came through exchange {delivery.exchange!r}")
+    if agent not in routes.enrolled():
+        raise Forbidden("the agent is not enrolled")
+
+
+def check_hosts(routes: Routes, agent: str, message: Message) -> None:
+    """Hold a message to speak for hosts of its agent alone. Raises: Forbidden."""
+    for host in _hosts_of(message):
+        if not routes.may_speak(agent, host):
+            raise Forbidden(f"it is a {type(message).__name__} for host {host!r}, which is not the agent's")
+
+
+def _hosts_of(message: Message) -> Iterator[str]:
+    """Yield every host that a message of an agent says something about. Raises: Forbidden for other messages."""
+    match message:
+        case Heartbeat():
+            yield from message.hosts
+        case HostsStarted():
+            yield from (report.host for report in message.reports)
+            yield from message.guests
+            yield from message.marked
+        case GuestsFound():
+            yield from message.guests
+            yield from message.marked
+        case PowerStates():
+            yield from message.guests
+        case StepStatus():
+            yield message.host
+            if message.reply is not None:
+                yield message.reply.host
+        case StepReply() | TaskReached() | MigrationProgress() | PowerStatesAnswer():
+            yield message.host
+        case CachedImages() | ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
+            yield message.host
+        case _:
+            raise Forbidden(f"agents send no {type(message).__name__}")

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+
+from kilonova.bundled_services.settings import (
+    Account,
+    CatalogEntry,
+    GlanceSettings,
+    KeystoneSettings,
+    load_glance,
+    load_keystone,
+    save,
+)
+
+SERVICE = Account("service", "p", "service", ("admin", "service"))
+
+
+def test_settings_survive_being_written_and_read(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    keystone = KeystoneSettings("/d", "::1", 5000, "RegionOne", (SERVICE,), (CatalogEntry("image", "glance", "u"),))
+    save(keystone, path)
+    assert load_keystone(path) == keystone
+    glance = GlanceSettings("/d", "h", 9292, "u", "a", "RegionOne", SERVICE)
+    save(glance, path)
+    assert load_glance(path) == glance
