@@ -35,10 +35,10 @@ from kilonova.model.host import NODE_TRAITS, Capabilities
 from kilonova.model.image import Image
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec, ResourceQuery
-from kilonova.scheduler.engine import Engine
-from kilonova.scheduler.explain import explain
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.explanations.explain import explain
+from kilonova.scheduler.explanations.nearest_miss import nearest_misses
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
-from kilonova.scheduler.nearest_miss import nearest_misses
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig
 

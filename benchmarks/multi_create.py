@@ -18,7 +18,7 @@ from kilonova.db.database import Database
 from kilonova.identifiers import new_uuid
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.server_group import ServerGroup
-from kilonova.scheduler.batch import Batch
+from kilonova.scheduler.engine.batch import Batch
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
 

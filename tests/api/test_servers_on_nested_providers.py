@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from kilonova.db.change_log import checkpoints
+from kilonova.db import checkpoints
 from support.control import Control
 from support.waiting import wait_until
 

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from kilonova.claims.claimer import Order, Placed
 from kilonova.cli.wiring.rules import build_engine
 from kilonova.db import aggregates, isolation_guard, moves
-from kilonova.db.change_log.change_log import decode_commit
 from kilonova.db.core import tables as t
+from kilonova.db.core.change_log import decode_commit
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.errors import Conflict, NoValidHost

@@ -17,15 +17,15 @@ from kilonova.claims.replay import NoReplay, Outcome, Replay, replay_all
 from kilonova.cli.wiring.rules import build_engine
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.config.scheduler import scheduling_digest
-from kilonova.db import aggregates, decisions, instances, services
-from kilonova.db.change_log import change_log, checkpoints
+from kilonova.db import aggregates, checkpoints, decisions, instances, services
+from kilonova.db.core import change_log
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.errors import NoValidHost
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.flavor import Flavor
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import Cell, host, start_cell
 from support.mirrors import assert_equal

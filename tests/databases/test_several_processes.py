@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from kilonova.clock import utc_now
 from kilonova.db import aggregates, host_agents
-from kilonova.db.change_log import change_log
+from kilonova.db.core import change_log
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database

@@ -9,8 +9,8 @@ from kilonova.model.host_devices import HostDevices
 from kilonova.model.numa import CpuPolicy, HostCell, InstanceCell, InstanceNuma, Ratios, ThreadPolicy
 from kilonova.model.pci import NumaPolicy, PciPool, PciRequest
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
+from kilonova.scheduler.numa_request import numa_request
 from support.device_clouds import ALIASES
 
 

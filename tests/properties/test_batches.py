@@ -15,8 +15,8 @@ from kilonova.model.host import NODE_TRAITS
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
-from kilonova.scheduler.batch import Batch
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.batch import Batch
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
 from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter, HostWeigherAdapter

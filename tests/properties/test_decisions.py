@@ -11,10 +11,10 @@ from tests.properties.strategies import Cloud, clouds, requests
 
 from kilonova.cli.wiring.rules import build_engine
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import SURVIVED
-from kilonova.scheduler.engine import Engine
-from kilonova.scheduler.explain import explain
+from kilonova.scheduler.engine.batch import Batch
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.explanations.explain import explain
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig

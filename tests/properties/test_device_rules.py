@@ -14,15 +14,15 @@ from kilonova.model.host_devices import HostDevices
 from kilonova.model.numa import CpuPolicy, Ratios
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.batch import Batch
+from kilonova.scheduler.device_states import shape_of
 from kilonova.scheduler.devices.choice import needs_of
 from kilonova.scheduler.devices.numa_fit import lay_out
-from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
-from kilonova.scheduler.devices.states import shape_of
+from kilonova.scheduler.engine.batch import Batch
 from kilonova.scheduler.filters import NUMATopologyFilter, PciPassthroughFilter
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import ALL_ROWS, HostRecord, build_host_table
+from kilonova.scheduler.numa_request import numa_request
 from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers import PCIWeigher
 from support.device_clouds import ALIASES, some_host, some_request

@@ -15,7 +15,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.filters import AllHostsFilter
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
 from kilonova.scheduler.isolation.audit import audit

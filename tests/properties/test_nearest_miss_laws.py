@@ -11,10 +11,10 @@ from kilonova.cli.wiring.rules import build_engine
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.changes import apply_changes
-from kilonova.scheduler.explain import explain
-from kilonova.scheduler.nearest_miss import nearest_misses
-from kilonova.scheduler.request_changes import amount_change, request_changes
+from kilonova.scheduler.explanations.changes import apply_changes
+from kilonova.scheduler.explanations.explain import explain
+from kilonova.scheduler.explanations.nearest_miss import nearest_misses
+from kilonova.scheduler.explanations.request_changes import amount_change, request_changes
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
 from support.strict_filters import STRICT_FILTERS

@@ -14,8 +14,8 @@ from tests.properties.strategies import Cloud, clouds, requests
 from kilonova.cli.wiring.rules import build_engine
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.engine.ranking import shares
 from kilonova.scheduler.host_table import ALL_ROWS, HostRecord
-from kilonova.scheduler.ranking import shares
 from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers import WEIGHERS
 from support.random_clouds import random_cloud, random_request

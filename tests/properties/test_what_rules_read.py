@@ -18,7 +18,8 @@ from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.image_properties import present_name
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.explanations.unread import readers_of, with_names_in_use
 from kilonova.scheduler.filters import FILTERS
 from kilonova.scheduler.host_table import ALL_ROWS, HostTable
 from kilonova.scheduler.reads import Keys, Reads, reads_of
@@ -26,7 +27,6 @@ from kilonova.scheduler.request_filters import SWITCHES, configured_request_filt
 from kilonova.scheduler.resources import RESOURCE_READS, resource_query
 from kilonova.scheduler.rule import rule_name
 from kilonova.scheduler.settings import SchedulerConfig
-from kilonova.scheduler.unread import readers_of, with_names_in_use
 from kilonova.scheduler.weighers import WEIGHERS
 from support.device_clouds import ALIASES
 from support.random_clouds import METADATA, PROPERTIES, Cloud, random_cloud, random_request

@@ -21,7 +21,7 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.outcome import surprises
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.host_table import HostRecord, build_host_table
 from kilonova.scheduler.rule import rule_name
 

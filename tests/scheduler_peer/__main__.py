@@ -18,9 +18,9 @@ from typing import Any
 from kilonova.cli.wiring.rules import build_engine
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.engine.ranking import shares
 from kilonova.scheduler.filters import FILTERS
 from kilonova.scheduler.host_table import ALL_ROWS, HostTable
-from kilonova.scheduler.ranking import shares
 from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers import WEIGHERS
 from scheduler_peer import nova_world, placement_queries, readings

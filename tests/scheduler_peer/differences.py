@@ -17,8 +17,8 @@ from nova.scheduler.filters.json_filter import JsonFilter
 
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.engine.ranking import shares
 from kilonova.scheduler.host_table import ALL_ROWS, HostTable
-from kilonova.scheduler.ranking import shares
 from scheduler_peer import device_differences, nova_world
 from scheduler_peer.readings import CELLS, DEVICES, PLACEMENT, REFUSED, Reading, ours_of, theirs_of
 

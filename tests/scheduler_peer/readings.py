@@ -14,8 +14,8 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.numa import CpuPolicy, PageRequest
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import pci_requests, read_aliases
+from kilonova.scheduler.numa_request import numa_request
 from scheduler_peer import nova_devices, nova_world, placement_queries
 from support import device_clouds
 

@@ -157,7 +157,28 @@ def circle(graph: Mapping[str, AbstractSet[str]]) -> list[str]:
     return []
 
 
+def folder_arrows(graph: Mapping[str, AbstractSet[str]]) -> dict[str, set[str]]:
+    """Return folder → the folders that its modules import from, but for modules that list what is below them."""
+    folders: dict[str, set[str]] = {}
+    for module, targets in graph.items():
+        if module in LISTS:
+            continue
+        own = _folder_of(module)
+        folders.setdefault(own, set()).update(there for target in targets if (there := _folder_of(target)) != own)
+    return folders
+
+
+def _folder_of(module: str) -> str:
+    """Return the package of a module; modules beside the packages are parts of their own."""
+    parts = module.split(".")
+    if (ROOT.parent.joinpath(*parts)).is_dir():
+        return module
+    return module if len(parts) == 2 else ".".join(parts[:-1])
+
+
 MODULES = list(modules())
+#: Registries: each only lists the members below it.
+LISTS = {"kilonova.api.compute.family"}
 
 
 def test_every_part_is_in_the_table() -> None:
@@ -186,6 +207,22 @@ def test_packages_have_an_order() -> None:
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     assert not circle(arrows())
+
+
+def test_no_folder_imports_itself_by_way_of_others() -> None:
+    """A folder that its own subfolders import is two: a kernel, and what uses it."""
+    graph = {module: targets for module, targets in arrows().items() if not module.startswith("kilonova.compute.virt.")}
+    assert not circle(folder_arrows(graph))
+
+
+def test_the_workflow_engine_knows_no_workflow() -> None:
+    above = {"kilonova.conductor.workflows", "kilonova.conductor.operations", "kilonova.conductor.periodic"}
+    assert not folder_arrows(arrows())["kilonova.conductor.workflow_engine"] & above
+
+
+def test_the_law_of_folders_sees_a_circle_that_no_module_makes() -> None:
+    graph = {"kilonova.a.b.one": {"kilonova.a.two"}, "kilonova.a.three": {"kilonova.a.b.one"}, "kilonova.a.two": set()}
+    assert set(circle(folder_arrows(graph))) == {"kilonova.a", "kilonova.a.b"}
 
 
 def test_the_law_sees_circles_of_types_and_of_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

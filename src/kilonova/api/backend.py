@@ -16,7 +16,7 @@ from kilonova.images.source import FixedImages, ImageSource
 from kilonova.metrics import Metrics
 from kilonova.mirror.mirror import Mirror
 from kilonova.notifications.publisher import Publisher
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)

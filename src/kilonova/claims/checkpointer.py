@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from itertools import islice
 
-from kilonova.db import mirror_source
-from kilonova.db.change_log import checkpoints
+from kilonova.db import checkpoints, mirror_source
 from kilonova.db.change_log.changes import Change
 from kilonova.db.database import Database
 from kilonova.periodic import PeriodicThread

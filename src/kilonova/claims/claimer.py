@@ -38,15 +38,15 @@ from kilonova.mirror.state import Assumption
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_migration import MoveKind
-from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.devices.choice import first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias
-from kilonova.scheduler.engine import Engine
-from kilonova.scheduler.group_policies import group_for, require_support
+from kilonova.scheduler.engine.batch import Batch
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.engine.group_policies import group_for, require_support
+from kilonova.scheduler.engine.provider_trees import Allocations
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
-from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.resources import with_resources
 
 LOG = logging.getLogger(__name__)

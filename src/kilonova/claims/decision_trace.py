@@ -23,7 +23,7 @@ MAX_HOSTS = 100
 
 
 class DecisionTrace:
-    """The walk through the rules for one request. A :data:`~kilonova.scheduler.engine.Trace`.
+    """The walk through the rules for one request. A :data:`~kilonova.scheduler.engine.engine.Trace`.
 
     It keeps its lines until :meth:`log`, since decisions are made under a lock, and files are slow.
     """

@@ -26,14 +26,14 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
 from kilonova.scheduler.driver import Cloud, RequestContext, Scheduler
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.engine.funnel import isolation_steps, name_steps
+from kilonova.scheduler.engine.provider_trees import Allocations
 from kilonova.scheduler.filters import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
-from kilonova.scheduler.funnel import isolation_steps, name_steps
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.nova_compat.request_view import as_driver_arguments
 from kilonova.scheduler.nova_compat.view import View
-from kilonova.scheduler.provider_trees import Allocations
 
 LOG = logging.getLogger(__name__)
 #: Calls that were given up but go on; so many at most, since nothing can end a thread.

@@ -13,17 +13,18 @@ import numpy as np
 from sqlalchemy.engine import Connection
 
 from kilonova.claims.decision_inputs import DecisionInputs, decode
-from kilonova.db.change_log import change_log, checkpoints
+from kilonova.db import checkpoints
+from kilonova.db.core import change_log
 from kilonova.db.decisions import StoredDecision, body_of, names_of
 from kilonova.errors import FromNewerRelease, RuleFailed
 from kilonova.mirror.mirror import Mirror
-from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.devices.choice import first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias
-from kilonova.scheduler.engine import Engine
-from kilonova.scheduler.explain import Explanation, explain
-from kilonova.scheduler.group_policies import group_for
+from kilonova.scheduler.engine.batch import Batch
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.engine.group_policies import group_for
+from kilonova.scheduler.explanations.explain import Explanation, explain
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.resources import with_resources
 

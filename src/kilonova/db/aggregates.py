@@ -22,7 +22,7 @@ from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.identifiers import new_uuid
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
 from kilonova.model.host import COMPUTE
-from kilonova.scheduler.isolation.rules import is_rule_key
+from kilonova.scheduler.isolation_rules import is_rule_key
 
 _NAMED_TOGETHER = 500
 

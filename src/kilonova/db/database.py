@@ -20,8 +20,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from kilonova import deadline
 from kilonova.clock import utc_now
-from kilonova.db.change_log import change_log
 from kilonova.db.change_log.changes import Commit
+from kilonova.db.core import change_log
 from kilonova.db.core.abandoned_reads import AbandonedReads
 from kilonova.db.core.clock import DatabaseClock
 from kilonova.db.core.engines import (

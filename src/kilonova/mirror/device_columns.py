@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kilonova.model.host_devices import NOTHING, DeviceShare, HostDevices
-from kilonova.scheduler.devices.states import DeviceStates
+from kilonova.scheduler.device_states import DeviceStates
 
 _SLACK = 4096
 _STATES_A_HOST = 4

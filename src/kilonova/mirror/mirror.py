@@ -21,8 +21,8 @@ from typing import Any
 
 from kilonova import deadline
 from kilonova.db import mirror_source
-from kilonova.db.change_log import change_log
 from kilonova.db.change_log.changes import Change, Commit
+from kilonova.db.core import change_log
 from kilonova.db.database import Database
 from kilonova.errors import Unavailable
 from kilonova.mirror.directory import HostDirectory

@@ -39,7 +39,7 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.host_devices import DeviceShare
 from kilonova.scheduler.guests import GuestKind, GuestTally
 from kilonova.scheduler.host_table import AggregateIndex, HostTable, Memo
-from kilonova.scheduler.isolation.rules import rule_of
+from kilonova.scheduler.isolation_rules import rule_of
 
 LOG = logging.getLogger(__name__)
 

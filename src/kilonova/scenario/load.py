@@ -27,7 +27,7 @@ from kilonova.scenario.model import (
     default_hosts,
     projects_named,
 )
-from kilonova.scheduler.isolation.rules import is_rule_key, parse_alternative
+from kilonova.scheduler.isolation_rules import is_rule_key, parse_alternative
 
 T = TypeVar("T")
 

@@ -34,9 +34,9 @@ from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.devices.choice import first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias
+from kilonova.scheduler.engine.provider_trees import Allocations
 from kilonova.scheduler.guests import GuestKind, TableGuests, guest_of
 from kilonova.scheduler.host_table import HostRecord, HostTable, build_host_table
-from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.request_filters import DISABLED_TRAIT
 from kilonova.scheduler.resources import with_resources
 

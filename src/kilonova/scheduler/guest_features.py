@@ -15,8 +15,8 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.image_properties import image_property
 from kilonova.model.image_values import impossible_value
-from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.guest_options import guest_option, guest_option_reads, is_set, is_true
+from kilonova.scheduler.numa_request import numa_request
 from kilonova.scheduler.reads import Reads, names
 
 _HYPERTHREADING = "HW_CPU_HYPERTHREADING"

@@ -19,9 +19,9 @@ from kilonova.model.host import Capabilities
 from kilonova.model.host_devices import NOTHING, DeviceShare, HostDevices
 from kilonova.model.provider import Inventory
 from kilonova.placement.provider_table import ProviderTable
-from kilonova.scheduler.devices.states import DeviceStates
+from kilonova.scheduler.device_states import DeviceStates
 from kilonova.scheduler.guests import GuestCounts, GuestKind, MoreGuests, TableGuests
-from kilonova.scheduler.isolation.rules import Isolation, compile_isolation
+from kilonova.scheduler.isolation_rules import Isolation, compile_isolation
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]

@@ -10,9 +10,9 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.request_spec import ISOLATE, RequestSpec, ResourceGroup, ResourceQuery
 from kilonova.model.vocabulary import is_resource_class
-from kilonova.scheduler.devices.numa_request import NUMA_READS
 from kilonova.scheduler.guest_features import FEATURE_READS, cpu_pinning, feature_needs, thread_needs
 from kilonova.scheduler.guest_options import whole_number
+from kilonova.scheduler.numa_request import NUMA_READS
 from kilonova.scheduler.reads import Keys, Reads
 
 #: Asks something of Placement, in a flavor or an image. Groups: the kind, the suffix, the resource class or trait.

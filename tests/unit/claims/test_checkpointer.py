@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.claims.checkpointer import Checkpointer
-from kilonova.db.change_log import checkpoints
+from kilonova.db import checkpoints
 from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 from support.cell import NewCell, host

@@ -21,10 +21,10 @@ from kilonova.model.instance import TaskState
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scenario.model import SimulatedHost
 from kilonova.scheduler.decision import Decision, RankedHost
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.engine.provider_trees import Allocations
 from kilonova.scheduler.filters import IoOpsFilter
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.provider_trees import Allocations
 from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import Cell, NewCell, host
 from support.mirrors import assert_equal, assert_use_adds_up

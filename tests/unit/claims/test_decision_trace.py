@@ -13,7 +13,7 @@ from kilonova.claims.decision_trace import DecisionTrace
 from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.logs import request_context
 from kilonova.scheduler.driver import Scheduler
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.filters import ComputeFilter
 from kilonova.scheduler.resources import with_resources
 from support.cell import NewCell

@@ -27,7 +27,7 @@ from kilonova.model.host import Capabilities
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.decision import SURVIVED, RuleCount
 from kilonova.scheduler.driver import FilterScheduler, Scheduler
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.resources import with_resources
 from support.cell import NewCell
 from support.cell import host as simulated

@@ -14,7 +14,7 @@ from kilonova.model.request_spec import REBUILD, REBUILD_HINT, RequestSpec
 from kilonova.model.server_group import GroupView
 from kilonova.model.server_migration import MigrationType, MoveKind
 from kilonova.scheduler.driver import Scheduler
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.filters import ImagePropertiesFilter, ServerGroupAntiAffinityFilter
 from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter
 from kilonova.scheduler.nova_compat.request_view import RequestView

@@ -15,7 +15,7 @@ from kilonova.cli.wiring.rules import ALL_FILTERS, ALL_WEIGHERS, Rules, load_rul
 from kilonova.config.configuration import public_options
 from kilonova.config.load import load_settings
 from kilonova.errors import ConfigurationError, RuleFailed
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.rule import rule_name
 
 NUMBERS = itertools.count()

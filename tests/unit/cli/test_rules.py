@@ -14,7 +14,7 @@ from kilonova.cli.wiring.rules import ALL_FILTERS, ALL_WEIGHERS, build_engine
 from kilonova.errors import ConfigurationError
 from kilonova.model.aggregate import Aggregate
 from kilonova.scheduler import filters
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.request_filters import configured_request_filters
 from kilonova.scheduler.rule import rule_name
 from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig

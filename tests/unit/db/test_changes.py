@@ -4,9 +4,10 @@
 import msgspec
 import pytest
 
-from kilonova.db.change_log import changes, checkpoints
-from kilonova.db.change_log.change_log import decode_commit
+from kilonova.db import checkpoints
+from kilonova.db.change_log import changes
 from kilonova.db.change_log.changes import Change, Commit, LoggedInstance, LoggedService
+from kilonova.db.core.change_log import decode_commit
 from kilonova.errors import FromNewerRelease
 
 SERVICE = Change("service", "h0", LoggedService(disabled=True, reason="ü", forced_down=False, created=1.5))

@@ -13,10 +13,10 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova import deadline
-from kilonova.db.change_log import change_log
-from kilonova.db.change_log.change_log import decode_commit
 from kilonova.db.change_log.changes import Commit, LoggedAggregate
+from kilonova.db.core import change_log
 from kilonova.db.core import tables as t
+from kilonova.db.core.change_log import decode_commit
 from kilonova.db.core.transaction import Transaction, batched
 from kilonova.db.database import Database
 from kilonova.errors import ConfigurationError, Conflict, StorageFull, Unavailable

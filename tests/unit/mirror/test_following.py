@@ -21,10 +21,10 @@ from kilonova.db import (
     resource_classes,
     services,
 )
-from kilonova.db.change_log import (
+from kilonova.db.change_log.changes import Change, Commit, LoggedAggregate, LoggedProvider, LoggedUse
+from kilonova.db.core import (
     change_log,
 )
-from kilonova.db.change_log.changes import Change, Commit, LoggedAggregate, LoggedProvider, LoggedUse
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
@@ -38,7 +38,7 @@ from kilonova.model.instance import Instance, VmState
 from kilonova.model.numa import HostCell
 from kilonova.model.provider import Inventory
 from kilonova.scheduler.guests import guest_kind
-from kilonova.scheduler.isolation.rules import Candidate
+from kilonova.scheduler.isolation_rules import Candidate
 from support.mirrors import assert_equal, assert_use_adds_up, hosts_of, providers_of
 
 

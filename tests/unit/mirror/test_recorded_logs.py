@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kilonova.db.change_log import change_log, checkpoints
+from kilonova.db import checkpoints
+from kilonova.db.core import change_log
 from kilonova.mirror.mirror import Mirror
 from support.recorded_log import NOW, Recording, facts_of
 

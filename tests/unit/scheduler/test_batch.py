@@ -8,9 +8,9 @@ from tests.unit.scheduler.small_cloud import host, request, table
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
-from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import SURVIVED
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.batch import Batch
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.filters import AllHostsFilter, NumInstancesFilter, ServerGroupAffinityFilter
 from kilonova.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from kilonova.scheduler.host_table import FloatArray, HostTable, Rows

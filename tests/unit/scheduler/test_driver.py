@@ -10,7 +10,7 @@ from tests.unit.scheduler.small_cloud import host, request, table
 from kilonova.errors import NoValidHost
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.driver import Cloud, FilterScheduler, RequestContext, Scheduler
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.filters import ServerGroupAntiAffinityFilter
 from kilonova.scheduler.nova_compat.request_view import as_driver_arguments
 from kilonova.scheduler.resources import with_resources

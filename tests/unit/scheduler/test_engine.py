@@ -10,8 +10,8 @@ from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED
-from kilonova.scheduler.engine import Engine
-from kilonova.scheduler.explain import explain
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.explanations.explain import explain
 from kilonova.scheduler.filters import AllHostsFilter, ComputeFilter, ImagePropertiesFilter, NumInstancesFilter
 from kilonova.scheduler.host_table import BoolArray, HostTable, build_host_table
 from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter

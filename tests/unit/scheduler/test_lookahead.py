@@ -9,8 +9,8 @@ from kilonova.errors import RuleFailed
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
-from kilonova.scheduler.batch import Batch
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.batch import Batch
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.filters import NumInstancesFilter
 from kilonova.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from kilonova.scheduler.guests import guest_of

@@ -10,9 +10,9 @@ from kilonova.model.host import Capabilities
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
+from kilonova.scheduler.explanations.nearest_miss import NearestMiss, nearest_misses
+from kilonova.scheduler.explanations.request_changes import with_amount
 from kilonova.scheduler.host_table import HostTable, build_host_table
-from kilonova.scheduler.nearest_miss import NearestMiss, nearest_misses
-from kilonova.scheduler.request_changes import with_amount
 from kilonova.scheduler.resources import resource_query
 from kilonova.scheduler.settings import SchedulerConfig
 from support.strict_filters import STRICT_FILTERS

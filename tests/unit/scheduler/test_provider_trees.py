@@ -13,13 +13,13 @@ from kilonova.errors import RuleFailed
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import RequestSpec
 from kilonova.placement.provider_table import ProviderRecord, build_provider_table
-from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision
-from kilonova.scheduler.engine import Engine
-from kilonova.scheduler.explain import explain
+from kilonova.scheduler.engine.batch import Batch
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.engine.provider_trees import needs_trees
+from kilonova.scheduler.explanations.explain import explain
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable
-from kilonova.scheduler.provider_trees import needs_trees
 from kilonova.scheduler.request_filters import MapAzToPlacementAggregate
 from kilonova.scheduler.resources import with_resources
 

@@ -7,8 +7,8 @@ import pytest
 from tests.unit.scheduler.small_cloud import host, request, table
 
 from kilonova.errors import RuleFailed
+from kilonova.scheduler.engine.ranking import best, normalised, shares, total
 from kilonova.scheduler.host_table import ALL_ROWS
-from kilonova.scheduler.ranking import best, normalised, shares, total
 
 
 @pytest.mark.parametrize(

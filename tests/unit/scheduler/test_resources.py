@@ -7,7 +7,7 @@ from tests.unit.scheduler.small_cloud import INVENTORIES, flavor, host, request,
 from kilonova.model.image import Image
 from kilonova.model.provider import Inventory
 from kilonova.model.request_spec import ResourceGroup, ResourceQuery
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.request_filters import configured_request_filters
 from kilonova.scheduler.resources import resource_query, with_resources
 from kilonova.scheduler.settings import SchedulerConfig

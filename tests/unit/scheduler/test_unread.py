@@ -10,14 +10,14 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import Capabilities
 from kilonova.model.image import Image
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.explanations.unread import readers_of, unread, with_names_in_use
 from kilonova.scheduler.filters import AggregateInstanceExtraSpecsFilter, BaseHostFilter
 from kilonova.scheduler.host_table import HostRecord, build_host_table
 from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter
 from kilonova.scheduler.plug_in_rules import PlugInFilter
 from kilonova.scheduler.reads import NOTHING, Reads, names, reads_of
 from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig
-from kilonova.scheduler.unread import readers_of, unread, with_names_in_use
 
 BOTH_OFF = "AggregateMultiTenancyIsolation is not enabled and limit_tenants_to_placement_aggregate is off"
 TYPES_OFF = "AggregateTypeAffinityFilter is not enabled"

@@ -19,7 +19,7 @@ from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
 from kilonova.notifications.events import AggregateActed
 from kilonova.notifications.message import Phase
-from kilonova.scheduler.isolation.rules import is_rule_key, parse_alternative
+from kilonova.scheduler.isolation_rules import is_rule_key, parse_alternative
 
 _ONE, _ACTION = "/os-aggregates/{aggregate_id}", "/os-aggregates/{aggregate_id}/action"
 _IMAGES = f"{_ONE}/images"

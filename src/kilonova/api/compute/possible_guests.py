@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from kilonova.api.validation import invalid_field
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
-from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import Alias, pci_requests
 from kilonova.scheduler.guest_features import require_possible
+from kilonova.scheduler.numa_request import numa_request
 
 _GIB = 1024**3
 

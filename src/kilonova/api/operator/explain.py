@@ -23,7 +23,7 @@ from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import ServerGroup
 from kilonova.scheduler.devices.pci_request import Alias, read_aliases
-from kilonova.scheduler.what_if import what_if
+from kilonova.scheduler.explanations.what_if import what_if
 
 RULES = (
     rule(

@@ -5,7 +5,7 @@ from typing import Any
 
 from kilonova.api.http import Context, Request, integer_param
 from kilonova.api.validation import invalid_parameter
-from kilonova.scheduler.funnel import OWN_RULES, PLACEMENT_RULE
+from kilonova.scheduler.engine.funnel import OWN_RULES, PLACEMENT_RULE
 from kilonova.scheduler.rule import rule_name
 
 _PAGE = 100

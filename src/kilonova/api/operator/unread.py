@@ -14,11 +14,11 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.db import flavors
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.explanations.unread import Readers, Unread, readers_of, unread, with_names_in_use
 from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.reads import Keys, Reads
 from kilonova.scheduler.rule import rule_name
-from kilonova.scheduler.unread import Readers, Unread, readers_of, unread, with_names_in_use
 
 RULES = (
     rule("kilonova:rules:show", ADMIN, "See what is asked for and read by no rule", ("GET", "/operator/v1/rules")),

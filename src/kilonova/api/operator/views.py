@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from kilonova.api.validation import invalid_parameter
-from kilonova.scheduler.changes import Change
 from kilonova.scheduler.decision import Decision, RankedHost
-from kilonova.scheduler.explain import Explanation
+from kilonova.scheduler.explanations.changes import Change
+from kilonova.scheduler.explanations.explain import Explanation
+from kilonova.scheduler.explanations.nearest_miss import NearestMiss
 from kilonova.scheduler.host_table import HostTable
-from kilonova.scheduler.nearest_miss import NearestMiss
 
 JSONDict = dict[str, Any]
 

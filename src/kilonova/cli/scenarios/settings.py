@@ -22,7 +22,7 @@ from kilonova.scenario.options import conf_text, with_defaults
 from kilonova.scenario.run import Played, Surroundings, play
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.devices.pci_request import read_aliases
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.settings import SchedulerConfig
 

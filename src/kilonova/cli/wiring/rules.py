@@ -21,7 +21,7 @@ from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
 from kilonova.scheduler import filters as filter_package
 from kilonova.scheduler.driver import FilterScheduler, Scheduler
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.filters import FILTERS
 from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter, HostWeigherAdapter
 from kilonova.scheduler.plug_in_rules import PlugInFilter, PlugInRequestFilter, PlugInWeigher

@@ -11,7 +11,7 @@ from kilonova.conductor.hosts.service_liveness import ServiceLiveness
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.workflow_engine.task_progress import SHOWN_EVERY_S
 from kilonova.db import host_agents, services
-from kilonova.db.change_log import change_log
+from kilonova.db.core import change_log
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.host import Service
 from kilonova.periodic import PeriodicThread

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from kilonova.conductor.workflow_engine.runner import Runner
-from kilonova.conductor.workflows.batch import BATCH
 from kilonova.db import host_agents, workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
@@ -161,7 +160,8 @@ class ProcessLease:
 
     def _go_on(self, adopted: Sequence[WorkflowRow]) -> None:
         for row in adopted:
-            if row.kind == BATCH.kind:
+            workflow = self._runner.registry.get(row.kind)
+            if workflow is not None and workflow.leads_others:
                 self._take_members(row)
         self._runner.begin(adopted, resumed=True)
         orphaned = {row.instance_uuid for row in adopted if row.waiting}

@@ -332,6 +332,7 @@ class Workflow(Generic[F]):
     ``settle``: what the last transaction writes. ``unwound``: what comes after the way back.
     ``overtaken_by``: the interrupts that it gives way to.
     ``urgent``: it never waits behind others. ``leaves_host``: its server leaves a host that is taken for dead.
+    ``leads_others``: workflows of the same request are its members, which go to the process that has it.
     """
 
     kind: str
@@ -348,6 +349,7 @@ class Workflow(Generic[F]):
     upgrades: tuple[codec.Upgrade, ...] = ()
     urgent: bool = False
     leaves_host: bool = False
+    leads_others: bool = False
     _places: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

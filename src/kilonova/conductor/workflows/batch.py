@@ -170,4 +170,5 @@ BATCH = Workflow(
     settle=_settle,
     point_of_no_return="claim",
     overtaken_by=frozenset(),
+    leads_others=True,
 )

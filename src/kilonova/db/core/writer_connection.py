@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from kilonova.db.change_log import change_log
 from kilonova.db.change_log.changes import Commit
+from kilonova.db.core import change_log
 from kilonova.db.core.clock import DatabaseClock
 from kilonova.db.core.transaction import AllUndone, BatchedWrite, FramesNeeded, Framing, Transaction
 from kilonova.identifiers import new_uuid

@@ -10,10 +10,10 @@ from kilonova.model.pci import PciRequest
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.devices.numa_fit import lay_out
-from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_fit import serve
 from kilonova.scheduler.devices.pci_request import Alias, pci_requests
 from kilonova.scheduler.host_table import HostTable
+from kilonova.scheduler.numa_request import numa_request
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from kilonova.model.host_devices import HostDevices
 from kilonova.model.numa import InstanceNuma, Ratios
 from kilonova.model.pci import PciRequest
 from kilonova.model.request_spec import RequestSpec
+from kilonova.scheduler.device_states import DeviceStates
 from kilonova.scheduler.devices.numa_fit import lay_out
-from kilonova.scheduler.devices.numa_request import NUMA_READS, numa_request
 from kilonova.scheduler.devices.pci_request import PCI_READS, Alias, pci_requests, read_aliases
-from kilonova.scheduler.devices.states import DeviceStates
 from kilonova.scheduler.host_table import BoolArray, FloatArray, HostTable, IntArray
+from kilonova.scheduler.numa_request import NUMA_READS, numa_request
 from kilonova.scheduler.reads import Reads
 from kilonova.scheduler.settings import SchedulerConfig
 

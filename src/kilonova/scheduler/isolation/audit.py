@@ -18,7 +18,6 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.isolation.legacy_mechanisms import LegacyMechanism, legacy_mechanisms
 from kilonova.scheduler.isolation.legacy_mechanisms import Pool as LegacyPool
-from kilonova.scheduler.isolation.rules import Alternative, Candidate, Isolation, Rule, rule_of
 from kilonova.scheduler.isolation.universe import (
     Combination,
     Group,
@@ -28,6 +27,7 @@ from kilonova.scheduler.isolation.universe import (
     grouped,
     labels,
 )
+from kilonova.scheduler.isolation_rules import Alternative, Candidate, Isolation, Rule, rule_of
 from kilonova.scheduler.settings import SchedulerConfig
 
 LEAK, FAULT, NOTE = "leak", "fault", "note"

@@ -23,8 +23,8 @@ from kilonova.scheduler.extra_specs import match
 from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE
 from kilonova.scheduler.filters.aggregate_type_affinity import KEY as TYPES_KEY
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.isolation.rules import is_rule_key
 from kilonova.scheduler.isolation.universe import OfferedFlavor
+from kilonova.scheduler.isolation_rules import is_rule_key
 from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX
 from kilonova.scheduler.resources import required_traits
 from kilonova.scheduler.settings import SchedulerConfig

@@ -18,13 +18,13 @@ from kilonova.model.image import Image
 from kilonova.model.image_properties import image_property
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import split
+from kilonova.scheduler.engine.funnel import funnel
 from kilonova.scheduler.filters import FILTERS
 from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE
 from kilonova.scheduler.filters.aggregate_type_affinity import KEY as TYPES_KEY
-from kilonova.scheduler.funnel import funnel
 from kilonova.scheduler.guest_features import IMPLYING_PROPERTIES, IMPLYING_SPECS
 from kilonova.scheduler.host_table import BoolArray, HostTable
-from kilonova.scheduler.isolation.rules import Condition, Isolation
+from kilonova.scheduler.isolation_rules import Condition, Isolation
 from kilonova.scheduler.request_filters import configured_request_filters
 from kilonova.scheduler.request_filters.isolate_aggregates import IsolateAggregates
 from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_PREFIX, RequireTenantAggregate

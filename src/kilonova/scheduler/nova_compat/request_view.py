@@ -8,8 +8,8 @@ from kilonova.errors import InvalidRequest
 from kilonova.model.image import Image
 from kilonova.model.numa import InstanceNuma
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.nova_compat.view import Properties, View
+from kilonova.scheduler.numa_request import numa_request
 
 
 class RequestView(Mapping[str, Any]):

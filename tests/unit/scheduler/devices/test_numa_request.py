@@ -7,7 +7,7 @@ from tests.unit.scheduler.small_cloud import flavor
 from kilonova.errors import InvalidRequest
 from kilonova.model.image import Image
 from kilonova.model.numa import CpuPolicy, InstanceNuma, PageRequest, ThreadPolicy
-from kilonova.scheduler.devices.numa_request import numa_request
+from kilonova.scheduler.numa_request import numa_request
 
 DEDICATED = {"hw:cpu_policy": "dedicated"}
 MIXED = {"hw:cpu_policy": "mixed"}

@@ -10,12 +10,12 @@ from kilonova.errors import InvalidRequest
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.image import Image
 from kilonova.model.request_spec import REBUILD_HINT
-from kilonova.scheduler.batch import Batch
-from kilonova.scheduler.engine import Engine
-from kilonova.scheduler.explain import explain
+from kilonova.scheduler.engine.batch import Batch
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.explanations.explain import explain
 from kilonova.scheduler.filters import AllHostsFilter
 from kilonova.scheduler.host_table import HostTable
-from kilonova.scheduler.isolation.rules import PREFIX, Candidate, Condition, parse_alternative, rule_of
+from kilonova.scheduler.isolation_rules import PREFIX, Candidate, Condition, parse_alternative, rule_of
 
 TROVE = {PREFIX: "image.trove"}
 

@@ -9,8 +9,8 @@ from kilonova.model.aggregate import Aggregate
 from kilonova.model.image import Image
 from kilonova.model.placed_server import PlacedServer
 from kilonova.scheduler.isolation.audit import FAULT, LEAK, NOTE, Finding, Report, audit
-from kilonova.scheduler.isolation.rules import PREFIX
 from kilonova.scheduler.isolation.universe import ANY_OTHER_PROJECT, UNTAGGED, Group, OfferedFlavor
+from kilonova.scheduler.isolation_rules import PREFIX
 from kilonova.scheduler.settings import SchedulerConfig
 
 SMALL = flavor(name="small")

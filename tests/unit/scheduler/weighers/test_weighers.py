@@ -9,9 +9,9 @@ from kilonova.errors import RuleFailed
 from kilonova.model.host import Capabilities
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler import weighers
+from kilonova.scheduler.engine.ranking import shares
 from kilonova.scheduler.guests import guest_kind
 from kilonova.scheduler.host_table import ALL_ROWS
-from kilonova.scheduler.ranking import shares
 from kilonova.scheduler.settings import SchedulerConfig
 
 CLOUD = table(

@@ -3,9 +3,10 @@
 
 from collections.abc import Mapping
 
-from kilonova.api.compute.missing_services import NETWORK, needs_service
+from kilonova.api.compute.missing_services import NETWORK
 from kilonova.api.compute.removed import gone
 from kilonova.api.compute.schemas import server_networks as schemas
+from kilonova.api.compute.servers.missing_services import needs_service
 from kilonova.api.http import Endpoint
 from kilonova.api.microversion import Version
 from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule

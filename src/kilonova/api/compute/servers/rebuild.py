@@ -22,8 +22,8 @@ from kilonova.model.image import Image
 from kilonova.model.instance import Instance
 from kilonova.model.request_spec import StoredRequest
 from kilonova.model.transitions import TRANSITIONS
-from kilonova.scheduler.devices.numa_request import numa_request
 from kilonova.scheduler.devices.pci_request import read_aliases
+from kilonova.scheduler.numa_request import numa_request
 
 _P = "os_compute_api:servers:rebuild"
 _SIGNED_WITH = "Say which certificates an image may be signed with"

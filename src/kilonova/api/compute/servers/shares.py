@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares of a server. Without a share service there are none, and none can be attached. Since: 2.97."""
 
-from kilonova.api.compute.missing_services import SHARE, needs_service, not_on_server, nothing_of_server
+from kilonova.api.compute.missing_services import SHARE
 from kilonova.api.compute.schemas import server_shares as schemas
+from kilonova.api.compute.servers.missing_services import needs_service, not_on_server, nothing_of_server
 from kilonova.api.http import Endpoint, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule

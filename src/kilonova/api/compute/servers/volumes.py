@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Volumes of a server. Without a volume service there are none, and none can be attached."""
 
-from kilonova.api.compute.missing_services import VOLUME, needs_service, not_on_server, nothing_of_server
+from kilonova.api.compute.missing_services import VOLUME
+from kilonova.api.compute.servers.missing_services import needs_service, not_on_server, nothing_of_server
 from kilonova.api.http import Endpoint, Routes
 from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, PROJECT_READER_OR_ADMIN, rule
 from kilonova.api.schemas import queries

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.batch import Batch
 from kilonova.scheduler.decision import Decision, RankedHost
 from kilonova.scheduler.devices.choice import first_that_gives, needs_of
 from kilonova.scheduler.devices.pci_request import Alias
-from kilonova.scheduler.engine import Engine
-from kilonova.scheduler.explain import Explanation, explain
+from kilonova.scheduler.engine.batch import Batch
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.explanations.explain import Explanation, explain
+from kilonova.scheduler.explanations.nearest_miss import NearestMiss, nearest_misses
 from kilonova.scheduler.host_table import HostTable
-from kilonova.scheduler.nearest_miss import NearestMiss, nearest_misses
 from kilonova.scheduler.resources import with_resources
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from kilonova.model.flavor import Flavor
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.aggregate_rules import split
-from kilonova.scheduler.changes import GIVE_UP, SWITCH, Change
+from kilonova.scheduler.explanations.changes import GIVE_UP, SWITCH, Change
 from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE as AGGREGATE_SCOPE
 from kilonova.scheduler.filters.compute_capabilities import offered_values
 from kilonova.scheduler.host_table import HostTable

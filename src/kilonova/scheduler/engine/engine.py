@@ -8,7 +8,7 @@ import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
-from kilonova.scheduler.funnel import (
+from kilonova.scheduler.engine.funnel import (
     LaterPlacement,
     LaterRoom,
     Step,
@@ -18,9 +18,9 @@ from kilonova.scheduler.funnel import (
     is_forced,
     later_room,
 )
+from kilonova.scheduler.engine.provider_trees import Allocations, is_plain
+from kilonova.scheduler.engine.ranking import Share, best, shares, total
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
-from kilonova.scheduler.provider_trees import Allocations, is_plain
-from kilonova.scheduler.ranking import Share, best, shares, total
 from kilonova.scheduler.rule import Filter, RequestFilter, Weigher
 
 Trace = Callable[[RuleCount, BoolArray], None]

@@ -17,14 +17,14 @@ import numpy as np
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCount
-from kilonova.scheduler.engine import Engine, Trace, ranked_host
-from kilonova.scheduler.funnel import LaterFilter, LaterPlacement, LaterRoom, is_forced, later_filters
+from kilonova.scheduler.engine.engine import Engine, Trace, ranked_host
+from kilonova.scheduler.engine.funnel import LaterFilter, LaterPlacement, LaterRoom, is_forced, later_filters
+from kilonova.scheduler.engine.incremental_scores import IncrementalScores
+from kilonova.scheduler.engine.lookahead import Lookahead, LookaheadCache
+from kilonova.scheduler.engine.provider_trees import Allocations
+from kilonova.scheduler.engine.ranking import best
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable, IntArray
-from kilonova.scheduler.incremental_scores import IncrementalScores
-from kilonova.scheduler.lookahead import Lookahead, LookaheadCache
-from kilonova.scheduler.provider_trees import Allocations
-from kilonova.scheduler.ranking import best
 
 EARLIER = "earlier"
 _PASSED_OVER = "passed over for an earlier server of the request"

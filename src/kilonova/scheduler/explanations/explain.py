@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.engine import Engine
-from kilonova.scheduler.funnel import is_forced
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.engine.funnel import is_forced
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.funnel import LaterFilter, LaterRoom
+from kilonova.scheduler.engine.funnel import LaterFilter, LaterRoom
+from kilonova.scheduler.engine.incremental_scores import rated
+from kilonova.scheduler.engine.ranking import blaming
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import ALL_ROWS, HostTable, IntArray
-from kilonova.scheduler.incremental_scores import rated
-from kilonova.scheduler.ranking import blaming
 from kilonova.scheduler.rule import Weigher, rule_name
 
 _AT_A_TIME = 64

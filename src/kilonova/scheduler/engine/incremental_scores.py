@@ -13,8 +13,7 @@ import numpy as np
 
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
-from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
-from kilonova.scheduler.ranking import (
+from kilonova.scheduler.engine.ranking import (
     Scale,
     Share,
     blaming,
@@ -25,6 +24,7 @@ from kilonova.scheduler.ranking import (
     weigher_failed,
     weighted,
 )
+from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
 from kilonova.scheduler.rule import Weigher, rule_name
 
 _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)

@@ -20,13 +20,13 @@ import numpy as np
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec, ResourceQuery
 from kilonova.placement.capacity import within_units
-from kilonova.scheduler.changes import Change, apply_changes
 from kilonova.scheduler.decision import Decision
-from kilonova.scheduler.engine import Engine
-from kilonova.scheduler.explain import Explanation, explain
-from kilonova.scheduler.host_changes import free_change, host_changes, instances_change, io_ops_change
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.explanations.changes import Change, apply_changes
+from kilonova.scheduler.explanations.explain import Explanation, explain
+from kilonova.scheduler.explanations.host_changes import free_change, host_changes, instances_change, io_ops_change
+from kilonova.scheduler.explanations.request_changes import amount_change, can_change, request_changes
 from kilonova.scheduler.host_table import FloatArray, HostTable, IntArray
-from kilonova.scheduler.request_changes import amount_change, can_change, request_changes
 from kilonova.scheduler.resources import with_resources
 
 _MOST_HOSTS = 2_048

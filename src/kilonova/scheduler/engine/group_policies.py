@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from kilonova.errors import UnsupportedPolicy
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.rule import rule_name
 

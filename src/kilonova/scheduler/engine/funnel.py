@@ -14,10 +14,7 @@ from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import REBUILD, REBUILD_HINT, RequestSpec, ResourceQuery
 from kilonova.placement.capacity import most_used
 from kilonova.scheduler.aggregate_rules import in_any
-from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
-from kilonova.scheduler.isolation.rules import Candidate
-from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter
-from kilonova.scheduler.provider_trees import (
+from kilonova.scheduler.engine.provider_trees import (
     Allocations,
     allocations_from_tree,
     can_serve,
@@ -25,6 +22,9 @@ from kilonova.scheduler.provider_trees import (
     is_plain,
     needs_trees,
 )
+from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
+from kilonova.scheduler.isolation_rules import Candidate
+from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter
 from kilonova.scheduler.rule import Filter, RequestFilter, rule_name
 
 PLACEMENT_RULE = "Placement: "

@@ -20,10 +20,10 @@ import numpy as np
 from kilonova.errors import NoValidHost
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
-from kilonova.scheduler.batch import Batch
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.batch import Batch
+from kilonova.scheduler.engine.engine import Engine
+from kilonova.scheduler.engine.funnel import isolation_steps
 from kilonova.scheduler.filters.compute import ComputeFilter
-from kilonova.scheduler.funnel import isolation_steps
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.nova_compat.view import View
 

@@ -15,12 +15,12 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.image_properties import KNOWN_PROPERTIES, NUMBERED_PROPERTIES, present_name
 from kilonova.scheduler.devices.pci_request import PCI_READS
-from kilonova.scheduler.engine import Engine
+from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.filters import FILTERS
 from kilonova.scheduler.filters.aggregate_instance_extra_specs import SCOPE
 from kilonova.scheduler.filters.compute_capabilities import host_facts
 from kilonova.scheduler.host_table import HostTable
-from kilonova.scheduler.isolation.rules import reads_of_rules
+from kilonova.scheduler.isolation_rules import reads_of_rules
 from kilonova.scheduler.reads import Elsewhere, InUse, Keys, Reads, is_unscoped, names, reads_of
 from kilonova.scheduler.request_filters import SWITCHES, configured_request_filters
 from kilonova.scheduler.resources import RESOURCE_READS
