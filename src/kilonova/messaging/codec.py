@@ -16,6 +16,7 @@ has learnt it.
  5    the address of a guest's console, and how a guest is doing (ADR 30)
  6    the format of an image, the images that a host keeps, what an image to rescue from says of itself, and how long a
       guest may take to shut down before a rescue or a move
+ 7    that an order is called off whose step was interrupted while it was still on its way (ADR 18)
 ====  ==================================================================
 """
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 
 from kilonova.errors import AgentTooOld
+from kilonova.messaging import codec
 from kilonova.messaging.codec import KNOWN, MESSAGES, NEEDS, VERSION, Envelope, Message, decode, encode, require_known
 from kilonova.messaging.messages import LiveMigrate, PauseGuest, SpawnGuest, StepId, StepReply, StopGuest
 from kilonova.model.config_drive import ConfigDrive
@@ -110,6 +112,11 @@ def test_what_each_earlier_version_knows_is_what_was_recorded_of_it() -> None:
     assert set(KNOWN) == set(range(NEEDS, VERSION))
     for version, names in KNOWN.items():
         assert {json.loads(line)["message"] for line in recorded(version)} == names
+
+
+def test_the_table_of_versions_has_a_row_for_each() -> None:
+    rows = re.findall(r"^ (\d+) {4}", str(codec.__doc__), re.MULTILINE)
+    assert [int(row) for row in rows] == [*range(1, VERSION + 1)]
 
 
 def test_nobody_is_sent_what_its_version_does_not_know() -> None:
