@@ -19,7 +19,7 @@ def meaning_of(services: Services, step: Step[Any], run: Run[Any], reply: StepRe
     except UndoFailedError as error:
         if not _is_left(services, run, reply.host):
             raise
-        LOG.warning("Instance %s leaves host %s as it is: %s", run.instance_uuid, reply.host, error)
+        LOG.warning("Server %s leaves host %s as it is: %s", run.instance_uuid, reply.host, error)
         return Completed(write=step.on_skipped(services, run, reply))
 
 

@@ -181,7 +181,7 @@ def _destroy_remains(_services: Services, run: Run[BuildFacts]) -> Effect:
 def _remains_destroyed(_services: Services, run: Run[BuildFacts], reply: StepReply) -> Effect:
     """A host that does not answer counts as clean: a record says what it has to remove when it comes back."""
     if reply.error is not None:
-        LOG.warning("Instance %s left on host %s: %s", run.instance_uuid, reply.host, reply.error)
+        LOG.warning("Server %s left on host %s: %s", run.instance_uuid, reply.host, reply.error)
     return Completed(replace(run.facts, unreachable=is_unreachable(reply)), durable=False)
 
 

@@ -94,7 +94,7 @@ def _woken(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
     if not _was_left(run.facts):  # the migration was stored with the workflow, whose journal may have come no further
         return give_destination_back(services, run)
     if reply.error is not None:
-        LOG.warning("Instance %s stays off on host %s: %s", run.instance_uuid, reply.host, reply.error)
+        LOG.warning("Server %s stays off on host %s: %s", run.instance_uuid, reply.host, reply.error)
         return Completed(write=left_halfway(services, run, reply))
     return Completed(durable=False)
 
@@ -118,7 +118,7 @@ def _left(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
     """Record the server at the destination, if the source has powered its guest off, or has nobody who could."""
     facts, is_away = run.facts, is_unreachable(reply)
     if reply.error is not None and not is_away:
-        LOG.warning("Instance %s: host %s: %s", run.instance_uuid, reply.host, reply.error)
+        LOG.warning("Server %s: host %s: %s", run.instance_uuid, reply.host, reply.error)
         if reply.power_state not in _OFF:
             return Failed(Failure.of(reply))
 
@@ -160,7 +160,7 @@ def _cleaned(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effec
     if reply.error is None:
         return Completed(replace(run.facts, source_clean=True))
     if not is_unreachable(reply):
-        LOG.warning("Instance %s left on host %s: %s", run.instance_uuid, reply.host, reply.error)
+        LOG.warning("Server %s left on host %s: %s", run.instance_uuid, reply.host, reply.error)
         return Completed()
     return Completed(write=lambda tx: require_absent(services, tx, run.facts.source))
 

@@ -39,7 +39,7 @@ def _rotate(services: Services, run: Run[SnapshotFacts]) -> Effect:
     try:
         backups = services.images.backups_like(run.facts.image_id)
     except Unavailable as error:
-        LOG.warning("Backups of instance %s are not rotated: %s", run.instance_uuid, error.message)
+        LOG.warning("Backups of server %s are not rotated: %s", run.instance_uuid, error.message)
         return Completed()
     old = backups[run.facts.rotation :]
     return Completed(write=lambda tx: unwanted_images.note(tx, old))
