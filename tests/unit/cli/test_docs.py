@@ -7,6 +7,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from kilonova.cli.main import main
+from kilonova.conductor.workflows.registry import REGISTRY
+from kilonova.model.transitions import TRANSITIONS
 
 _DOCS = Path(__file__).parents[3] / "docs"
 
@@ -17,6 +19,18 @@ def test_the_page_of_states_is_what_the_command_prints(
 ) -> None:
     assert main(["docs", "states", "--format", form]) == 0
     assert capsys.readouterr().out == (_DOCS / file).read_text(), f"make docs writes docs/{file} anew"
+
+
+def test_tasks_are_listed_by_what_is_excluded_where_that_is_shorter(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["docs", "states"])
+    rows = {line.split(" | ")[0].strip("| `"): line.split(" | ") for line in capsys.readouterr().out.splitlines()}
+    assert rows["evacuate"][2] == "anything but deleting, soft-deleting"
+    assert rows["delete"][2] == "anything"
+    assert rows["hard-reboot"][2].startswith("nothing, rebooting, reboot_pending, ")
+
+
+def test_every_action_of_the_page_is_done_by_a_workflow() -> None:
+    assert set(TRANSITIONS) - {"force-delete"} <= set(REGISTRY), "a forced delete is done by the workflow of deletes"
 
 
 def test_the_page_of_notifications_is_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:

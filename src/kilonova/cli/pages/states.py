@@ -3,9 +3,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from html import escape
 
-from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.model.instance import TaskState, VmState, status_of
 from kilonova.model.transitions import ANY_STATE, ANY_TASK, TRANSITIONS, Transition
 
@@ -15,8 +15,7 @@ Printed by `kilonova docs states`; `kilonova docs states --format svg` draws the
 
 A server has a settled state (`vm_state`), at most one operation that runs (`task_state`), and the hypervisor's view
 (`power_state`). An action is refused with 409 from any other state or task than these. "As before" means the state in
-which the action found the server. Every failure leaves a fault on the server and no task. Actions in italics are not
-offered yet.
+which the action found the server. Every failure leaves a fault on the server and no task.
 
 | action | from | while | shows | then | when it fails | |
 |---|---|---|---|---|---|---|
@@ -29,8 +28,9 @@ The `status` that the API shows for each settled state, and for the tasks that c
 | vm_state | status | while |
 |---|---|---|
 """
-#: Actions that the workflow of another one does.
-_RUN_AS = {"force-delete": "delete"}
+_TASKS: tuple[TaskState | None, ...] = (None, *TaskState)
+#: Up to so many tasks in which an action is refused are listed instead of those in which it may start.
+_MOST_EXCLUDED = 3
 
 
 def markdown() -> str:
@@ -41,15 +41,22 @@ def markdown() -> str:
 
 def _row(kind: str, transition: Transition) -> str:
     cells = (
-        f"`{kind}`" if _RUN_AS.get(kind, kind) in REGISTRY else f"*{kind}*",
+        f"`{kind}`",
         "any" if transition.states == ANY_STATE else _words(transition.states, VmState),
-        "anything" if transition.tasks == ANY_TASK else _words(transition.tasks, (None, *TaskState)),
+        _while(transition.tasks),
         " → ".join(transition.shown) or "nothing",
         transition.settled or "as before",
         transition.failed or "as before",
         " ".join(_remarks(transition)),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _while(tasks: AbstractSet[TaskState | None]) -> str:
+    missing = ANY_TASK - tasks
+    if not missing:
+        return "anything"
+    return f"anything but {_words(missing, _TASKS)}" if len(missing) <= _MOST_EXCLUDED else _words(tasks, _TASKS)
 
 
 def _remarks(transition: Transition) -> Iterator[str]:
