@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Print the rules of Nova's policy, as Nova has them, and compare Kilonova's with them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tools/peer.sh nova
+.venv-nova/bin/python tests/policy_peer/nova_rules.py | PYTHONPATH=tests .venv/bin/python -m policy_peer

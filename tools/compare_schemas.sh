@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Print the schemas of Nova's API, as Nova has them, and compare what Kilonova takes and answers with them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tools/peer.sh nova
+PYTHONPATH=tests .venv-nova/bin/python -W ignore tests/schema_peer/nova_schemas.py |
+    PYTHONPATH=tests:tests/api .venv/bin/python -m schema_peer

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Write the pages of docs/ that `kilonova docs` prints. A page is replaced only once it is whole.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+draft=$(mktemp)
+trap 'rm -f "$draft"' EXIT
+page() { .venv/bin/kilonova docs "${@:2}" >"$draft" && cat "$draft" >"docs/$1"; }
+
+page notifications.md notifications
+page states.md states
+page states.svg states --format svg
