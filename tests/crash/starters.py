@@ -118,6 +118,7 @@ STARTERS: Mapping[str, Mapping[str, Starter]] = {
     "confirm-resize": {
         "": Starter(_CONFIRM, (_boot_in_group, _RESIZE)),
         "same host": Starter(_CONFIRM, (_ON_NODE1, _RESIZE_HERE), hosts=HOSTS[:1]),
+        "off": Starter(_CONFIRM, (_ON_NODE1, _STOP, _MIGRATE)),
     },
     "revert-resize": {
         "": Starter(_REVERT, (_boot_in_group, _RESIZE)),

@@ -23,7 +23,8 @@ class Transition:
 
     ``name``: what the API calls it when it refuses. ``states``, ``tasks``: where it may start.
     ``shown``: the task states in the order in which a server shows them.
-    ``settled``: the state afterwards; ``failed``: the state after a failure. Each None: the state before.
+    ``settled``: the state afterwards, or one of ``also``, as ``remark`` says; ``failed``: the state after a failure.
+    Each None: the state before.
     ``launched``: only a server that ran once may. ``unlocked``: a locked server refuses it to its own project.
     ``remark``: what the columns do not say, for the documentation.
     """
@@ -34,6 +35,7 @@ class Transition:
     shown: tuple[T, ...] = ()
     settled: S | None = None
     failed: S | None = None
+    also: frozenset[S] = frozenset()
     launched: bool = True
     unlocked: bool = True
     remark: str = ""
@@ -42,7 +44,7 @@ class Transition:
 _WORKING = frozenset({S.ACTIVE, S.STOPPED, S.PAUSED, S.SUSPENDED})
 _REBUILDABLE = frozenset({S.ACTIVE, S.STOPPED, S.ERROR})
 _MOVABLE = frozenset({S.ACTIVE, S.STOPPED})
-_REBUILD = (T.REBUILDING, T.REBUILD_BLOCK_DEVICE_MAPPING, T.REBUILD_SPAWNING)
+_REBUILD = (T.REBUILDING, T.REBUILD_SPAWNING)
 _RESIZE = (T.RESIZE_PREP, T.RESIZE_MIGRATING, T.RESIZE_MIGRATED, T.RESIZE_FINISH)
 _SOFT_REBOOT = (T.REBOOTING, T.REBOOT_PENDING, T.REBOOT_STARTED)
 _HARD_REBOOT = (T.REBOOTING_HARD, T.REBOOT_PENDING_HARD, T.REBOOT_STARTED_HARD)
@@ -59,7 +61,7 @@ TRANSITIONS: Mapping[str, Transition] = {
     "build": Transition(
         "create",
         _only(S.BUILDING),
-        shown=(T.SCHEDULING, T.NETWORKING, T.BLOCK_DEVICE_MAPPING, T.SPAWNING),
+        shown=(T.SCHEDULING, T.SPAWNING),
         settled=S.ACTIVE,
         failed=S.ERROR,
         launched=False,
@@ -138,6 +140,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         shown=_REBUILD,
         settled=S.ACTIVE,
         failed=S.ERROR,
+        also=_only(S.STOPPED),
         remark="A server that was stopped is stopped again.",
     ),
     "evacuate": Transition(
@@ -147,6 +150,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         shown=_REBUILD,
         settled=S.ACTIVE,
         failed=S.ERROR,
+        also=_only(S.STOPPED),
         unlocked=False,
         remark="Only when the service of its host is down. A server that was stopped is stopped again; from "
         "microversion 2.95 every server is stopped.",
@@ -172,6 +176,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         _only(S.RESIZED),
         settled=S.ACTIVE,
         failed=S.ERROR,
+        also=_only(S.STOPPED),
         remark="A server that was stopped before the resize is stopped again.",
     ),
     "revert-resize": Transition(
@@ -180,6 +185,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         shown=(T.RESIZE_REVERTING,),
         settled=S.ACTIVE,
         failed=S.ERROR,
+        also=_only(S.STOPPED),
         remark="A server that was stopped before the resize is stopped again.",
     ),
     "live-migrate": Transition("os-migrateLive", _only(S.ACTIVE, S.PAUSED), shown=(T.MIGRATING,)),
@@ -188,6 +194,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         _WORKING,
         shown=(T.SHELVING, T.SHELVING_IMAGE_PENDING_UPLOAD, T.SHELVING_IMAGE_UPLOADING, T.SHELVING_OFFLOADING),
         settled=S.SHELVED,
+        also=_only(S.SHELVED_OFFLOADED),
         remark="Ends in shelved_offloaded where shelved_offload_time is 0, and shows shelving_offloading only then.",
     ),
     "shelve-offload": Transition(

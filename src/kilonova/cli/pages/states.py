@@ -45,11 +45,17 @@ def _row(kind: str, transition: Transition) -> str:
         "any" if transition.states == ANY_STATE else _words(transition.states, VmState),
         _while(transition.tasks),
         " → ".join(transition.shown) or "nothing",
-        transition.settled or "as before",
+        _settled(transition),
         transition.failed or "as before",
         " ".join(_remarks(transition)),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _settled(transition: Transition) -> str:
+    if transition.settled is None:
+        return "as before"
+    return " or ".join((transition.settled, *sorted(transition.also)))
 
 
 def _while(tasks: AbstractSet[TaskState | None]) -> str:
