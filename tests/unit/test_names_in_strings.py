@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names that tie code together by strings: each must be the name of something, or a rename would end it in silence."""
+
+import importlib
+import inspect
+
+import pytest
+
+from kilonova.cli.application import COMMANDS
+from kilonova.compute import orders
+from kilonova.conductor.operations.power_sync import Remedy
+from kilonova.conductor.workflow_engine.events import Phase
+from kilonova.conductor.workflows.registry import REGISTRY
+from kilonova.messaging import messages
+from kilonova.model.transitions import TRANSITIONS
+from kilonova.notifications.workflow_rules import PLACED, RULES, Rule
+from kilonova.notifications.workflow_watch import _SNAPSHOTS
+
+RULED = [(kind, rule) for kind, rules in RULES.items() for rule in rules]
+#: What brings no notification, as in Nova.
+SILENT = {"batch", "cache-images", "change-password"}
+
+
+def test_each_workflow_has_notifications_or_is_known_to_have_none() -> None:
+    assert set(REGISTRY) >= SILENT
+    assert set(RULES) == set(REGISTRY) - SILENT
+
+
+@pytest.mark.parametrize(("kind", "rule"), RULED, ids=[f"{kind}-{index}" for index, (kind, _) in enumerate(RULED)])
+def test_a_rule_of_notifications_names_steps_of_its_workflow(kind: str, rule: Rule) -> None:
+    named = {*rule.failed_at, *([rule.step] if rule.step else ())}
+    assert named <= {step.name for step in REGISTRY[kind].steps}
+
+
+@pytest.mark.parametrize(("kind", "rule"), RULED, ids=[f"{kind}-{index}" for index, (kind, _) in enumerate(RULED)])
+def test_a_rule_of_notifications_reads_facts_that_its_workflow_has(kind: str, rule: Rule) -> None:
+    read = {name for name in rule.only.__code__.co_names if name != "bool"}
+    assert read <= set(inspect.signature(REGISTRY[kind].facts).parameters)
+
+
+def test_what_needs_a_host_claims_one() -> None:
+    assert set(PLACED) <= set(REGISTRY)
+    assert all(REGISTRY[kind].has("claim") for kind in PLACED)
+
+
+def test_other_names_of_workflows_are_names_of_workflows() -> None:
+    assert set(_SNAPSHOTS) <= set(REGISTRY)
+    assert {remedy.value for remedy in (Remedy.STOP, Remedy.FORCE_STOP, Remedy.REBOOT)} <= set(REGISTRY)
+    assert {workflow.transition.name for workflow in REGISTRY.values()} <= {each.name for each in TRANSITIONS.values()}
+
+
+def test_steps_at_the_end_of_a_workflow_are_told_of_by_its_end() -> None:
+    """The last step ends the workflow, so that it is never only done."""
+    told = {(kind, rule.step) for kind, rule in RULED if rule.outcome is Phase.STEP_DONE and not rule.undoing}
+    assert not {(kind, step) for kind, step in told if REGISTRY[kind].steps[-1].name == step}
+
+
+@pytest.mark.parametrize("target", [target for commands in COMMANDS.values() for target in commands.values()])
+def test_a_command_is_where_the_table_says(target: str) -> None:
+    module, _, name = target.partition(":")
+    assert hasattr(importlib.import_module(module), name)
+    assert module.startswith("kilonova.cli.commands.")
+
+
+def test_every_order_is_carried_out() -> None:
+    """``carry_out`` matches by class, so an order that it does not name would fail on the host."""
+    source = inspect.getsource(orders)
+    named = {kind.__name__ for kind in messages.Order.__args__}
+    assert not {name for name in named if f"{name}(" not in source} - {"CacheImages"}
