@@ -10,6 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+#: Folders of a cloud, not of the tree.
+ELSEWHERE = {"log/", "qemu/"}
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
@@ -48,3 +50,10 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
 
 def test_the_index_is_linked_from_the_first_page() -> None:
     assert (DOCS / "README.md", "") in links(ROOT / "README.md")
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_modules_that_a_page_names_are_there(page: Path) -> None:
+    named = set(re.findall(r"`((?:[a-z_0-9]+/)+(?:[a-z_0-9]+\.py)?)`", page.read_text()))
+    places = (ROOT, ROOT / "src" / "kilonova", *(ROOT / "src" / "kilonova").iterdir(), ROOT / "tests")
+    assert not {name for name in named if not any((place / name).exists() for place in places)} - ELSEWHERE
