@@ -29,6 +29,7 @@
     │   ├── GuestMissing          it does not have this guest
     │   ├── GuestNotRunning       it has it, and the guest would have to run
     │   ├── Unsupported           it never can do this
+    │   │   └── AbilityMissing        its driver does not do this at all
     │   ├── UnsupportedGuest      it is well, but lacks what the guest asks for
     │   ├── ImageUnusable         it is well, and the image is gone, damaged or not to be had
     │   └── MigrationAborted      it did what it was asked to: the live migration ended early
@@ -177,6 +178,13 @@ class GuestNotRunning(DriverError):
 
 class Unsupported(DriverError):
     """The hypervisor never can do this, to any guest."""
+
+
+class AbilityMissing(Unsupported):
+    """The driver lacks an ability, and the host has nothing wrong with it. ``ability``: its name on the wire."""
+
+    def __init__(self, ability: str) -> None:
+        super().__init__(f"The hypervisor does not support {ability}.", ability=ability)
 
 
 class UnsupportedGuest(DriverError):

@@ -85,7 +85,7 @@ def test_what_may_not_be_removed(control: Control, lost: list[str]) -> None:
     refused = remove(control, server["OS-EXT-SRV-ATTR:host"], server["id"])
     assert (refused.status, "delete the server instead" in refused.fault[1]) == (409, True)
     driver: Any = agents(control)["node1"].driver
-    guests = driver._guests
+    guests = driver.hypervisor.guests
     guests.put(lost[1], guest=replace(guests.guest(lost[1]), ordered_at=None))
     control.process.reports.report()
     wait_until(lambda: {each["reason"] for each in strays(control)} == {"unknown", "unmarked"}, "the mark is missed")

@@ -207,7 +207,7 @@ def test_a_shelve_that_fails_leaves_the_server_as_it_was(started: Started) -> No
     assert act(control, server, shelve=None).status == 403
     glance.refuses = None
     for agent in control.process.core.agents:
-        agent.driver._failures_left["snapshot"] = 1  # type: ignore[attr-defined]
+        agent.driver.hypervisor.failures_left["snapshot"] = 1  # type: ignore[attr-defined]
     assert act(control, server, shelve=None).status == 202
     after = show(control, server)
     assert (after["status"], after["OS-EXT-STS:task_state"], after["OS-EXT-STS:power_state"]) == ("ACTIVE", None, 1)

@@ -128,8 +128,8 @@ def test_a_spawn_that_takes_longer_than_the_lease_leaves_nothing(start: Callable
         frozen.renew_leases()  # which finds no guest yet
 
     driver = frozen.drivers["a"]
-    driver._host = host("a", spawn_delay_s=1.0)
-    driver._sleep = stopped
+    driver.hypervisor.host = host("a", spawn_delay_s=1.0)
+    driver.hypervisor.sleep = stopped
     run(frozen, other)
     assert check(frozen, other) == {}
 

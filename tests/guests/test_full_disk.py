@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from kilonova.compute.virt.base import Rescue
+from kilonova.compute.virt.abilities import Rescue
 from kilonova.errors import DriverError
 from kilonova.identifiers import new_uuid
 from kilonova.model.config_drive import ConfigDrive

@@ -12,8 +12,8 @@ import pytest
 from kilonova.compute.images import HostImages
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.host.emulator import device_types
-from kilonova.compute.virt.libvirt.host.report import HostReport
 from kilonova.compute.virt.libvirt.host.virt_type import try_guest
+from kilonova.compute.virt.libvirt.report import HostReport
 from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import ConfigurationError, DriverError

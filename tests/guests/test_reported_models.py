@@ -17,9 +17,9 @@ from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
 from kilonova.compute.virt.libvirt.domain.domain_xml import domain_xml
 from kilonova.compute.virt.libvirt.domain.hardware import describe
 from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
-from kilonova.compute.virt.libvirt.host.late_check import why_not
 from kilonova.compute.virt.libvirt.host.models import supported_models
-from kilonova.compute.virt.libvirt.host.report import HostReport
+from kilonova.compute.virt.libvirt.late_check import why_not
+from kilonova.compute.virt.libvirt.report import HostReport
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.model.instance import GuestSpec
 from support.libvirt_node import LibvirtNode

@@ -91,7 +91,7 @@ class OneHost:
 
     def size_of(self, uuid: str = "a") -> int:
         """The memory of a guest, in MiB."""
-        found = self.driver._guests.guest(uuid)
+        found = self.driver.hypervisor.guests.guest(uuid)
         assert found is not None
         return found.memory_mib
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kilonova.compute.virt.base import Rescue
+from kilonova.compute.virt.abilities import Rescue
 from kilonova.errors import DriverError, ImageUnusable, UnsupportedGuest
 from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.instance import GuestSpec, PowerState

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kilonova.compute import reboots
+from kilonova.compute.able_driver import AbleDriver
 from kilonova.compute.concurrency_limits import ConcurrencyLimit, HostLimits
 from kilonova.compute.hypervisor_reconnect import ABSENCE_S, HypervisorReconnect
 from kilonova.compute.image_reports import with_images
@@ -23,8 +24,16 @@ from kilonova.compute.removals import GuestRemover, RunningDeleted
 from kilonova.compute.shutdowns import Shutdowns, ShutdownTimes
 from kilonova.compute.snapshots import Snapshots
 from kilonova.compute.step_memory import StepMemory, SupersededError
+from kilonova.compute.virt.abilities import CanCacheImages
 from kilonova.compute.virt.base import AgentStopsError, VirtDriver
-from kilonova.errors import DriverError, ImageUnusable, MigrationAborted, SnapshotCancelled, UnsupportedGuest
+from kilonova.errors import (
+    AbilityMissing,
+    DriverError,
+    ImageUnusable,
+    MigrationAborted,
+    SnapshotCancelled,
+    UnsupportedGuest,
+)
 from kilonova.messaging.bus import AgentBus, Work
 from kilonova.messaging.messages import (
     AbortLiveMigration,
@@ -54,12 +63,15 @@ from kilonova.messaging.messages import (
     TaskReached,
 )
 from kilonova.messaging.thread_pools import AgentPool, pool_of
+from kilonova.model.ability import Ability
 from kilonova.model.found_guest import Removal
 from kilonova.model.host import NodeReport
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import PowerState, TaskState
 
 LOG = logging.getLogger(__name__)
+#: What says nothing against the host.
+_FAULTS_OF_REQUESTS = (AbilityMissing, UnsupportedGuest, ImageUnusable)
 _SUPERSEDED = "The operation has gone on since this was asked for."
 
 
@@ -99,6 +111,7 @@ class Agent:
     ) -> None:
         self.host = host
         self.driver = driver
+        self._able = AbleDriver(host, driver)
         self._bus = bus
         self._may_act = may_act
         self._lock = threading.Lock()
@@ -110,12 +123,12 @@ class Agent:
         self._concurrency_limit: ConcurrencyLimit[_Waiting] = ConcurrencyLimit(limits or HostLimits())
         self._reports_images = reports_images
         self._steps = StepMemory()
-        self._questions = Questions(host, driver)
+        self._questions = Questions(host, self._able)
         self._migrations = LiveMigrations(host, self._tell)
         self._snapshots = Snapshots(max_snapshots)
         self._reconnect = HypervisorReconnect(absence_s)
         self._shutdowns = Shutdowns(shutdown_times or ShutdownTimes(), self._is_urgent)
-        self._remover = GuestRemover(host, driver, running_deleted or RunningDeleted(), self._steps.forget_instance)
+        self._remover = GuestRemover(host, self._able, running_deleted or RunningDeleted(), self._steps.forget_instance)
 
     def accept(self, message: AgentMessage) -> Work | None:
         """Take a message, keeping the order; return the work to do now, None when it is done behind other work."""
@@ -158,10 +171,15 @@ class Agent:
             self._shutdowns.cut_short(uuid)
         return self._call_off(message.step.workflow)
 
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """What its driver can do beside what every driver can."""
+        return self._able.abilities
+
     def report(self) -> NodeReport:
         """Describe the hypervisor, as the driver does, and the images it keeps. Raises: DriverError."""
         report = self.driver.report()
-        return with_images(report, self.driver) if self._reports_images else report
+        return with_images(report, self._able) if self._reports_images else report
 
     def begin_session(self) -> None:
         """Drop what waits: others may have gone on with it while this process was counted as dead."""
@@ -206,7 +224,7 @@ class Agent:
 
         Raises: AgentStopsError.
         """
-        return tuple(roll_back(self.host, self.driver, each) for each in due)
+        return tuple(roll_back(self.host, self._able, each) for each in due)
 
     def tell_home(self, replies: Iterable[StepReply]) -> None:
         """Tell what came of guests that were to be taken back."""
@@ -330,7 +348,7 @@ class Agent:
             power_state = self._reconnect.bridge(
                 lambda: carry_out(
                     order,
-                    self.driver,
+                    self._able,
                     self._migrations,
                     self._remover,
                     self._shutdowns,
@@ -351,7 +369,7 @@ class Agent:
                 error.message,
                 details,
                 power_state=self._power_state(uuid),
-                fault_of=FaultOf.REQUEST if isinstance(error, (UnsupportedGuest, ImageUnusable)) else FaultOf.HOST,
+                fault_of=FaultOf.REQUEST if isinstance(error, _FAULTS_OF_REQUESTS) else FaultOf.HOST,
                 aborted=isinstance(error, (MigrationAborted, SnapshotCancelled)),
             )
         except Exception as error:
@@ -361,8 +379,11 @@ class Agent:
         return StepReply(order.step, self.host, uuid, power_state=power_state)
 
     def _cache(self, image: ImageData) -> CacheResult:
+        keeps = self._able.find(CanCacheImages)
+        if keeps is None:
+            return CacheResult.UNSUPPORTED
         try:
-            return self.driver.cache_image(image)
+            return keeps.cache_image(image)
         except Exception:
             LOG.exception("Host %s: image %s could not be fetched", self.host, image.image_id)
             return CacheResult.ERROR

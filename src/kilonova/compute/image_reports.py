@@ -4,8 +4,9 @@
 import logging
 from dataclasses import replace
 
-from kilonova.compute.virt.base import VirtDriver
-from kilonova.errors import DriverError, Unsupported
+from kilonova.compute.able_driver import AbleDriver
+from kilonova.compute.virt.abilities import CanCacheImages
+from kilonova.errors import DriverError
 from kilonova.model.cached_image import image_metric
 from kilonova.model.host import NodeReport
 
@@ -14,12 +15,13 @@ LOG = logging.getLogger(__name__)
 _MOST = 200
 
 
-def with_images(report: NodeReport, driver: VirtDriver) -> NodeReport:
+def with_images(report: NodeReport, able: AbleDriver) -> NodeReport:
     """Return a report with the images that the host keeps. One that cannot say which reports none."""
-    try:
-        images = driver.cached_images()
-    except Unsupported:
+    keeps = able.find(CanCacheImages)
+    if keeps is None:
         return report
+    try:
+        images = keeps.cached_images()
     except DriverError as error:
         LOG.warning("Host %s: %s", report.host, error.message)
         return report

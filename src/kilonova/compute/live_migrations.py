@@ -9,7 +9,8 @@ from time import monotonic
 
 from cachetools import LRUCache
 
-from kilonova.compute.virt.base import AgentStopsError, CopyProgress
+from kilonova.compute.virt.abilities import CopyProgress
+from kilonova.compute.virt.base import AgentStopsError
 from kilonova.errors import MigrationAborted
 from kilonova.messaging.messages import (
     AbortLiveMigration,

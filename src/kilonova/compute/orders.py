@@ -3,12 +3,25 @@
 
 from collections.abc import Callable
 
+from kilonova.compute import kept_guests
+from kilonova.compute.able_driver import AbleDriver
 from kilonova.compute.live_migrations import LiveMigrations
 from kilonova.compute.reboots import reboot
 from kilonova.compute.removals import GuestRemover
 from kilonova.compute.shutdowns import Shutdowns
 from kilonova.compute.snapshots import Snapshots
-from kilonova.compute.virt.base import Rescue, VirtDriver
+from kilonova.compute.virt.abilities import (
+    CanCrashDump,
+    CanMigrateLive,
+    CanPause,
+    CanRebuild,
+    CanRescue,
+    CanSetAdminPassword,
+    CanSnapshot,
+    CanSuspend,
+    Rescue,
+)
+from kilonova.compute.virt.base import VirtDriver
 from kilonova.messaging.messages import (
     AbandonMove,
     ActivateMigrated,
@@ -45,7 +58,7 @@ from kilonova.model.instance import PowerState, TaskState
 
 def carry_out(
     order: Order,
-    driver: VirtDriver,
+    able: AbleDriver,
     migrations: LiveMigrations,
     remover: GuestRemover,
     shutdowns: Shutdowns,
@@ -54,14 +67,16 @@ def carry_out(
 ) -> PowerState:
     """Have the driver do what is ordered and return the guest's state then.
 
-    ``begins``: told when the server shows another task from now on. Raises: DriverError, AgentStopsError.
+    ``begins``: told when the server shows another task from now on.
+    Raises: DriverError, and of these AbilityMissing where the driver lacks the ability; AgentStopsError.
     """
+    driver = able.driver
     match order:
         case SpawnGuest():
             driver.spawn(order.guest)
             return PowerState.RUNNING
         case RebuildGuest():
-            driver.rebuild(order.guest, power_on=order.power_on)
+            able.need(CanRebuild).rebuild(order.guest, power_on=order.power_on)
             return PowerState.RUNNING if order.power_on else PowerState.SHUTDOWN
         case DestroyGuest():
             driver.destroy(order.instance_uuid)
@@ -74,73 +89,84 @@ def carry_out(
                 driver.stop(order.instance_uuid, patience)
             return PowerState.SHUTDOWN
         case RebootGuest():
-            return reboot(order, driver, shutdowns, begins)
+            return reboot(order, able, shutdowns, begins)
         case PauseGuest():
-            driver.pause(order.instance_uuid)
+            able.need(CanPause).pause(order.instance_uuid)
             return PowerState.PAUSED
         case UnpauseGuest():
-            driver.unpause(order.instance_uuid)
+            able.need(CanPause).unpause(order.instance_uuid)
             return PowerState.RUNNING
         case SuspendGuest():
-            driver.suspend(order.instance_uuid)
+            able.need(CanSuspend).suspend(order.instance_uuid)
             return PowerState.SUSPENDED
         case ResumeGuest():
-            driver.resume(order.instance_uuid)
+            able.need(CanSuspend).resume(order.instance_uuid)
             return PowerState.RUNNING
         case RescueGuest():
+            rescues = able.need(CanRescue)
             with shutdowns.patience_of(order) as patience:
                 rescue = Rescue(order.image_ref, order.image, order.image_properties, order.admin_password)
-                driver.rescue(order.guest, rescue, patience)
+                rescues.rescue(order.guest, rescue, patience)
             return PowerState.RUNNING
         case UnrescueGuest():
-            driver.unrescue(order.instance_uuid)
+            able.need(CanRescue).unrescue(order.instance_uuid)
             return PowerState.RUNNING
         case SetAdminPassword():
-            driver.set_admin_password(order.instance_uuid, order.admin_password)
+            able.need(CanSetAdminPassword).set_admin_password(order.instance_uuid, order.admin_password)
             return _state(driver, order.instance_uuid)
         case TriggerCrashDump():
-            driver.crash_dump(order.instance_uuid)
+            able.need(CanCrashDump).crash_dump(order.instance_uuid)
             return _state(driver, order.instance_uuid)
         case MoveAway():
+            moves = able.need_cold_moves(order.destination)
             with shutdowns.patience_of(order) as patience:
-                driver.move_away(order.instance_uuid, order.destination, patience)
+                moves.move_away(order.instance_uuid, order.destination, patience)
             return PowerState.SHUTDOWN
         case FinishMove():
-            driver.finish_move(order.guest, order.source, power_on=order.power_on)
+            able.need_cold_moves(order.source).finish_move(order.guest, order.source, power_on=order.power_on)
             return PowerState.RUNNING if order.power_on else PowerState.SHUTDOWN
         case ReturnHome():
-            driver.discard_snapshot(order.instance_uuid)  # which an evacuation may have interrupted
-            return driver.return_home(order.guest, power_on=order.power_on)
+            _discard_snapshot(able, order.instance_uuid)  # which an evacuation may have interrupted
+            return kept_guests.return_home(able, order.guest, power_on=order.power_on)
         case ConfirmMove():
-            driver.confirm_move(order.instance_uuid)
+            kept_guests.confirm_move(able, order.instance_uuid)
             return _state(driver, order.instance_uuid)
         case AbandonMove():
-            driver.abandon_move(order.instance_uuid)
+            kept_guests.abandon_move(able, order.instance_uuid)
             return _state(driver, order.instance_uuid)
         case PrepareLiveMigration():
-            driver.prepare_live_migration(order.guest, order.source)
+            able.need(CanMigrateLive).prepare_live_migration(order.guest, order.source)
             return PowerState.PAUSED
         case LiveMigrate():
+            migrates = able.need(CanMigrateLive)
             with migrations.run(order) as monitor:
-                return driver.live_migrate(order.instance_uuid, order.destination, monitor)
+                return migrates.live_migrate(order.instance_uuid, order.destination, monitor)
         case ActivateMigrated():
-            driver.activate_migrated(order.instance_uuid, paused=order.paused)
+            able.need(CanMigrateLive).activate_migrated(order.instance_uuid, paused=order.paused)
             return PowerState.PAUSED if order.paused else PowerState.RUNNING
         case RemoveGuest():
             return remover.remove(order.removal)
         case SnapshotGuest():
+            takes = able.need(CanSnapshot)
             with snapshots.run(order) as monitor:
-                driver.snapshot(order.instance_uuid, order.image_id, order.base, monitor)
+                takes.snapshot(order.instance_uuid, order.image_id, order.base, monitor)
         case UploadSnapshot():
+            takes = able.need(CanSnapshot)
             with snapshots.run(order) as monitor:
-                driver.upload_snapshot(order.instance_uuid, order.image, monitor)
+                takes.upload_snapshot(order.instance_uuid, order.image, monitor)
         case CacheImages():
             return PowerState.NOSTATE  # what it is about has none
         case CallOff():
             pass  # that it came is what matters
         case DiscardSnapshot():
-            driver.discard_snapshot(order.instance_uuid)
+            _discard_snapshot(able, order.instance_uuid)
     return _state(driver, order.instance_uuid)
+
+
+def _discard_snapshot(able: AbleDriver, uuid: str) -> None:
+    takes = able.find(CanSnapshot)
+    if takes is not None:  # else there is none
+        takes.discard_snapshot(uuid)
 
 
 def _state(driver: VirtDriver, uuid: str) -> PowerState:

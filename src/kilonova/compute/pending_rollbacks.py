@@ -3,7 +3,9 @@
 
 import logging
 
-from kilonova.compute.virt.base import AgentStopsError, VirtDriver
+from kilonova.compute.able_driver import AbleDriver
+from kilonova.compute.kept_guests import abandon_move, return_home
+from kilonova.compute.virt.base import AgentStopsError
 from kilonova.errors import DriverError
 from kilonova.messaging.messages import PendingRollback, StepReply
 
@@ -12,7 +14,7 @@ LOG = logging.getLogger(__name__)
 DRIVER_FAILED = "The hypervisor driver failed."
 
 
-def roll_back(host: str, driver: VirtDriver, due: PendingRollback) -> StepReply:
+def roll_back(host: str, able: AbleDriver, due: PendingRollback) -> StepReply:
     """Make a guest what it was before a move, and return what to say of it. What fails is tried at the next start.
 
     Whatever a driver raises of one guest keeps no other guest and no other host from starting.
@@ -21,8 +23,8 @@ def roll_back(host: str, driver: VirtDriver, due: PendingRollback) -> StepReply:
     uuid = due.guest.uuid
     try:
         if due.drops_made:
-            driver.abandon_move(uuid)
-        state = driver.return_home(due.guest, power_on=due.power_on)
+            abandon_move(able, uuid)
+        state = return_home(able, due.guest, power_on=due.power_on)
     except DriverError as error:
         LOG.warning("Host %s: guest %s could not be taken back from a move: %s", host, uuid, error.message)
         return StepReply(due.step, host, uuid, error.message)

@@ -5,7 +5,8 @@ import logging
 import time
 from collections.abc import Callable
 
-from kilonova.compute.virt.base import VirtDriver
+from kilonova.compute.able_driver import AbleDriver
+from kilonova.compute.virt.abilities import CanCacheImages, CanDiagnose, CanOpenConsoles, CanReadConsoles
 from kilonova.errors import DriverError, GuestMissing, GuestNotRunning, Unsupported
 from kilonova.messaging.messages import (
     AskCachedImages,
@@ -28,9 +29,9 @@ LOG = logging.getLogger(__name__)
 class Questions:
     """Answers for one host. One whose turn comes when nobody waits any more is passed over."""
 
-    def __init__(self, host: str, driver: VirtDriver, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, host: str, able: AbleDriver, clock: Callable[[], float] = time.monotonic) -> None:
         self._host = host
-        self._driver = driver
+        self._able = able
         self._clock = clock
 
     def accept(self, question: GuestQuestion) -> Callable[[], GuestAnswer | None]:
@@ -61,13 +62,13 @@ class Questions:
         to = question.question, self._host, uuid
         match question:
             case AskConsoleOutput():
-                return ConsoleOutput(*to, asker, self._driver.console_output(uuid, question.lines))
+                return ConsoleOutput(*to, asker, self._able.need(CanReadConsoles).console_output(uuid, question.lines))
             case AskConsoleAddress():
-                return ConsoleAddress(*to, self._driver.console_end(uuid, question.protocol), asker)
+                return ConsoleAddress(*to, self._able.need(CanOpenConsoles).console_end(uuid, question.protocol), asker)
             case AskDiagnostics():
-                return Diagnostics(*to, self._driver.diagnostics(uuid), asker)
+                return Diagnostics(*to, self._able.need(CanDiagnose).diagnostics(uuid), asker)
             case AskCachedImages():
-                return CachedImages(*to, asker, self._driver.cached_images())
+                return CachedImages(*to, asker, self._able.need(CanCacheImages).cached_images())
 
 
 def _because(error: DriverError) -> RefusedBecause:

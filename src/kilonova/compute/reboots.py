@@ -4,8 +4,10 @@
 import contextlib
 from collections.abc import Callable
 
+from kilonova.compute.able_driver import AbleDriver
+from kilonova.compute.kept_guests import return_home
 from kilonova.compute.shutdowns import Shutdowns
-from kilonova.compute.virt.base import VirtDriver
+from kilonova.compute.virt.abilities import CanReboot
 from kilonova.errors import GuestMissing
 from kilonova.messaging.messages import RebootGuest
 from kilonova.model.instance import PowerState, TaskState
@@ -17,7 +19,7 @@ def waiting(order: RebootGuest) -> TaskState:
 
 
 def reboot(
-    order: RebootGuest, driver: VirtDriver, shutdowns: Shutdowns, begins: Callable[[TaskState], None]
+    order: RebootGuest, able: AbleDriver, shutdowns: Shutdowns, begins: Callable[[TaskState], None]
 ) -> PowerState:
     """Reboot a guest, unless that is done or comes too late, and return its state then; NOSTATE where there is none.
 
@@ -25,8 +27,8 @@ def reboot(
 
     ``begins``: told the task of the server when the driver is about to begin. Raises: DriverError, AgentStopsError.
     """
-    uuid = order.instance_uuid
-    state = driver.list_guests().get(uuid, PowerState.NOSTATE)
+    uuid, reboots = order.instance_uuid, able.need(CanReboot)
+    state = able.driver.list_guests().get(uuid, PowerState.NOSTATE)
     if order.begun and state is PowerState.RUNNING:
         return state
     if order.hard:
@@ -34,17 +36,17 @@ def reboot(
             return state
         begins(TaskState.REBOOT_STARTED_HARD)
         try:
-            driver.hard_reboot(uuid, order.guest if state is PowerState.NOSTATE else None)
+            reboots.hard_reboot(uuid, order.guest if state is PowerState.NOSTATE else None)
         except GuestMissing:
             if order.guest is None:
                 return PowerState.NOSTATE
             with contextlib.suppress(GuestMissing):  # it is only kept, for a move that was not undone here
-                driver.return_home(order.guest, power_on=False)
-            driver.hard_reboot(uuid, order.guest)
+                return_home(able, order.guest, power_on=False)
+            reboots.hard_reboot(uuid, order.guest)
         return PowerState.RUNNING
     if state is not PowerState.RUNNING:  # nothing is left to shut down in order: whoever asks orders a hard reboot
         return state
     begins(TaskState.REBOOT_STARTED)
     with shutdowns.patience(uuid, shutdowns.times.reboot_s) as patience:
-        driver.soft_reboot(uuid, patience)
+        reboots.soft_reboot(uuid, patience)
     return PowerState.RUNNING

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kilonova.compute.virt.base import VirtDriver
+from kilonova.compute.able_driver import AbleDriver
+from kilonova.compute.kept_guests import keep
 from kilonova.model.found_guest import Removal, RemovalReason
 from kilonova.model.instance import PowerState
 
@@ -36,9 +37,10 @@ class GuestRemover:
     ``on_gone``: told of each guest that is destroyed.
     """
 
-    def __init__(self, host: str, driver: VirtDriver, deleted: RunningDeleted, on_gone: Callable[[str], None]) -> None:
+    def __init__(self, host: str, able: AbleDriver, deleted: RunningDeleted, on_gone: Callable[[str], None]) -> None:
         self._host = host
-        self._driver = driver
+        self._able = able
+        self._driver = able.driver
         self._deleted = deleted
         self._on_gone = on_gone
 
@@ -53,7 +55,7 @@ class GuestRemover:
             return state
         if removal.keeps:
             LOG.warning("Host %s: guest %s is powered off and kept: its server is being evacuated", self._host, uuid)
-            self._driver.move_away(uuid, "")
+            keep(self._able, uuid)
             return PowerState.SHUTDOWN
         if removal.departure is RemovalReason.LEFT:
             return self._destroy(uuid, "its server is elsewhere")

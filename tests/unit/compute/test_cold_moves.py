@@ -229,7 +229,7 @@ def test_a_destination_that_lacks_a_device_model_says_so(tmp_path: Path) -> None
 def test_moves_take_the_time_that_the_scenario_says(tmp_path: Path) -> None:
     slept: list[float] = []
     host = OneHost(tmp_path, move_delay_s=3)
-    host.driver._sleep = slept.append
+    host.driver.hypervisor.sleep = slept.append
     host.do(SpawnGuest(new_step(), OLD))
     host.do(MoveAway(new_step(), "a", "node1"))
     host.do(FinishMove(new_step(), NEW, "node1", power_on=True))

@@ -15,10 +15,12 @@ from kilonova.compute.images import HostImages
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.compute.virt.fake.disks import Disks
 from kilonova.errors import DriverError
+from kilonova.messaging.messages import CacheImages
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from support.folder_images import FolderImages
+from support.one_host import OneHost, new_step
 
 OLD_S = 86_400.0
 
@@ -93,13 +95,15 @@ def test_what_makes_room_for_another_image_is_not_in_use(tmp_path: Path, service
     assert kept(tmp_path) == ["one", "three"]
 
 
-def test_what_comes_of_fetching_an_image_beforehand(tmp_path: Path, driver: FakeDriver) -> None:
+def test_what_comes_of_fetching_an_image_beforehand(driver: FakeDriver) -> None:
     assert driver.cache_image(ImageData("one")) is CacheResult.CACHED
     assert driver.cache_image(ImageData("one")) is CacheResult.EXISTING
     assert driver.cache_image(ImageData("gone")) is CacheResult.ERROR
-    ratios = AllocationRatios(cpu=1.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
-    reads_none = FakeDriver(SimulatedHost("node2"), tmp_path / "node2.json", ratios)
-    assert reads_none.cache_image(ImageData("one")) is CacheResult.UNSUPPORTED
+
+
+def test_a_host_that_reads_no_images_answers_that_it_keeps_none(tmp_path: Path) -> None:
+    reply = OneHost(tmp_path).do(CacheImages(new_step(), (ImageData("one"),)))
+    assert reply.images == {"one": CacheResult.UNSUPPORTED}
 
 
 def test_a_disk_that_is_made_of_the_same_image_again_leaves_no_other_name(tmp_path: Path, images: HostImages) -> None:

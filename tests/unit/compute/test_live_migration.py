@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kilonova.compute.agent import Agent
-from kilonova.compute.virt.base import AgentStopsError, CopyProgress, MigrationMonitor
+from kilonova.compute.virt.abilities import CopyProgress, MigrationMonitor
+from kilonova.compute.virt.base import AgentStopsError
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
@@ -83,7 +84,7 @@ def test_every_step_may_come_again_from_another_attempt_and_to_another_process(t
 
 def test_a_paused_guest_arrives_paused_and_may_return_paused(tmp_path: Path) -> None:
     one, two = source(tmp_path), OneHost(tmp_path, "node2")
-    one.driver._set_state("a", PAUSED)
+    one.driver.hypervisor.set_state("a", PAUSED)
     two.do(PrepareLiveMigration(new_step(), guest(), "node1"))
     assert one.do(migrate()).power_state is PAUSED
     assert one.do(ReturnHome(new_step(), guest(), power_on=True)).power_state is PAUSED
@@ -130,14 +131,41 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, stopped: bool, error: st
 # --- abort and force complete -----------------------------------------------------------------------------------------
 
 
+class Told:
+    """A monitor that does something each time it is told of progress, which is first when the copying begins."""
+
+    def __init__(
+        self,
+        monitor: MigrationMonitor,
+        before: Callable[[], object] = lambda: None,
+        after: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._monitor, self._before, self._after = monitor, before, after
+
+    @property
+    def abort_requested(self) -> bool:
+        return self._monitor.abort_requested
+
+    @property
+    def completion_forced(self) -> bool:
+        return self._monitor.completion_forced
+
+    def report(self, progress: CopyProgress) -> None:
+        self._before()
+        self._monitor.report(progress)
+        self._after()
+
+    def wait(self, seconds: float) -> None:
+        self._monitor.wait(seconds)
+
+
 class Copying(FakeDriver):
     """Does something when the copying of a guest begins, on the thread that copies."""
 
     meanwhile: Callable[[], object] = staticmethod(lambda: None)
 
-    def _copy(self, guest: object, monitor: MigrationMonitor) -> None:
-        self.meanwhile()
-        super()._copy(guest, monitor)  # type: ignore[arg-type]
+    def live_migrate(self, uuid: str, destination: str, monitor: MigrationMonitor) -> PowerState:
+        return super().live_migrate(uuid, destination, Told(monitor, before=self.meanwhile))
 
 
 class Copied(FakeDriver):
@@ -268,9 +296,11 @@ def test_a_migration_that_takes_long_is_asked_for_aborted_and_stopped_from_other
 
 def test_a_kill_while_it_copies_leaves_it_as_if_it_had_not_begun(tmp_path: Path) -> None:
     class Killed(FakeDriver):
-        def _copy(self, guest: object, monitor: MigrationMonitor) -> None:
-            monitor.report(CopyProgress())
-            raise AgentStopsError
+        def live_migrate(self, uuid: str, destination: str, monitor: MigrationMonitor) -> PowerState:
+            return super().live_migrate(uuid, destination, Told(monitor, after=ends))
+
+    def ends() -> None:
+        raise AgentStopsError
 
     order = migrate()
     host = source(tmp_path, driver=Killed)

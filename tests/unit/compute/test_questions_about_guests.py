@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kilonova.compute.questions import Questions
-from kilonova.compute.virt.base import CONSOLE_BYTES
+from kilonova.compute.virt.abilities import CONSOLE_BYTES
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.compute.virt.fake.guests import GuestFile
 from kilonova.errors import Unsupported

@@ -33,7 +33,7 @@ class Asked(ManualBus):
 
 
 def grow(one: OneHost, vcpus: int) -> None:
-    one.driver._host = replace(one.driver._host, vcpus=vcpus)
+    one.driver.hypervisor.host = replace(one.driver.hypervisor.host, vcpus=vcpus)
 
 
 def test_only_what_has_changed_is_reported_and_only_once(tmp_path: Path) -> None:

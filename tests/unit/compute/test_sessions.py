@@ -219,8 +219,8 @@ def test_what_came_of_an_order_meanwhile_is_told_once_the_host_is_reported_again
         reports.append(len(host.replies))
         process.control.now += LEASE_S
 
-    host.driver._host = replace(host.driver._host, spawn_delay_s=1.0)
-    host.driver._sleep = stopped_while_it_spawns
+    host.driver.hypervisor.host = replace(host.driver.hypervisor.host, spawn_delay_s=1.0)
+    host.driver.hypervisor.sleep = stopped_while_it_spawns
     host.send(SpawnGuest(new_step(), guest()))
     host.bus.run()
     assert host.replies == []

@@ -188,7 +188,7 @@ def test_the_guest_is_off_in_between(tmp_path: Path, *, hard: bool) -> None:
     one = OneHost(tmp_path, start_delay_s=0.01)
     one.do(SpawnGuest(new_step(), guest()))
     seen: list[PowerState] = []
-    one.driver._sleep = lambda _seconds: seen.append(OneHost(tmp_path).driver.list_guests()["a"])
+    one.driver.hypervisor.sleep = lambda _seconds: seen.append(OneHost(tmp_path).driver.list_guests()["a"])
     assert one.do(RebootGuest(new_step(), "a", hard=hard)).power_state is PowerState.RUNNING
     assert seen == [PowerState.SHUTDOWN]
 

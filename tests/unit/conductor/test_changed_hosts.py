@@ -12,7 +12,7 @@ def test_what_a_host_gains_is_there_for_the_next_decision(cell_of: NewCell) -> N
     timer = ResourceTimer(cell.bus, cell.agents, lambda: cell.conductor.owner, 3600)
     timer.start()
     driver = cell.drivers["node1"]
-    driver._host = replace(driver._host, vcpus=2)
+    driver.hypervisor.host = replace(driver.hypervisor.host, vcpus=2)
     timer.look()
     timer.stop()
     cell.boot()

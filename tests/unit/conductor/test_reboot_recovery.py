@@ -61,7 +61,7 @@ class Story:
         for each in family[1 : family.index(task) + 1]:
             self.reach(order.step, each)
         assert self.task is task
-        guests = self.cell.drivers["node1"]._guests
+        guests = self.cell.drivers["node1"].hypervisor.guests
         guests.put(self.uuid, guest=None if guest is P.NOSTATE else replace(guests.guest(self.uuid), state=guest))
 
     def reach(self, step: StepId, task: T) -> None:

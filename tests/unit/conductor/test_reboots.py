@@ -148,12 +148,12 @@ def test_a_guest_that_cannot_be_made_anew_leaves_the_server_in_error(cell_of: Ne
     (uuid,) = cell.boot()
     cell.bus.run()
     cell.drivers["node1"].destroy(uuid)
-    cell.drivers["node1"]._failures_left["spawn"] = -1
+    cell.drivers["node1"].hypervisor.failures_left["spawn"] = -1
     cell.power(uuid, "hard-reboot")
     cell.bus.run()
     server = cell.instance(uuid)
     assert (server.vm_state, server.task_state, server.power_state) == (VmState.ERROR, None, PowerState.NOSTATE)
-    cell.drivers["node1"]._failures_left["spawn"] = 0
+    cell.drivers["node1"].hypervisor.failures_left["spawn"] = 0
     cell.power(uuid, "hard-reboot")
     cell.bus.run()
     assert cell.check() == {uuid: VmState.ACTIVE}

@@ -330,7 +330,7 @@ def test_a_host_that_dies_when_the_image_has_its_data_drops_the_copy(
     def die(*_: object) -> None:
         raise Killed
 
-    cell.drivers["a"]._disks.copies.note_brought = die
+    cell.drivers["a"].hypervisor.disks.copies.note_brought = die
     makes(cell, uuid)
     with pytest.raises(Killed):
         cell.bus.run()

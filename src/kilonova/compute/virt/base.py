@@ -1,76 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every hypervisor driver must do. Calls block; the agent owns threads and order."""
+"""What every hypervisor driver must do. What it may do besides is in :mod:`kilonova.compute.virt.abilities`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from kilonova.model.cached_image import CachedImage
-from kilonova.model.console import ConsoleEnd, ConsoleProtocol
-from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.host import NodeReport
-from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec, PowerState
-
-#: So much of the end of a console is kept and told.
-CONSOLE_BYTES = 100 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class CopyProgress:
-    """How much of a guest has been copied. Units: bytes."""
-
-    memory_total_bytes: int = 0
-    memory_processed_bytes: int = 0
-    memory_remaining_bytes: int = 0
-    disk_total_bytes: int = 0
-    disk_processed_bytes: int = 0
-    disk_remaining_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Rescue:
-    """What a guest is rescued with. ``image``: how the host gets the image ``image_ref``; None: it has no way to it.
-
-    ``image_properties``: of RESCUE_PROPERTIES, those that the image has. With one, the guest's own disks keep their
-    names, and the rescue disk comes behind them.
-    ``admin_password``: for whoever logs in to it; the config drive of the guest says it, too.
-    """
-
-    image_ref: str
-    image: ImageData | None
-    image_properties: Mapping[str, str] = field(default_factory=dict)
-    admin_password: str = ""
 
 
 class AgentStopsError(Exception):
     """The agent ends: a driver leaves what it was doing as it is, as it would be left by a crash."""
-
-
-class MigrationMonitor(Protocol):
-    """What a driver asks and tells while it copies a running guest."""
-
-    @property
-    def abort_requested(self) -> bool:
-        """Whether the migration is to be given up, as long as that is possible."""
-
-    @property
-    def completion_forced(self) -> bool:
-        """Whether the migration is to end soon, at the price of a pause of the guest."""
-
-    def report(self, progress: CopyProgress) -> None:
-        """Tell how far the copying is, about every second."""
-
-    def wait(self, seconds: float) -> None:
-        """Wait so long, or until something is requested. Raises: AgentStopsError."""
-
-
-class SnapshotMonitor(Protocol):
-    """What a driver asks while it copies or uploads a disk."""
-
-    def check(self) -> None:
-        """Raise SnapshotCancelled when it is to be given up, AgentStopsError when the agent ends; often."""
 
 
 class ShutdownPatience(Protocol):
@@ -84,11 +24,9 @@ class ShutdownPatience(Protocol):
 
 
 class VirtDriver(Protocol):
-    """Every call may be repeated: "already so" and "absent" are success.
+    """Makes guests, removes them, starts and stops them, and says which there are.
 
-    A host has for each instance a *guest*, or one that is *kept* for a move that may still be reverted, or both: source
-    and destination of a resize may be the same host. Starting, stopping and rebooting concern the guest. At the
-    destination of a live migration the guest is *incoming*, and paused, until it is activated.
+    Calls block; the agent owns threads and order. Every call is idempotent: "already so" and "absent" are success.
     """
 
     def report(self) -> NodeReport:
@@ -116,14 +54,6 @@ class VirtDriver(Protocol):
         UnsupportedGuest, a DriverError, says that the host is well and lacks what the guest asks for.
         """
 
-    def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
-        """Make a guest as described in place of the one that is there, kept ones included; there may be none.
-
-        One that bears the same ``ordered_at`` was made by this order already: it only gets its power state. The image
-        is fetched before anything is removed. Raises: DriverError, leaving the guest as it was, or none;
-        UnsupportedGuest.
-        """
-
     def destroy(self, uuid: str) -> None:
         """Remove a guest, the kept one too, and their disks; absent is success. Raises: DriverError."""
 
@@ -136,137 +66,5 @@ class VirtDriver(Protocol):
         Raises: DriverError, AgentStopsError.
         """
 
-    def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
-        """Shut a running guest down, as in :meth:`stop`, and start it. Raises: DriverError, AgentStopsError."""
-
-    def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
-        """Power a guest off, whatever it does, and start it. One that is gone is made anew as ``guest`` describes it.
-
-        Raises: GuestMissing, where it is gone, or only kept, and not described; DriverError.
-        """
-
-    def pause(self, uuid: str) -> None:
-        """Have a guest that runs stand still; one that is paused is success. Raises: DriverError."""
-
-    def unpause(self, uuid: str) -> None:
-        """Let a paused guest go on; one that runs is success. Raises: DriverError."""
-
-    def suspend(self, uuid: str) -> None:
-        """Write the memory of a guest that runs to disk and power it off; one that is suspended is success.
-
-        Raises: DriverError.
-        """
-
-    def resume(self, uuid: str) -> None:
-        """Let a suspended guest go on with its memory; one that runs is success. Raises: DriverError."""
-
-    def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
-        """Start a guest from an image, with its own disk beside it; one that is rescued with it is success.
-
-        ``patience``: see :meth:`stop`. As long as the rescue lasts the guest has the config drive of ``guest`` instead
-        of its own, and it is gone with the rescue.
-        A start or a hard reboot takes its own disk again. Raises: DriverError, AgentStopsError; then it is as it was,
-        or off.
-        """
-
-    def unrescue(self, uuid: str) -> None:
-        """Start a guest from its own disk again; one that runs from it is success. Raises: DriverError."""
-
-    def set_admin_password(self, uuid: str, admin_password: str) -> None:
-        """Set the password inside a guest that runs. Raises: DriverError, Unsupported."""
-
-    def crash_dump(self, uuid: str) -> None:
-        """Have a guest that runs write a crash dump, by a non-maskable interrupt. Raises: DriverError, Unsupported."""
-
-    def console_output(self, uuid: str, lines: int | None) -> str:
-        """Return what a guest has written to its console last, at most ``CONSOLE_BYTES``.
-
-        ``lines``: the last so many; None stands for all that is there.
-        Raises: GuestMissing; Unsupported, where guests have no console that is kept; DriverError.
-        """
-
-    def console_end(self, uuid: str, protocol: ConsoleProtocol) -> ConsoleEnd:
-        """Return where the console of a guest that runs is reached, which it is as long as the guest runs here.
-
-        Raises: GuestMissing, GuestNotRunning; Unsupported, where guests have no such console; DriverError.
-        """
-
-    def diagnostics(self, uuid: str) -> GuestDiagnostics:
-        """Return how a guest that runs is doing.
-
-        Raises: GuestMissing, GuestNotRunning; Unsupported, where that is not known; DriverError.
-        """
-
     def close(self) -> None:
         """Let go of what ends with this process anyway: connections, listening sockets. Guests stay as they are."""
-
-    def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
-        """Power a guest off, as in :meth:`stop`, and keep it; one that is kept already is success.
-
-        Raises: DriverError, AgentStopsError.
-        """
-
-    def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
-        """Make the guest that ``source`` keeps, with the size in ``guest``; one that a move made already is success.
-
-        Raises: DriverError, leaving nothing behind; UnsupportedGuest.
-        """
-
-    def return_home(self, guest: GuestSpec, *, power_on: bool) -> PowerState:
-        """Take the kept guest back as it was, and return its state; a guest that never left is success.
-
-        ``power_on``: let it run, or be paused if it was. Raises: DriverError, also while a guest that the move made
-        is still here.
-        """
-
-    def confirm_move(self, uuid: str) -> None:
-        """Drop what is kept, and nothing else; absent is success. Raises: DriverError.
-
-        What the move made on the same host is a guest as if no move had brought it.
-        """
-
-    def abandon_move(self, uuid: str) -> None:
-        """Drop the guest that a move made or was about to make here, and nothing else; absent is success.
-
-        A guest that no move brought here stays. Raises: DriverError.
-        """
-
-    def prepare_live_migration(self, guest: GuestSpec, source: str) -> None:
-        """Make an incoming guest, paused. Raises: DriverError, leaving nothing behind; UnsupportedGuest."""
-
-    def live_migrate(self, uuid: str, destination: str, monitor: MigrationMonitor) -> PowerState:
-        """Copy a guest to ``destination`` while it runs, then keep it. Returns what it was, running or paused.
-
-        One that is kept already is success. Raises: MigrationAborted, DriverError; then the guest is as it was.
-        """
-
-    def activate_migrated(self, uuid: str, *, paused: bool) -> None:
-        """Let an incoming guest run, or leave it ``paused``. One that is not incoming any more is success.
-
-        Raises: DriverError.
-        """
-
-    def snapshot(self, uuid: str, image_id: str, base: ImageData | None, monitor: SnapshotMonitor) -> None:
-        """Copy the disk of a guest as it is now, for an image; a copy for that image is success.
-
-        ``base``: the image that the guest was made of, where it may have to be had again. The guest stays as it is.
-        Raises: SnapshotCancelled, DriverError, leaving no copy.
-        """
-
-    def upload_snapshot(self, uuid: str, image: ImageData, monitor: SnapshotMonitor) -> None:
-        """Bring the copy for an image there and drop it; brought already is success.
-
-        Raises: SnapshotCancelled, DriverError; then the copy stays, for another try.
-        """
-
-    def discard_snapshot(self, uuid: str) -> None:
-        """Drop the copy of a guest's disk; absent is success. Raises: DriverError."""
-
-    def cache_image(self, image: ImageData) -> CacheResult:
-        """Fetch an image before a guest wants it, and say what came of that."""
-
-    def cached_images(self) -> tuple[CachedImage, ...]:
-        """Return the images that the host keeps, with its guests that need them.
-
-        Raises: Unsupported, where it keeps none; DriverError.
-        """

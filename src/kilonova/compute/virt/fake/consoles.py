@@ -7,7 +7,7 @@ speaks the protocol, so that a proxy of consoles has something to connect to.
 
 from collections.abc import Iterator
 
-from kilonova.compute.virt.base import CONSOLE_BYTES
+from kilonova.compute.virt.abilities import CONSOLE_BYTES
 from kilonova.compute.virt.fake.console_ends import ConsoleEnds, serial_port
 from kilonova.compute.virt.fake.guests import ConsoleEntry, SimulatedGuest
 from kilonova.compute.virt.fake.hypervisor import LOOPBACK, SimulatedHypervisor
@@ -17,14 +17,16 @@ from kilonova.model.console import ConsoleEnd, ConsoleProtocol
 from kilonova.model.instance import PowerState
 
 
-class Consoles(SimulatedHypervisor):
+class Consoles:
     """Shows the console of a guest, whose last line has not ended, as if it waited for a login, and serves it."""
 
-    _ends: ConsoleEnds | None = None
+    def __init__(self, hypervisor: SimulatedHypervisor) -> None:
+        self._hypervisor = hypervisor
+        self._ends: ConsoleEnds | None = None
 
     def console_output(self, uuid: str, lines: int | None) -> str:
-        with self._lock:
-            guest = self._present(uuid)
+        with self._hypervisor.lock:
+            guest = self._hypervisor.present(uuid)
         log = [line for entry in guest.console for line in _lines(uuid, guest, entry)]
         return "\n".join(_last(log, lines))[-CONSOLE_BYTES:]
 
@@ -38,18 +40,18 @@ class Consoles(SimulatedHypervisor):
                 raise Unsupported(f"Simulated guests have no {protocol.value.upper()} console.")
         if not self._runs(uuid):
             raise GuestNotRunning(uuid)
-        address = self._addresses.get(protocol, LOOPBACK)
-        with self._lock:
+        address = self._hypervisor.addresses.get(protocol, LOOPBACK)
+        with self._hypervisor.lock:
             ends = self._ends = self._ends or ConsoleEnds()
         port = ends.port_of((uuid, protocol), address.listen, talk, lambda: self._runs(uuid))
         return ConsoleEnd(address.reached_at, port)
 
     def _runs(self, uuid: str) -> bool:
-        with self._lock:
-            return self._present(uuid).state is PowerState.RUNNING
+        with self._hypervisor.lock:
+            return self._hypervisor.present(uuid).state is PowerState.RUNNING
 
     def close(self) -> None:
-        with self._lock:
+        with self._hypervisor.lock:
             ends, self._ends = self._ends, None
         if ends is not None:
             ends.close()

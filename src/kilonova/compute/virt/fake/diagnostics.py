@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How guests of a simulated hypervisor are doing: they were started at some time, and do nothing."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kilonova.compute.virt.fake.guests import SimulatedGuest
@@ -13,12 +14,15 @@ from kilonova.model.instance import PowerState
 _DRIVER, _HYPERVISOR = "libvirt", "kvm"
 
 
-class Diagnostics(SimulatedHypervisor):
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagnostics:
     """Tells how a guest is doing."""
 
+    hypervisor: SimulatedHypervisor
+
     def diagnostics(self, uuid: str) -> GuestDiagnostics:
-        with self._lock:
-            guest = self._present(uuid)
+        with self.hypervisor.lock:
+            guest = self.hypervisor.present(uuid)
         if guest.state is not PowerState.RUNNING:
             raise GuestNotRunning(uuid)
         return GuestDiagnostics(

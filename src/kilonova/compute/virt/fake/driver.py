@@ -1,54 +1,177 @@
 # SPDX-License-Identifier: Apache-2.0
 """A simulated hypervisor. Its guests live in a file of its own, so it outlives its agent as a real one would."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from pathlib import Path
 
+from kilonova.compute.images import HostImages
+from kilonova.compute.virt.abilities import MigrationMonitor, Rescue, SnapshotMonitor
+from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.fake.cold_moves import ColdMoves
 from kilonova.compute.virt.fake.consoles import Consoles
 from kilonova.compute.virt.fake.diagnostics import Diagnostics
+from kilonova.compute.virt.fake.hypervisor import ConsoleAddresses, SimulatedHypervisor
+from kilonova.compute.virt.fake.image_cache import ImageCache
 from kilonova.compute.virt.fake.live_migrations import LiveMigrations
+from kilonova.compute.virt.fake.power import Power
 from kilonova.compute.virt.fake.reboots import Reboots
 from kilonova.compute.virt.fake.rebuilds import Rebuilds
 from kilonova.compute.virt.fake.rescues import Rescues
 from kilonova.compute.virt.fake.snapshots import Snapshots
+from kilonova.model.ability import Ability
+from kilonova.model.cached_image import CachedImage
+from kilonova.model.console import ConsoleEnd, ConsoleProtocol
+from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.host import NodeReport
+from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.scenario.model import AllocationRatios, SimulatedHost
 
 
-class FakeDriver(Reboots, Consoles, Diagnostics, Rescues, Rebuilds, ColdMoves, LiveMigrations, Snapshots):
-    """A :class:`kilonova.compute.virt.base.VirtDriver`, put together of what it can do."""
+class FakeDriver:
+    """A driver with every ability. It only forwards: each part does its work on the one ``hypervisor`` they share.
+
+    The parts know nothing of each other but what their constructors take, so each can be read and tested alone. What
+    they forward is spelt out, so that types, overriding and reading need no knowledge of how it is done.
+
+    ``lacks``: abilities that a host of a test or scenario is to be without. See :class:`SimulatedHypervisor`.
+    """
+
+    def __init__(
+        self,
+        host: SimulatedHost,
+        state_file: Path,
+        ratios: AllocationRatios,
+        *,
+        images: HostImages | None = None,
+        addresses: Mapping[ConsoleProtocol, ConsoleAddresses] | None = None,
+        lacks: frozenset[Ability] = frozenset(),
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.hypervisor = SimulatedHypervisor(host, state_file, ratios, images=images, addresses=addresses, sleep=sleep)
+        self.lacks = lacks if images is not None else lacks | {Ability.IMAGE_CACHE}
+        self._power = Power(self.hypervisor)
+        self._reboots = Reboots(self.hypervisor, self._power)
+        self._rebuilds = Rebuilds(self.hypervisor)
+        self._rescues = Rescues(self.hypervisor)
+        self._consoles = Consoles(self.hypervisor)
+        self._diagnostics = Diagnostics(self.hypervisor)
+        self._cold_moves = ColdMoves(self.hypervisor)
+        self._live_migrations = LiveMigrations(self.hypervisor)
+        self._snapshots = Snapshots(self.hypervisor)
+        self._image_cache = ImageCache(self.hypervisor)
+
+    # --- what every driver does ---------------------------------------------------------------------------------------
 
     def report(self) -> NodeReport:
-        host = self._host
-        return NodeReport(
-            host=host.name,
-            hypervisor_hostname=host.hypervisor_hostname,
-            capabilities=host.capabilities,
-            inventories=host.reported_inventories(self._ratios),
-            traits=host.reported_traits,
-            metrics=host.metrics,
-            devices=host.devices,
-        )
+        return self.hypervisor.report()
 
     def list_guests(self) -> Mapping[str, PowerState]:
-        with self._lock:
-            return {uuid: place.power_state for uuid, place in self._guests.places.items()}
+        return self.hypervisor.states()
 
     def changed_guests(self) -> Mapping[str, PowerState]:
-        with self._lock:
-            return self._guests.take_changes()
+        return self.hypervisor.changes()
 
     def marked_guests(self) -> Mapping[str, datetime]:
-        with self._lock:
-            places = self._guests.places.items()
-            return {uuid: place.ordered_at for uuid, place in places if place.ordered_at is not None}
+        return self.hypervisor.marks()
 
     def spawn(self, guest: GuestSpec) -> None:
-        self._take(self._host.spawn_delay_s)
-        self._spawn(guest)
+        self.hypervisor.take(self.hypervisor.host.spawn_delay_s)
+        self.hypervisor.spawn(guest)
 
     def destroy(self, uuid: str) -> None:
-        self._take(self._host.destroy_delay_s)
-        with self._lock:
-            self._guests.put(uuid, guest=None, kept=None)
+        self.hypervisor.destroy(uuid)
+
+    def start(self, uuid: str) -> None:
+        self._power.start(uuid)
+
+    def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
+        self._power.stop(uuid, patience)
+
+    def close(self) -> None:
+        self._consoles.close()
+
+    # --- its abilities ------------------------------------------------------------------------------------------------
+
+    def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
+        self._reboots.soft_reboot(uuid, patience)
+
+    def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
+        self._reboots.hard_reboot(uuid, guest)
+
+    def pause(self, uuid: str) -> None:
+        self._power.pause(uuid)
+
+    def unpause(self, uuid: str) -> None:
+        self._power.unpause(uuid)
+
+    def suspend(self, uuid: str) -> None:
+        self._power.suspend(uuid)
+
+    def resume(self, uuid: str) -> None:
+        self._power.resume(uuid)
+
+    def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
+        self._rebuilds.rebuild(guest, power_on=power_on)
+
+    def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
+        self._rescues.rescue(guest, rescue, patience)
+
+    def unrescue(self, uuid: str) -> None:
+        self._rescues.unrescue(uuid)
+
+    def set_admin_password(self, uuid: str, admin_password: str) -> None:
+        self._rescues.set_admin_password(uuid, admin_password)
+
+    def crash_dump(self, uuid: str) -> None:
+        self._rescues.crash_dump(uuid)
+
+    def console_output(self, uuid: str, lines: int | None) -> str:
+        return self._consoles.console_output(uuid, lines)
+
+    def console_end(self, uuid: str, protocol: ConsoleProtocol) -> ConsoleEnd:
+        return self._consoles.console_end(uuid, protocol)
+
+    def diagnostics(self, uuid: str) -> GuestDiagnostics:
+        return self._diagnostics.diagnostics(uuid)
+
+    def return_home(self, guest: GuestSpec, *, power_on: bool) -> PowerState:
+        return self._cold_moves.return_home(guest, power_on=power_on)
+
+    def confirm_move(self, uuid: str) -> None:
+        self._cold_moves.confirm_move(uuid)
+
+    def abandon_move(self, uuid: str) -> None:
+        self._cold_moves.abandon_move(uuid)
+
+    def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
+        self._cold_moves.move_away(uuid, destination, patience)
+
+    def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
+        self._cold_moves.finish_move(guest, source, power_on=power_on)
+
+    def prepare_live_migration(self, guest: GuestSpec, source: str) -> None:
+        self._live_migrations.prepare_live_migration(guest, source)
+
+    def live_migrate(self, uuid: str, destination: str, monitor: MigrationMonitor) -> PowerState:
+        return self._live_migrations.live_migrate(uuid, destination, monitor)
+
+    def activate_migrated(self, uuid: str, *, paused: bool) -> None:
+        self._live_migrations.activate_migrated(uuid, paused=paused)
+
+    def snapshot(self, uuid: str, image_id: str, base: ImageData | None, monitor: SnapshotMonitor) -> None:
+        self._snapshots.snapshot(uuid, image_id, base, monitor)
+
+    def upload_snapshot(self, uuid: str, image: ImageData, monitor: SnapshotMonitor) -> None:
+        self._snapshots.upload_snapshot(uuid, image, monitor)
+
+    def discard_snapshot(self, uuid: str) -> None:
+        self._snapshots.discard_snapshot(uuid)
+
+    def cache_image(self, image: ImageData) -> CacheResult:
+        return self._image_cache.cache_image(image)
+
+    def cached_images(self) -> tuple[CachedImage, ...]:
+        return self._image_cache.cached_images()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all abilities of a simulated hypervisor have in common: its guests, and what takes time or fails there."""
+"""What all parts of the simulated driver share: the guests of a hypervisor, and what takes time or fails there."""
 
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from kilonova.compute.images import HostImages
@@ -14,6 +15,7 @@ from kilonova.compute.virt.fake.drives import Drives
 from kilonova.compute.virt.fake.guests import GuestFile, Origin, SimulatedGuest
 from kilonova.errors import DriverError, GuestMissing, UnsupportedGuest
 from kilonova.model.console import ConsoleProtocol
+from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 
@@ -49,47 +51,77 @@ class SimulatedHypervisor:
         addresses: Mapping[ConsoleProtocol, ConsoleAddresses] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._host = host
-        self._ratios = ratios
-        self._sleep = sleep
-        self._images = images
-        self._addresses = addresses or {}
-        self._lock = threading.Lock()
-        self._failures_left = {
+        self.host = host
+        self.ratios = ratios
+        self.sleep = sleep
+        self.images = images
+        self.addresses = addresses or {}
+        self.lock = threading.Lock()
+        self.failures_left = {
             "spawn": host.failing_spawns,
             "move": host.failing_moves,
             "live migration": host.failing_live_migrations,
             "snapshot": host.failing_snapshots,
         }
         folder = state_file.parent
-        self._disks, self._drives = Disks(folder / "disks", host.name), Drives(folder / "config_drives", host.name)
-        self._guests = GuestFile(host.name, state_file, on_gone=self._remove_disks)
-        self._disks.keep_only(self._guests.places.keys())
-        self._drives.keep_only(self._guests.places.keys())
+        self.disks, self.drives = Disks(folder / "disks", host.name), Drives(folder / "config_drives", host.name)
+        self.guests = GuestFile(host.name, state_file, on_gone=self._remove_disks)
+        self.disks.keep_only(self.guests.places.keys())
+        self.drives.keep_only(self.guests.places.keys())
 
     def _remove_disks(self, uuid: str) -> None:
-        self._disks.remove(uuid)
-        self._drives.remove(uuid)
+        self.disks.remove(uuid)
+        self.drives.remove(uuid)
 
-    def _take(self, seconds: float) -> None:
+    def report(self) -> NodeReport:
+        host = self.host
+        return NodeReport(
+            host=host.name,
+            hypervisor_hostname=host.hypervisor_hostname,
+            capabilities=host.capabilities,
+            inventories=host.reported_inventories(self.ratios),
+            traits=host.reported_traits,
+            metrics=host.metrics,
+            devices=host.devices,
+        )
+
+    def states(self) -> Mapping[str, PowerState]:
+        with self.lock:
+            return {uuid: place.power_state for uuid, place in self.guests.places.items()}
+
+    def changes(self) -> Mapping[str, PowerState]:
+        with self.lock:
+            return self.guests.take_changes()
+
+    def marks(self) -> Mapping[str, datetime]:
+        with self.lock:
+            places = self.guests.places.items()
+            return {uuid: place.ordered_at for uuid, place in places if place.ordered_at is not None}
+
+    def take(self, seconds: float) -> None:
         if seconds:
-            self._sleep(seconds)
+            self.sleep(seconds)
 
-    def _shut_down(self, patience: ShutdownPatience | None) -> None:
+    def shut_down(self, patience: ShutdownPatience | None) -> None:
         """Take the time that a guest takes to shut down, as far as somebody waits for that. Raises: AgentStopsError."""
-        takes_s = self._host.shutdown_delay_s
+        takes_s = self.host.shutdown_delay_s
         if takes_s and patience is not None:
             patience.wait(takes_s if takes_s > 0 else float("inf"))
 
-    def _spawn(self, guest: GuestSpec) -> None:
+    def spawn(self, guest: GuestSpec) -> None:
         data = None
-        if self._images is not None and guest.image is not None and guest.uuid not in self._guests.places:
-            data = self._images.fetch(guest.image)
-        with self._lock:
-            if self._guests.guest(guest.uuid) is None:
-                self._make(guest, PowerState.RUNNING, Origin.SPAWNED, fails="spawn", to="start", data=data)
+        if self.images is not None and guest.image is not None and guest.uuid not in self.guests.places:
+            data = self.images.fetch(guest.image)
+        with self.lock:
+            if self.guests.guest(guest.uuid) is None:
+                self.make(guest, PowerState.RUNNING, Origin.SPAWNED, fails="spawn", to="start", data=data)
 
-    def _make(
+    def destroy(self, uuid: str) -> None:
+        self.take(self.host.destroy_delay_s)
+        with self.lock:
+            self.guests.put(uuid, guest=None, kept=None)
+
+    def make(
         self,
         guest: GuestSpec,
         state: PowerState,
@@ -105,51 +137,51 @@ class SimulatedHypervisor:
 
         ``data``: what its disk is made of, or ``source``: the host from which it brings one.
         """
-        if (reason := self._host.why_not(guest.image_properties)) is not None:
+        if (reason := self.host.why_not(guest.image_properties)) is not None:
             raise UnsupportedGuest(reason)
-        if self._is_to_fail(fails):
+        if self.is_to_fail(fails):
             raise DriverError(f"Simulated failure to {to} guest {guest.name}.")
         if data is not None:
-            self._disks.make(guest.uuid, data)
-        elif source not in {None, self._host.name}:
-            self._disks.take_from(str(source), guest.uuid)
+            self.disks.make(guest.uuid, data)
+        elif source not in {None, self.host.name}:
+            self.disks.take_from(str(source), guest.uuid)
         made = SimulatedGuest.of(guest, state, origin)
-        self._drives.end_rescue(guest.uuid)
-        self._drives.make(guest)
+        self.drives.end_rescue(guest.uuid)
+        self.drives.make(guest)
         try:
-            self._guests.put(
+            self.guests.put(
                 guest.uuid, guest=made.booted("first start") if state is PowerState.RUNNING else made, **also
             )
         except DriverError:
-            self._drives.keep_only(self._guests.places.keys())
+            self.drives.keep_only(self.guests.places.keys())
             raise
 
-    def _is_to_fail(self, what: str) -> bool:
-        left = self._failures_left[what]
-        self._failures_left[what] = left - (left > 0)
+    def is_to_fail(self, what: str) -> bool:
+        left = self.failures_left[what]
+        self.failures_left[what] = left - (left > 0)
         return left != 0
 
-    def _present(self, uuid: str) -> SimulatedGuest:
+    def present(self, uuid: str) -> SimulatedGuest:
         """Return a guest that is whole. Raises: DriverError."""
-        guest = self._guests.guest(uuid)
+        guest = self.guests.guest(uuid)
         if guest is None:
             raise GuestMissing(uuid)
         if guest.origin is Origin.INCOMING:
             raise DriverError(f"Guest {uuid} is not here yet.")
         return guest
 
-    def _own(self, uuid: str) -> SimulatedGuest:
+    def own(self, uuid: str) -> SimulatedGuest:
         """Return a guest as one that no move brought here, which a way back would not take for that of the move."""
-        return replace(self._present(uuid), origin=Origin.SPAWNED)
+        return replace(self.present(uuid), origin=Origin.SPAWNED)
 
-    def _set_state(self, uuid: str, state: PowerState) -> None:
-        with self._lock:
-            self._guests.put(uuid, guest=replace(self._present(uuid), state=state))
+    def set_state(self, uuid: str, state: PowerState) -> None:
+        with self.lock:
+            self.guests.put(uuid, guest=replace(self.present(uuid), state=state))
 
-    def _is_kept(self, uuid: str, *, beside_guest: bool = False) -> bool:
+    def is_kept(self, uuid: str, *, beside_guest: bool = False) -> bool:
         """Tell whether a guest is kept for the present move. Raises: DriverError if it is for an earlier one."""
-        if self._guests.kept(uuid) is None:
+        if self.guests.kept(uuid) is None:
             return False
-        if self._guests.guest(uuid) is not None and not beside_guest:
+        if self.guests.guest(uuid) is not None and not beside_guest:
             raise DriverError(f"Guest {uuid} is still kept from an earlier move.")
         return True

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guests of a simulated hypervisor are moved while they run."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from kilonova.compute.virt.base import CopyProgress, MigrationMonitor
+from kilonova.compute.virt.abilities import CopyProgress, MigrationMonitor
 from kilonova.compute.virt.fake.guests import Origin, SimulatedGuest
 from kilonova.compute.virt.fake.hypervisor import AWAKE, SimulatedHypervisor
 from kilonova.errors import DriverError, MigrationAborted
@@ -12,47 +12,50 @@ from kilonova.model.instance import GuestSpec, PowerState
 _REPORTED_EVERY_S = 1.0
 
 
-class LiveMigrations(SimulatedHypervisor):
+@dataclass(frozen=True, slots=True, eq=False)
+class LiveMigrations:
     """Copies a running guest to another host."""
 
+    hypervisor: SimulatedHypervisor
+
     def prepare_live_migration(self, guest: GuestSpec, source: str) -> None:
-        with self._lock:
-            present = self._guests.guest(guest.uuid)
+        with self.hypervisor.lock:
+            present = self.hypervisor.guests.guest(guest.uuid)
             if present is None:
-                self._make(guest, PowerState.PAUSED, Origin.INCOMING, fails="move", to="move", source=source)
+                self.hypervisor.make(guest, PowerState.PAUSED, Origin.INCOMING, fails="move", to="move", source=source)
             elif present.origin is not Origin.INCOMING:
                 raise DriverError(f"Guest {guest.uuid} is there already, and does not come from {source}.")
 
     def live_migrate(self, uuid: str, destination: str, monitor: MigrationMonitor) -> PowerState:
         del destination
-        with self._lock:
-            if self._is_kept(uuid):
-                return self._guests.places[uuid].state_when_kept
-            guest = self._own(uuid)
+        with self.hypervisor.lock:
+            if self.hypervisor.is_kept(uuid):
+                return self.hypervisor.guests.places[uuid].state_when_kept
+            guest = self.hypervisor.own(uuid)
             if guest.state not in AWAKE:
                 raise DriverError(f"Guest {uuid} does not run.")
         self._copy(guest, monitor)
-        with self._lock:
+        with self.hypervisor.lock:
             if monitor.abort_requested:
                 raise MigrationAborted
-            if self._is_to_fail("live migration"):
+            if self.hypervisor.is_to_fail("live migration"):
                 raise DriverError("Simulated failure to copy the guest.")
-            guest = self._own(uuid)
-            self._guests.put(uuid, guest=None, kept=guest)
+            guest = self.hypervisor.own(uuid)
+            self.hypervisor.guests.put(uuid, guest=None, kept=guest)
             return guest.state
 
     def activate_migrated(self, uuid: str, *, paused: bool) -> None:
-        with self._lock:
-            guest = self._guests.guest(uuid)
+        with self.hypervisor.lock:
+            guest = self.hypervisor.guests.guest(uuid)
             if guest is None:
                 raise DriverError(f"Guest {uuid} does not exist.")
             if guest.origin is Origin.INCOMING:
                 state = PowerState.PAUSED if paused else PowerState.RUNNING
-                self._guests.put(uuid, guest=replace(guest, state=state, origin=Origin.MOVED))
+                self.hypervisor.guests.put(uuid, guest=replace(guest, state=state, origin=Origin.MOVED))
 
     def _copy(self, guest: SimulatedGuest, monitor: MigrationMonitor) -> None:
         """Take the time that copying takes, and tell of it."""
-        duration, passed = self._host.live_migration_s, 0.0
+        duration, passed = self.hypervisor.host.live_migration_s, 0.0
         monitor.report(_progress(guest, 0.0))
         while passed < duration and not (monitor.abort_requested or monitor.completion_forced):
             pause = min(_REPORTED_EVERY_S, duration - passed)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guests of a simulated hypervisor are started, stopped, rebooted, paused and suspended."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
@@ -9,29 +9,32 @@ from kilonova.errors import DriverError
 from kilonova.model.instance import PowerState
 
 
-class Power(SimulatedHypervisor):
+@dataclass(frozen=True, slots=True, eq=False)
+class Power:
     """Changes the power state of a guest."""
 
+    hypervisor: SimulatedHypervisor
+
     def start(self, uuid: str) -> None:
-        self._power_on(uuid, "start")
+        self.power_on(uuid, "start")
 
     def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
-        with self._lock:
-            runs = self._present(uuid).state is PowerState.RUNNING
+        with self.hypervisor.lock:
+            runs = self.hypervisor.present(uuid).state is PowerState.RUNNING
         if runs:
-            self._shut_down(patience)
-        self._set_state(uuid, PowerState.SHUTDOWN)
+            self.hypervisor.shut_down(patience)
+        self.hypervisor.set_state(uuid, PowerState.SHUTDOWN)
 
-    def _power_on(self, uuid: str, how: str) -> None:
+    def power_on(self, uuid: str, how: str) -> None:
         """Start a guest; a rescued one from its own disk, unless its rescue system itself is rebooted."""
-        self._take(self._host.start_delay_s)
-        with self._lock:
-            guest = self._present(uuid)
+        self.hypervisor.take(self.hypervisor.host.start_delay_s)
+        with self.hypervisor.lock:
+            guest = self.hypervisor.present(uuid)
             if guest.state is not PowerState.RUNNING:
                 system = None if how != "soft reboot" else guest.rescue_image_ref
-                self._guests.put(uuid, guest=replace(guest, rescue_image_ref=system).booted(how))
+                self.hypervisor.guests.put(uuid, guest=replace(guest, rescue_image_ref=system).booted(how))
                 if system is None:
-                    self._drives.end_rescue(uuid)
+                    self.hypervisor.drives.end_rescue(uuid)
 
     def pause(self, uuid: str) -> None:
         self._go_from(PowerState.RUNNING, PowerState.PAUSED, uuid)
@@ -46,8 +49,8 @@ class Power(SimulatedHypervisor):
         self._go_from(PowerState.SUSPENDED, PowerState.RUNNING, uuid)
 
     def _go_from(self, before: PowerState, after: PowerState, uuid: str) -> None:
-        with self._lock:
-            guest = self._present(uuid)
+        with self.hypervisor.lock:
+            guest = self.hypervisor.present(uuid)
             if guest.state not in {before, after}:
                 raise DriverError(f"Guest {uuid} is {guest.state.name.lower()}, not {before.name.lower()}.")
-            self._guests.put(uuid, guest=replace(guest, state=after))
+            self.hypervisor.guests.put(uuid, guest=replace(guest, state=after))

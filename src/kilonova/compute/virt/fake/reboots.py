@@ -1,21 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guests of a simulated hypervisor are rebooted: off, and on again, as their file shows it in between."""
 
+from dataclasses import dataclass
+
 from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 from kilonova.compute.virt.fake.power import Power
 from kilonova.model.instance import GuestSpec
 
 
-class Reboots(Power):
+@dataclass(frozen=True, slots=True, eq=False)
+class Reboots:
     """Reboots guests, and makes those anew that are gone."""
 
+    hypervisor: SimulatedHypervisor
+    power: Power
+
     def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
-        self.stop(uuid, patience)
-        self._power_on(uuid, "soft reboot")
+        self.power.stop(uuid, patience)
+        self.power.power_on(uuid, "soft reboot")
 
     def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
-        if guest is not None and self._guests.guest(uuid) is None:
-            self._spawn(guest)
+        if guest is not None and self.hypervisor.guests.guest(uuid) is None:
+            self.hypervisor.spawn(guest)
             return
-        self.stop(uuid)
-        self._power_on(uuid, "hard reboot")
+        self.power.stop(uuid)
+        self.power.power_on(uuid, "hard reboot")

@@ -1,27 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guests of a simulated hypervisor are made anew."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kilonova.compute.virt.fake.guests import Origin
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 from kilonova.model.instance import GuestSpec, PowerState
 
 
-class Rebuilds(SimulatedHypervisor):
+@dataclass(frozen=True, slots=True, eq=False)
+class Rebuilds:
     """Makes a guest in place of another one."""
 
+    hypervisor: SimulatedHypervisor
+
     def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
-        self._take(self._host.spawn_delay_s)
+        self.hypervisor.take(self.hypervisor.host.spawn_delay_s)
         state = PowerState.RUNNING if power_on else PowerState.SHUTDOWN
-        present = self._guests.guest(guest.uuid)
+        present = self.hypervisor.guests.guest(guest.uuid)
         is_made = present is not None and present.ordered_at == guest.ordered_at
         data = None
-        if self._images is not None and guest.image is not None and not is_made:
-            data = self._images.fetch(guest.image)
-        with self._lock:
-            present = self._guests.guest(guest.uuid)
+        if self.hypervisor.images is not None and guest.image is not None and not is_made:
+            data = self.hypervisor.images.fetch(guest.image)
+        with self.hypervisor.lock:
+            present = self.hypervisor.guests.guest(guest.uuid)
             if present is not None and present.ordered_at == guest.ordered_at:
-                self._guests.put(guest.uuid, guest=replace(present, state=state), kept=None)
+                self.hypervisor.guests.put(guest.uuid, guest=replace(present, state=state), kept=None)
             else:
-                self._make(guest, state, Origin.SPAWNED, fails="spawn", to="rebuild", data=data, kept=None)
+                self.hypervisor.make(guest, state, Origin.SPAWNED, fails="spawn", to="rebuild", data=data, kept=None)

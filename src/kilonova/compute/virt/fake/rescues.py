@@ -1,43 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
 """What helps with a guest of a simulated hypervisor that does not work: rescue, a new password, a crash dump."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from kilonova.compute.virt.base import Rescue, ShutdownPatience
+from kilonova.compute.virt.abilities import Rescue
+from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.fake.hypervisor import AWAKE, SimulatedHypervisor
 from kilonova.errors import DriverError
 from kilonova.model.instance import GuestSpec, PowerState
 
 
-class Rescues(SimulatedHypervisor):
+@dataclass(frozen=True, slots=True, eq=False)
+class Rescues:
     """Starts a guest from another image beside its own disk, and back; reaches into a guest."""
 
+    hypervisor: SimulatedHypervisor
+
     def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
-        self._take(self._host.spawn_delay_s)
-        if self._images is not None and rescue.image is not None:
-            self._images.fetch(rescue.image)
-        with self._lock:
-            present = self._present(guest.uuid)
+        self.hypervisor.take(self.hypervisor.host.spawn_delay_s)
+        if self.hypervisor.images is not None and rescue.image is not None:
+            self.hypervisor.images.fetch(rescue.image)
+        with self.hypervisor.lock:
+            present = self.hypervisor.present(guest.uuid)
         if present.state is PowerState.RUNNING and present.rescue_image_ref != rescue.image_ref:
-            self._shut_down(patience)
-        with self._lock:
-            present = self._present(guest.uuid)
+            self.hypervisor.shut_down(patience)
+        with self.hypervisor.lock:
+            present = self.hypervisor.present(guest.uuid)
             if present.rescue_image_ref != rescue.image_ref or present.state is not PowerState.RUNNING:
                 rescued = replace(present, rescue_image_ref=rescue.image_ref)
-                self._drives.make_for_rescue(guest)
+                self.hypervisor.drives.make_for_rescue(guest)
                 try:
-                    self._guests.put(guest.uuid, guest=rescued.booted(f"rescue from image {rescue.image_ref}"))
+                    self.hypervisor.guests.put(
+                        guest.uuid, guest=rescued.booted(f"rescue from image {rescue.image_ref}")
+                    )
                 except DriverError:
-                    self._drives.end_rescue(guest.uuid)
+                    self.hypervisor.drives.end_rescue(guest.uuid)
                     raise
 
     def unrescue(self, uuid: str) -> None:
-        with self._lock:
-            present = self._present(uuid)
+        with self.hypervisor.lock:
+            present = self.hypervisor.present(uuid)
             if present.rescue_image_ref is not None or present.state is not PowerState.RUNNING:
                 own = replace(present, rescue_image_ref=None)
-                self._guests.put(uuid, guest=own.booted("start from its own disk"))
-            self._drives.end_rescue(uuid)
+                self.hypervisor.guests.put(uuid, guest=own.booted("start from its own disk"))
+            self.hypervisor.drives.end_rescue(uuid)
 
     def set_admin_password(self, uuid: str, admin_password: str) -> None:
         del admin_password
@@ -47,8 +53,8 @@ class Rescues(SimulatedHypervisor):
         self._tell_inside(uuid, "Non-maskable interrupt: a crash dump was written")
 
     def _tell_inside(self, uuid: str, what: str) -> None:
-        with self._lock:
-            guest = self._present(uuid)
+        with self.hypervisor.lock:
+            guest = self.hypervisor.present(uuid)
             if guest.state not in AWAKE:
                 raise DriverError(f"Guest {uuid} does not run.")
-            self._guests.put(uuid, guest=guest.wrote(what))
+            self.hypervisor.guests.put(uuid, guest=guest.wrote(what))

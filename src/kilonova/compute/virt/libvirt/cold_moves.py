@@ -5,49 +5,50 @@ What can be gone back to is kept in a folder of its own, with what libvirt was t
 it meanwhile.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.libvirt.domain.marks import GuestMark, Origin, read_mark
 from kilonova.compute.virt.libvirt.domains import OwnDomain
+from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.compute.virt.libvirt.power import Power
-from kilonova.compute.virt.libvirt.spawns import Spawns
-from kilonova.errors import DriverError, GuestMissing, Unsupported, UnsupportedGuest
+from kilonova.compute.virt.libvirt.rescued import from_own_disk
+from kilonova.errors import DriverError, GuestMissing
 from kilonova.model.instance import GuestSpec, PowerState
 
-_ELSEWHERE = "Guests of libvirt hosts are not moved to or from other hosts yet."
 
-
-class ColdMoves(Power, Spawns):
+@dataclass(frozen=True, slots=True, eq=False)
+class ColdMoves:
     """Keeps a guest while another one is made of its disks."""
 
+    host: LibvirtHost
+    power: Power
+
     def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
-        if destination not in {"", self._setup.host}:  # "": of an evacuated guest, which is kept for its new host
-            raise Unsupported(_ELSEWHERE)
-        with self._changes.ordered(uuid, PowerState.SHUTDOWN):
-            domain = self._domains.find(uuid)
+        del destination  # this host; "": of an evacuated guest, which is kept for its new host
+        with self.host.changes.ordered(uuid, PowerState.SHUTDOWN):
+            domain = self.host.domains.find(uuid)
             is_made_here = domain is not None and domain.mark.origin is Origin.MOVED
-            if uuid in self._disks.kept():
+            if uuid in self.host.disks.kept():
                 if domain is not None and not is_made_here:
                     domain.undefine(for_good=False)  # an agent was killed when it had not come to that
                 return
             if domain is None:
                 raise GuestMissing(uuid)
-            self._stop(domain, patience)
-            own = self._from_own_disk(domain)
+            self.power.stop_domain(domain, patience)
+            own = from_own_disk(self.host, domain)
             if is_made_here:  # by an earlier move, which was confirmed
                 own = self._remarked(own, replace(own.mark, origin=Origin.SPAWNED))
-            self._disks.keep(uuid)
+            self.host.disks.keep(uuid)
             own.undefine(for_good=False)
 
     def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
+        del source  # this host
         after = PowerState.RUNNING if power_on else PowerState.SHUTDOWN
-        with self._changes.ordered(guest.uuid, after):
-            domain = self._domains.find(guest.uuid)
+        with self.host.changes.ordered(guest.uuid, after):
+            domain = self.host.domains.find(guest.uuid)
             if domain is not None and domain.mark.origin is not Origin.MOVED:
                 raise DriverError(f"Guest {guest.uuid} is there already, and no move brought it.")
-            if source != self._setup.host:
-                raise UnsupportedGuest(_ELSEWHERE)
             if domain is None:
                 domain = self._make_of_kept(guest)
             if power_on:
@@ -57,57 +58,57 @@ class ColdMoves(Power, Spawns):
 
     def return_home(self, guest: GuestSpec, *, power_on: bool) -> PowerState:
         uuid = guest.uuid
-        with self._changes.ordered(uuid, PowerState.RUNNING if power_on else PowerState.SHUTDOWN):
-            domain, is_kept = self._domains.find(uuid), uuid in self._disks.kept()
+        with self.host.changes.ordered(uuid, PowerState.RUNNING if power_on else PowerState.SHUTDOWN):
+            domain, is_kept = self.host.domains.find(uuid), uuid in self.host.disks.kept()
             if domain is not None and is_kept:
                 raise DriverError(f"Guest {uuid} is kept, and the one that a move made is still there.")
             if domain is None:
                 if is_kept:
-                    self._disks.take_back(uuid)
+                    self.host.disks.take_back(uuid)
                 domain = self._defined_as_noted(uuid)
                 if power_on:
                     domain.power_on()
             elif power_on and domain.power_state() is not PowerState.PAUSED:
-                self._start(domain)
+                self.power.start_domain(domain)
             return domain.power_state()
 
     def confirm_move(self, uuid: str) -> None:
-        self._disks.drop_kept(uuid)
-        domain = self._domains.find(uuid)
+        self.host.disks.drop_kept(uuid)
+        domain = self.host.domains.find(uuid)
         if domain is not None and domain.mark.origin is Origin.MOVED:
             self._remarked(domain, replace(domain.mark, origin=Origin.SPAWNED))
 
     def abandon_move(self, uuid: str) -> None:
-        domain, is_kept = self._domains.find(uuid), uuid in self._disks.kept()
-        with self._changes.ordered(uuid, PowerState.SHUTDOWN if is_kept else PowerState.NOSTATE):
+        domain, is_kept = self.host.domains.find(uuid), uuid in self.host.disks.kept()
+        with self.host.changes.ordered(uuid, PowerState.SHUTDOWN if is_kept else PowerState.NOSTATE):
             if domain is not None and domain.mark.origin is Origin.MOVED:
                 domain.undefine(for_good=not is_kept)
                 domain = None
             if domain is None and is_kept:
-                self._disks.remove_made(uuid)
+                self.host.disks.remove_made(uuid)
 
     def _make_of_kept(self, guest: GuestSpec) -> OwnDomain:
         """Make a guest of the disks that are kept, with its own size. Raises: DriverError, leaving nothing behind."""
-        if guest.uuid not in self._disks.kept():
+        if guest.uuid not in self.host.disks.kept():
             raise GuestMissing(guest.uuid)
-        self._require_possible(guest)
+        self.host.require_possible(guest)
         try:
-            return self._define(guest, self._disks.make_of_kept(guest), Origin.MOVED)
+            return self.host.define(guest, self.host.disks.make_of_kept(guest), Origin.MOVED)
         except BaseException:
-            self._disks.remove_made(guest.uuid)
+            self.host.disks.remove_made(guest.uuid)
             raise
 
     def _defined_as_noted(self, uuid: str) -> OwnDomain:
-        noted = self._noted(uuid)
+        noted = self.host.noted(uuid)
         mark = None if noted is None else read_mark(noted)
         if noted is None or mark is None:
             raise GuestMissing(uuid)
-        return self._domains.define(noted, mark)
+        return self.host.domains.define(noted, mark)
 
     def _remarked(self, domain: OwnDomain, mark: GuestMark) -> OwnDomain:
         """Change the mark of a guest, also where it is noted beside its disks. Raises: DriverError."""
         domain.remark(mark)
-        noted = self._noted(domain.uuid)
+        noted = self.host.noted(domain.uuid)
         if noted is not None:
-            self._note(domain.uuid, noted.replace(domain.mark.xml(), mark.xml()))
+            self.host.note(domain.uuid, noted.replace(domain.mark.xml(), mark.xml()))
         return OwnDomain(domain.handle, mark)

@@ -8,7 +8,7 @@ import logging
 import os
 from pathlib import Path
 
-from kilonova.compute.virt.base import CONSOLE_BYTES
+from kilonova.compute.virt.abilities import CONSOLE_BYTES
 from kilonova.periodic import PeriodicThread
 
 LOG = logging.getLogger(__name__)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What real guests have written to their serial port, and where their consoles are reached."""
 
+from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from kilonova.compute.virt.libvirt.connection import explained
@@ -14,13 +15,16 @@ from kilonova.model.instance import PowerState
 _LISTENS_FOR = {ConsoleProtocol.VNC: "vnc", ConsoleProtocol.SPICE: "spice"}
 
 
-class Consoles(LibvirtHost):
+@dataclass(frozen=True, slots=True, eq=False)
+class Consoles:
     """Reads the log of the serial port, and finds the VNC server of a guest."""
 
+    host: LibvirtHost
+
     def console_output(self, uuid: str, lines: int | None) -> str:
-        self._domains.get(uuid)
+        self.host.domains.get(uuid)
         try:
-            text = end_of(self._disks.folder(uuid) / NAME).decode("utf-8", "replace")
+            text = end_of(self.host.disks.folder(uuid) / NAME).decode("utf-8", "replace")
         except OSError as error:
             raise DriverError(f"The console of guest {uuid} cannot be read: {error.strerror}.") from error
         if lines is None:
@@ -30,15 +34,15 @@ class Consoles(LibvirtHost):
     def console_end(self, uuid: str, protocol: ConsoleProtocol) -> ConsoleEnd:
         if protocol not in {*_LISTENS_FOR, ConsoleProtocol.SERIAL}:
             raise Unsupported(f"Guests of this host have no {protocol.value.upper()} console.")
-        domain = self._domains.get(uuid)
+        domain = self.host.domains.get(uuid)
         if domain.power_state() not in {PowerState.RUNNING, PowerState.PAUSED}:
             raise GuestNotRunning(uuid)
         with explained(f"tell where the console of guest {uuid} is"):
             xml = domain.handle.XMLDesc(0)
         if protocol is ConsoleProtocol.SERIAL:
-            host, port = self._consoles.serial_reached_at, next(iter(serial_ports_in(xml)), -1)
+            host, port = self.host.consoles.serial_reached_at, next(iter(serial_ports_in(xml)), -1)
         else:
-            host, port = self._consoles.vnc_reached_at, _screen_in(xml, _LISTENS_FOR[protocol])
+            host, port = self.host.consoles.vnc_reached_at, _screen_in(xml, _LISTENS_FOR[protocol])
         if port <= 0:
             raise Unsupported(f"Guest {uuid} has no {protocol.value.upper()} console.")
         return ConsoleEnd(host, port)

@@ -2,6 +2,7 @@
 """How real guests are doing: what libvirt counts of their CPUs, memory, disks and network interfaces."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import libvirt
@@ -20,19 +21,22 @@ _WANTED = (
 )
 
 
-class Diagnostics(LibvirtHost):
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagnostics:
     """Tells how a guest is doing."""
 
+    host: LibvirtHost
+
     def diagnostics(self, uuid: str) -> GuestDiagnostics:
-        domain = self._domains.get(uuid)
+        domain = self.host.domains.get(uuid)
         if domain.power_state() not in {PowerState.RUNNING, PowerState.PAUSED}:
             raise GuestNotRunning(uuid)
-        connection = self._connection.use()
+        connection = self.host.connection.use()
         with explained(f"tell how guest {uuid} is doing"):
             ((_, stats),) = connection.domainListGetStats([domain.handle], _WANTED, 0)
         return GuestDiagnostics(
             driver="libvirt",
-            hypervisor=self._report.capabilities(connection).virt_type,
+            hypervisor=self.host.report.capabilities(connection).virt_type,
             hypervisor_os="linux",
             memory_maximum_mib=_mib(stats.get("balloon.maximum")),
             memory_used_mib=_mib(stats.get("balloon.rss")),

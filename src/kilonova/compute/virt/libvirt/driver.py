@@ -4,38 +4,151 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from kilonova.compute.virt.abilities import Rescue, SnapshotMonitor
+from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.cold_moves import ColdMoves
 from kilonova.compute.virt.libvirt.consoles import Consoles
 from kilonova.compute.virt.libvirt.diagnostics import Diagnostics
-from kilonova.compute.virt.libvirt.live_migrations import LiveMigrations
+from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
+from kilonova.compute.virt.libvirt.image_cache import ImageCache
+from kilonova.compute.virt.libvirt.power import Power
 from kilonova.compute.virt.libvirt.reboots import Reboots
 from kilonova.compute.virt.libvirt.rescues import Rescues
 from kilonova.compute.virt.libvirt.snapshots import Snapshots
-from kilonova.errors import HypervisorAway
+from kilonova.compute.virt.libvirt.spawns import Spawns
+from kilonova.config.consoles import ConsoleSettings
+from kilonova.config.libvirt import LibvirtSettings
+from kilonova.model.ability import Ability
+from kilonova.model.cached_image import CachedImage
+from kilonova.model.console import ConsoleEnd, ConsoleProtocol
+from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.host import NodeReport
-from kilonova.model.instance import PowerState
+from kilonova.model.image_data import CacheResult, ImageData
+from kilonova.model.instance import GuestSpec, PowerState
 
 
-class LibvirtDriver(Reboots, Rescues, ColdMoves, LiveMigrations, Snapshots, Consoles, Diagnostics):
-    """A :class:`kilonova.compute.virt.base.VirtDriver`, put together of what it can do."""
+class LibvirtDriver:
+    """A driver with every ability but moves between hosts. It only forwards: the parts work on the ``host`` they share.
+
+    The parts know nothing of each other but what their constructors take, so each can be read and tested alone. What
+    they forward is spelt out, so that types, overriding and reading need no knowledge of how it is done.
+    """
+
+    #: Guests change their size where they are. Their disks are not brought to other hosts yet.
+    lacks = frozenset({Ability.COLD_MIGRATE})
+
+    def __init__(self, setup: HostSetup, settings: LibvirtSettings, consoles: ConsoleSettings | None = None) -> None:
+        self.host = LibvirtHost(setup, settings, consoles)
+        self._spawns = Spawns(self.host)
+        self._power = Power(self.host)
+        self._reboots = Reboots(self.host, self._power, self._spawns)
+        self._rescues = Rescues(self.host, self._power)
+        self._consoles = Consoles(self.host)
+        self._diagnostics = Diagnostics(self.host)
+        self._cold_moves = ColdMoves(self.host, self._power)
+        self._snapshots = Snapshots(self.host)
+        self._image_cache = ImageCache(self.host)
+
+    # --- what every driver does ---------------------------------------------------------------------------------------
 
     def report(self) -> NodeReport:
-        return self._report.report(self._connection.use())
+        return self.host.node_report()
 
     def list_guests(self) -> Mapping[str, PowerState]:
-        return self._states()
+        return self.host.states()
 
     def changed_guests(self) -> Mapping[str, PowerState]:
-        try:
-            self._connection.use()  # events come only as long as there is a connection
-            return self._changes.take()
-        except HypervisorAway:  # which is logged once, and not every second
-            return {}
+        return self.host.take_changes()
 
     def marked_guests(self) -> Mapping[str, datetime]:
-        kept = {uuid: mark.ordered_at for uuid in self._disks.kept() if (mark := self._kept_mark(uuid)) is not None}
-        return {**kept, **{domain.uuid: domain.mark.ordered_at for domain in self._domains.all()}}
+        return self.host.marks()
+
+    def spawn(self, guest: GuestSpec) -> None:
+        self._spawns.spawn(guest)
+
+    def destroy(self, uuid: str) -> None:
+        self._spawns.destroy(uuid)
+
+    def start(self, uuid: str) -> None:
+        self._power.start(uuid)
+
+    def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
+        self._power.stop(uuid, patience)
 
     def close(self) -> None:
-        self._console_logs.stop()
-        self._connection.close()
+        self.host.close()
+
+    # --- its abilities ------------------------------------------------------------------------------------------------
+
+    def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
+        self._reboots.soft_reboot(uuid, patience)
+
+    def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
+        self._reboots.hard_reboot(uuid, guest)
+
+    def pause(self, uuid: str) -> None:
+        self._power.pause(uuid)
+
+    def unpause(self, uuid: str) -> None:
+        self._power.unpause(uuid)
+
+    def suspend(self, uuid: str) -> None:
+        self._power.suspend(uuid)
+
+    def resume(self, uuid: str) -> None:
+        self._power.resume(uuid)
+
+    def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
+        self._spawns.rebuild(guest, power_on=power_on)
+
+    def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
+        self._rescues.rescue(guest, rescue, patience)
+
+    def unrescue(self, uuid: str) -> None:
+        self._rescues.unrescue(uuid)
+
+    def set_admin_password(self, uuid: str, admin_password: str) -> None:
+        self._rescues.set_admin_password(uuid, admin_password)
+
+    def crash_dump(self, uuid: str) -> None:
+        self._rescues.crash_dump(uuid)
+
+    def console_output(self, uuid: str, lines: int | None) -> str:
+        return self._consoles.console_output(uuid, lines)
+
+    def console_end(self, uuid: str, protocol: ConsoleProtocol) -> ConsoleEnd:
+        return self._consoles.console_end(uuid, protocol)
+
+    def diagnostics(self, uuid: str) -> GuestDiagnostics:
+        return self._diagnostics.diagnostics(uuid)
+
+    def return_home(self, guest: GuestSpec, *, power_on: bool) -> PowerState:
+        return self._cold_moves.return_home(guest, power_on=power_on)
+
+    def confirm_move(self, uuid: str) -> None:
+        self._cold_moves.confirm_move(uuid)
+
+    def abandon_move(self, uuid: str) -> None:
+        self._cold_moves.abandon_move(uuid)
+
+    def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
+        self._cold_moves.move_away(uuid, destination, patience)
+
+    def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
+        self._cold_moves.finish_move(guest, source, power_on=power_on)
+
+    def snapshot(self, uuid: str, image_id: str, base: ImageData | None, monitor: SnapshotMonitor) -> None:
+        self._snapshots.snapshot(uuid, image_id, base, monitor)
+
+    def upload_snapshot(self, uuid: str, image: ImageData, monitor: SnapshotMonitor) -> None:
+        self._snapshots.upload_snapshot(uuid, image, monitor)
+
+    def discard_snapshot(self, uuid: str) -> None:
+        self._snapshots.discard_snapshot(uuid)
+
+    def cache_image(self, image: ImageData) -> CacheResult:
+        return self._image_cache.cache_image(image)
+
+    def cached_images(self) -> tuple[CachedImage, ...]:
+        return self._image_cache.cached_images()

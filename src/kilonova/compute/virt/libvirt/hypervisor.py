@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all abilities of a libvirt host have in common: its connection, its guests, their disks, and how one is made."""
+"""What all parts of the libvirt driver share: a connection, the guests, their disks, and how a guest is made."""
 
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 import libvirt
@@ -21,12 +22,13 @@ from kilonova.compute.virt.libvirt.domain.hardware import describe
 from kilonova.compute.virt.libvirt.domain.marks import GuestMark, Origin, read_mark
 from kilonova.compute.virt.libvirt.domain.serial_ports import SerialPorts, serial_ports_in
 from kilonova.compute.virt.libvirt.domains import Domains, OwnDomain
-from kilonova.compute.virt.libvirt.host.late_check import why_not
-from kilonova.compute.virt.libvirt.host.report import HostReport
+from kilonova.compute.virt.libvirt.late_check import why_not
 from kilonova.compute.virt.libvirt.power_changes import PowerChanges
+from kilonova.compute.virt.libvirt.report import HostReport
 from kilonova.config.consoles import ConsoleSettings
 from kilonova.config.libvirt import LibvirtSettings
-from kilonova.errors import DriverError, UnsupportedGuest
+from kilonova.errors import DriverError, HypervisorAway, UnsupportedGuest
+from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
 
 _INACTIVE = libvirt.VIR_DOMAIN_XML_INACTIVE
@@ -37,48 +39,67 @@ class LibvirtHost:
     """One host. Guests are what libvirt has with our mark, and what is kept for moves in the host's folder."""
 
     def __init__(self, setup: HostSetup, settings: LibvirtSettings, consoles: ConsoleSettings | None = None) -> None:
-        self._setup = setup
-        self._settings = settings
-        self._consoles = consoles or ConsoleSettings()
-        self._connection = Connection(settings.connection_uri, self._happened, self._reopened)
-        self._domains = Domains(self._connection)
-        self._disks = GuestDisks(setup.folder, setup.images, settings)
-        self._copies = SnapshotFiles(settings.snapshots_directory or setup.folder / "snapshots")
-        self._report = HostReport(setup, settings)
-        self._changes = PowerChanges(self._states)
-        self._serial_ports = SerialPorts(self._consoles.serial_reached_at, self._consoles.serial_ports)
-        self._console_logs = console_logs.ConsoleLogs(setup.folder)
+        self.setup = setup
+        self.settings = settings
+        self.consoles = consoles or ConsoleSettings()
+        self.connection = Connection(settings.connection_uri, self._happened, self._reopened)
+        self.domains = Domains(self.connection)
+        self.disks = GuestDisks(setup.folder, setup.images, settings)
+        self.copies = SnapshotFiles(settings.snapshots_directory or setup.folder / "snapshots")
+        self.report = HostReport(setup, settings)
+        self.changes = PowerChanges(self.states)
+        self.serial_ports = SerialPorts(self.consoles.serial_reached_at, self.consoles.serial_ports)
+        self.console_logs = console_logs.ConsoleLogs(setup.folder)
 
     def _happened(self, uuid: str, event: int) -> None:
         if event in _REDEFINED:
-            self._domains.forget(uuid)
-        self._changes.touch(uuid)
+            self.domains.forget(uuid)
+        self.changes.touch(uuid)
 
     def _reopened(self) -> None:
-        self._domains.forget_all()
-        self._changes.touch_all()
+        self.domains.forget_all()
+        self.changes.touch_all()
 
-    def _states(self) -> Mapping[str, PowerState]:
+    def node_report(self) -> NodeReport:
+        return self.report.report(self.connection.use())
+
+    def take_changes(self) -> Mapping[str, PowerState]:
+        """Return the guests that have changed by themselves; none as long as the hypervisor is away."""
+        try:
+            self.connection.use()  # events come only as long as there is a connection
+            return self.changes.take()
+        except HypervisorAway:  # which is logged once, and not every second
+            return {}
+
+    def marks(self) -> Mapping[str, datetime]:
+        kept = {uuid: mark.ordered_at for uuid in self.disks.kept() if (mark := self.kept_mark(uuid)) is not None}
+        return {**kept, **{domain.uuid: domain.mark.ordered_at for domain in self.domains.all()}}
+
+    def close(self) -> None:
+        self.console_logs.stop()
+        self.connection.close()
+
+    def states(self) -> Mapping[str, PowerState]:
         """Return every guest by instance uuid; what is only kept is off."""
-        return {**dict.fromkeys(self._disks.kept(), PowerState.SHUTDOWN), **self._domains.states()}
+        return {**dict.fromkeys(self.disks.kept(), PowerState.SHUTDOWN), **self.domains.states()}
 
     # --- making one ---------------------------------------------------------------------------------------------------
 
-    def _require_possible(self, guest: GuestSpec) -> None:
+    def require_possible(self, guest: GuestSpec) -> None:
         """Raises: UnsupportedGuest, naming what the host lacks; DriverError."""
-        host = self._report.capabilities(self._connection.use())
-        reason = why_not(guest, host, self._settings, self._setup.resources.cpu_shared_set or frozenset())
+        host = self.report.capabilities(self.connection.use())
+        reason = why_not(guest, host, self.settings, self.setup.resources.cpu_shared_set or frozenset())
         if reason is not None:
             raise UnsupportedGuest(reason)
 
-    def _define(self, guest: GuestSpec, disks: tuple[DiskFile, ...], origin: Origin) -> OwnDomain:
+    def define(self, guest: GuestSpec, disks: tuple[DiskFile, ...], origin: Origin) -> OwnDomain:
         """Have libvirt know a guest with these disks, and note in its folder how. Raises: DriverError."""
         mark = GuestMark.of(guest, origin)
-        xml = self._described(guest, disks, mark)
-        self._note(mark.uuid, xml)
-        return self._domains.define(xml, mark)
+        xml = self.described(guest, disks, mark)
+        self.note(mark.uuid, xml)
+        return self.domains.define(xml, mark)
 
-    def _described(
+    def described(
         self, guest: GuestSpec, disks: tuple[DiskFile, ...], mark: GuestMark, rescue: Mapping[str, str] | None = None
     ) -> str:
         """Return what libvirt is told of a guest. ``rescue``: properties of the image that it is rescued with.
@@ -87,30 +108,30 @@ class LibvirtHost:
         """
         domain = describe(
             guest,
-            self._report.capabilities(self._connection.use()),
+            self.report.capabilities(self.connection.use()),
             disks,
-            self._settings,
-            console_log=self._disks.folder(guest.uuid) / console_logs.NAME,
-            consoles=self._consoles,
+            self.settings,
+            console_log=self.disks.folder(guest.uuid) / console_logs.NAME,
+            consoles=self.consoles,
             mark=mark.xml(),
             rescue=rescue,
             serial_tcp_ports=self._serial_tcp_ports(guest),
-            shared_cpus=self._setup.resources.cpu_shared_set or frozenset(),
+            shared_cpus=self.setup.resources.cpu_shared_set or frozenset(),
         )
         return domain_xml(domain)
 
     def _serial_tcp_ports(self, guest: GuestSpec) -> tuple[int, ...]:
         """Return ports for the serial consoles of a guest, where operators want such. Raises: DriverError."""
-        if not self._consoles.serial_enabled:
+        if not self.consoles.serial_enabled:
             return ()
-        taken = {port for domain in self._domains.all() for port in _serial_ports_of(domain)}
-        return self._serial_ports.find(serial_ports(GuestOptions(guest)), taken)
+        taken = {port for domain in self.domains.all() for port in _serial_ports_of(domain)}
+        return self.serial_ports.find(serial_ports(GuestOptions(guest)), taken)
 
     # --- what is noted of it beside its disks -------------------------------------------------------------------------
 
-    def _note(self, uuid: str, xml: str) -> None:
+    def note(self, uuid: str, xml: str) -> None:
         """Note how libvirt was told of a guest, for when it has to be told again. Raises: DriverError."""
-        note = _note_in(self._disks.folder(uuid))
+        note = _note_in(self.disks.folder(uuid))
         draft = note.with_suffix(".part")
         try:
             with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
@@ -121,20 +142,20 @@ class LibvirtHost:
         except OSError as error:
             with suppress(OSError):
                 draft.unlink()
-            raise DriverError(f"Host {self._setup.host} cannot note guest {uuid}: {error.strerror}.") from error
+            raise DriverError(f"Host {self.setup.host} cannot note guest {uuid}: {error.strerror}.") from error
 
-    def _noted(self, uuid: str, *, kept: bool = False) -> str | None:
+    def noted(self, uuid: str, *, kept: bool = False) -> str | None:
         """Return how libvirt was told of a guest last, or of the one that is kept; None where that is not noted."""
-        folder = self._disks.kept_folder(uuid) if kept else self._disks.folder(uuid)
+        folder = self.disks.kept_folder(uuid) if kept else self.disks.folder(uuid)
         try:
             return _note_in(folder).read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise DriverError(f"Host {self._setup.host} cannot read of guest {uuid}: {error.strerror}.") from error
+            raise DriverError(f"Host {self.setup.host} cannot read of guest {uuid}: {error.strerror}.") from error
 
-    def _kept_mark(self, uuid: str) -> GuestMark | None:
-        noted = self._noted(uuid, kept=True)
+    def kept_mark(self, uuid: str) -> GuestMark | None:
+        noted = self.noted(uuid, kept=True)
         return None if noted is None else read_mark(noted)
 
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import libvirt
 
-from kilonova.compute.virt.base import SnapshotMonitor
+from kilonova.compute.virt.abilities import SnapshotMonitor
 from kilonova.compute.virt.libvirt.connection import explained
 from kilonova.compute.virt.libvirt.domains import OwnDomain
 from kilonova.errors import DriverError

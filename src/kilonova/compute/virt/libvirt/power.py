@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real guests are started, stopped, paused and suspended."""
 
+from dataclasses import dataclass
 from time import monotonic
 
 from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.libvirt.connection import explained
 from kilonova.compute.virt.libvirt.domains import OwnDomain
-from kilonova.compute.virt.libvirt.rescued import RescuedGuests
+from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
+from kilonova.compute.virt.libvirt.rescued import from_own_disk
 from kilonova.errors import DriverError
 from kilonova.model.instance import PowerState
 
@@ -15,54 +17,57 @@ from kilonova.model.instance import PowerState
 _LOOK_S, _PRESS_AGAIN_S, _LONGEST_S = 0.1, 1.0, 10.0
 
 
-class Power(RescuedGuests):
+@dataclass(frozen=True, slots=True, eq=False)
+class Power:
     """Changes the power state of a guest."""
 
+    host: LibvirtHost
+
     def start(self, uuid: str) -> None:
-        with self._changes.ordered(uuid, PowerState.RUNNING):
-            self._start(self._domains.get(uuid))
+        with self.host.changes.ordered(uuid, PowerState.RUNNING):
+            self.start_domain(self.host.domains.get(uuid))
 
     def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
-        with self._changes.ordered(uuid, PowerState.SHUTDOWN):
-            self._stop(self._domains.get(uuid), patience)
+        with self.host.changes.ordered(uuid, PowerState.SHUTDOWN):
+            self.stop_domain(self.host.domains.get(uuid), patience)
 
     def pause(self, uuid: str) -> None:
-        with self._changes.ordered(uuid, PowerState.PAUSED):
+        with self.host.changes.ordered(uuid, PowerState.PAUSED):
             domain = self._require(uuid, PowerState.RUNNING, PowerState.PAUSED)
             if domain is not None:
                 with explained(f"pause guest {uuid}"):
                     domain.handle.suspend()
 
     def unpause(self, uuid: str) -> None:
-        with self._changes.ordered(uuid, PowerState.RUNNING):
+        with self.host.changes.ordered(uuid, PowerState.RUNNING):
             domain = self._require(uuid, PowerState.PAUSED, PowerState.RUNNING)
             if domain is not None:
                 with explained(f"unpause guest {uuid}"):
                     domain.handle.resume()
 
     def suspend(self, uuid: str) -> None:
-        with self._changes.ordered(uuid, PowerState.SUSPENDED):
+        with self.host.changes.ordered(uuid, PowerState.SUSPENDED):
             domain = self._require(uuid, PowerState.RUNNING, PowerState.SUSPENDED)
             if domain is not None:
                 with explained(f"suspend guest {uuid}"):
                     domain.handle.managedSave()
 
     def resume(self, uuid: str) -> None:
-        with self._changes.ordered(uuid, PowerState.RUNNING):
+        with self.host.changes.ordered(uuid, PowerState.RUNNING):
             domain = self._require(uuid, PowerState.SUSPENDED, PowerState.RUNNING)
             if domain is not None:
                 domain.power_on()
 
-    def _start(self, domain: OwnDomain) -> None:
+    def start_domain(self, domain: OwnDomain) -> None:
         """Have a guest run from its own disk, whatever state it is in. Raises: DriverError."""
         state = domain.power_state()
         if state is PowerState.RUNNING:
             return
         if state in {PowerState.PAUSED, PowerState.CRASHED}:
             domain.power_off()
-        self._from_own_disk(domain).power_on()
+        from_own_disk(self.host, domain).power_on()
 
-    def _stop(self, domain: OwnDomain, patience: ShutdownPatience | None) -> None:
+    def stop_domain(self, domain: OwnDomain, patience: ShutdownPatience | None) -> None:
         """Have a guest that runs shut down as long as there is ``patience``, then power it off.
 
         Raises: DriverError, AgentStopsError.
@@ -73,7 +78,7 @@ class Power(RescuedGuests):
 
     def _require(self, uuid: str, before: PowerState, after: PowerState) -> OwnDomain | None:
         """Return a guest that is in the state ``before``, None for one that is in ``after``. Raises: DriverError."""
-        domain = self._domains.get(uuid)
+        domain = self.host.domains.get(uuid)
         state = domain.power_state()
         if state is after:
             return None

@@ -1,29 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real guests are rebooted: shut down in order or powered off, and started."""
 
+from dataclasses import dataclass
+
 from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.compute.virt.libvirt.power import Power
+from kilonova.compute.virt.libvirt.rescued import from_own_disk
 from kilonova.compute.virt.libvirt.spawns import Spawns
 from kilonova.errors import GuestMissing
 from kilonova.model.instance import GuestSpec, PowerState
 
 
-class Reboots(Power, Spawns):
+@dataclass(frozen=True, slots=True, eq=False)
+class Reboots:
     """Reboots guests, and makes those anew that are gone."""
 
+    host: LibvirtHost
+    power: Power
+    spawns: Spawns
+
     def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
-        with self._changes.ordered(uuid, PowerState.RUNNING):
-            domain = self._domains.get(uuid)
-            self._stop(domain, patience)
+        with self.host.changes.ordered(uuid, PowerState.RUNNING):
+            domain = self.host.domains.get(uuid)
+            self.power.stop_domain(domain, patience)
             domain.power_on()
 
     def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
-        with self._changes.ordered(uuid, PowerState.RUNNING):
-            domain = self._domains.find(uuid)
+        with self.host.changes.ordered(uuid, PowerState.RUNNING):
+            domain = self.host.domains.find(uuid)
             if domain is not None:
-                self._stop(domain, None)
-                self._from_own_disk(domain).power_on()
+                self.power.stop_domain(domain, None)
+                from_own_disk(self.host, domain).power_on()
             elif guest is not None:
-                self._remake(guest)
+                self.spawns.remake(guest)
             else:
                 raise GuestMissing(uuid)

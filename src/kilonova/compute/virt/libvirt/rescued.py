@@ -9,18 +9,18 @@ from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.errors import DriverError
 
 
-class RescuedGuests(LibvirtHost):
-    """Brings a rescued guest back to its own disk. What a guest is like otherwise is noted beside its disks."""
+def from_own_disk(host: LibvirtHost, domain: OwnDomain) -> OwnDomain:
+    """Return a guest that is off as it is when it is not rescued. Raises: DriverError.
 
-    def _from_own_disk(self, domain: OwnDomain) -> OwnDomain:
-        """Return a guest that is off as it is when it is not rescued. Raises: DriverError."""
-        if domain.mark.rescue_image is None:
-            self._disks.drop_rescue(domain.uuid)  # an agent was killed when it had not come to that
-            return domain
-        noted = self._noted(domain.uuid)
-        mark = None if noted is None else read_mark(noted)
-        if noted is None or mark is None:
-            raise DriverError(f"It is not known any more what guest {domain.uuid} was like before its rescue.")
-        own = self._domains.define(noted, replace(mark, rescue_image=None))
-        self._disks.drop_rescue(domain.uuid)
-        return own
+    What it is like otherwise is noted beside its disks.
+    """
+    if domain.mark.rescue_image is None:
+        host.disks.drop_rescue(domain.uuid)  # an agent was killed when it had not come to that
+        return domain
+    noted = host.noted(domain.uuid)
+    mark = None if noted is None else read_mark(noted)
+    if noted is None or mark is None:
+        raise DriverError(f"It is not known any more what guest {domain.uuid} was like before its rescue.")
+    own = host.domains.define(noted, replace(mark, rescue_image=None))
+    host.disks.drop_rescue(domain.uuid)
+    return own

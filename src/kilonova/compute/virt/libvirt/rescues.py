@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What helps with a real guest that does not work: rescue, a new password, a crash dump."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import libvirt
 
-from kilonova.compute.virt.base import Rescue, ShutdownPatience
+from kilonova.compute.virt.abilities import Rescue
+from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.libvirt.connection import explained
 from kilonova.compute.virt.libvirt.domains import OwnDomain
+from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.compute.virt.libvirt.power import Power
+from kilonova.compute.virt.libvirt.rescued import from_own_disk
 from kilonova.errors import DriverError, GuestNotRunning, Unsupported
 from kilonova.model.instance import GuestSpec, PowerState
 
@@ -24,36 +27,40 @@ _NO_AGENT = frozenset(
 _AWAKE = (PowerState.RUNNING, PowerState.PAUSED)
 
 
-class Rescues(Power):
+@dataclass(frozen=True, slots=True, eq=False)
+class Rescues:
     """Starts a guest from another image with its own disk beside it, and back; reaches into a guest."""
+
+    host: LibvirtHost
+    power: Power
 
     def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
         uuid = guest.uuid
-        with self._changes.ordered(uuid, PowerState.RUNNING):
-            domain = self._domains.get(uuid)
+        with self.host.changes.ordered(uuid, PowerState.RUNNING):
+            domain = self.host.domains.get(uuid)
             if domain.mark.rescue_image == rescue.image_ref and domain.power_state() is PowerState.RUNNING:
                 return
             if rescue.image is None:
                 raise DriverError("The host has no way to the image to rescue from.")
             runs = domain.power_state() is PowerState.RUNNING
-            self._stop(domain, patience)
-            mark = replace(self._from_own_disk(domain).mark, rescue_image=rescue.image_ref)
+            self.power.stop_domain(domain, patience)
+            mark = replace(from_own_disk(self.host, domain).mark, rescue_image=rescue.image_ref)
             try:
-                disks = (*self._disks.make_rescue(guest, rescue.image), *self._disks.present(uuid))
-                xml = self._described(guest, disks, mark, rescue=rescue.image_properties)
-                self._domains.define(xml, mark).power_on()
+                disks = (*self.host.disks.make_rescue(guest, rescue.image), *self.host.disks.present(uuid))
+                xml = self.host.described(guest, disks, mark, rescue=rescue.image_properties)
+                self.host.domains.define(xml, mark).power_on()
             except BaseException:
-                back = self._from_own_disk(self._domains.get(uuid))
+                back = from_own_disk(self.host, self.host.domains.get(uuid))
                 if runs:
                     back.power_on()
                 raise
 
     def unrescue(self, uuid: str) -> None:
-        with self._changes.ordered(uuid, PowerState.RUNNING):
-            domain = self._domains.get(uuid)
+        with self.host.changes.ordered(uuid, PowerState.RUNNING):
+            domain = self.host.domains.get(uuid)
             if domain.mark.rescue_image is not None:
-                self._stop(domain, None)
-            self._start(domain)
+                self.power.stop_domain(domain, None)
+            self.power.start_domain(domain)
 
     def set_admin_password(self, uuid: str, admin_password: str) -> None:
         domain = self._awake(uuid)
@@ -71,7 +78,7 @@ class Rescues(Power):
             domain.handle.injectNMI()
 
     def _awake(self, uuid: str) -> OwnDomain:
-        domain = self._domains.get(uuid)
+        domain = self.host.domains.get(uuid)
         if domain.power_state() not in _AWAKE:
             raise GuestNotRunning(uuid)
         return domain

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.compute.virt.base import CONSOLE_BYTES
+from kilonova.compute.virt.abilities import CONSOLE_BYTES
 from kilonova.compute.virt.libvirt.console_logs import ConsoleLogs, end_of
 
 

@@ -22,12 +22,12 @@ from kilonova.compute.virt.libvirt.host.host_cells import (
     require_consistent,
 )
 from kilonova.compute.virt.libvirt.host.inventories import cpu_info, inventories_of, supported_instances
-from kilonova.compute.virt.libvirt.host.late_check import why_unusable
 from kilonova.compute.virt.libvirt.host.monitors import CpuMonitor, measures_cpus
 from kilonova.compute.virt.libvirt.host.pci_devices import PciDevice, pools_of, read_device, read_device_specs
 from kilonova.compute.virt.libvirt.host.probe import probe
 from kilonova.compute.virt.libvirt.host.traits import traits_of
 from kilonova.compute.virt.libvirt.host.virt_type import choose_virt_type
+from kilonova.compute.virt.libvirt.late_check import why_unusable
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import ConfigurationError, DriverError
 from kilonova.model.host import Capabilities, NodeReport

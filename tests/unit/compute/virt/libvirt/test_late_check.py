@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
-from kilonova.compute.virt.libvirt.host.late_check import why_not, why_unusable
+from kilonova.compute.virt.libvirt.late_check import why_not, why_unusable
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.model.instance import GuestSpec
 from support.libvirt_hosts import arm, debian_12, two_sockets

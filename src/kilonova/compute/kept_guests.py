@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests that are kept while their servers are elsewhere, and what takes moves back.
+
+On a host that moves no guests nothing was kept and nothing was made by a move. A guest of an evacuated server is
+stopped there, and started when it is taken back.
+"""
+
+from kilonova.compute.able_driver import AbleDriver
+from kilonova.compute.virt.abilities import CanEndMoves, CanMoveCold
+from kilonova.errors import GuestMissing
+from kilonova.model.instance import GuestSpec, PowerState
+
+
+def keep(able: AbleDriver, uuid: str) -> None:
+    """Power a guest off and keep it until its server is known to run elsewhere. Raises: DriverError."""
+    moves = able.find(CanMoveCold)
+    if moves is None:
+        able.driver.stop(uuid)
+    else:
+        moves.move_away(uuid, "")
+
+
+def return_home(able: AbleDriver, guest: GuestSpec, *, power_on: bool) -> PowerState:
+    """Take a guest back as it was before a move, and return its state. Raises: DriverError."""
+    moves = able.find(CanEndMoves)
+    if moves is not None:
+        return moves.return_home(guest, power_on=power_on)
+    if power_on:
+        able.driver.start(guest.uuid)
+    state = able.driver.list_guests().get(guest.uuid)
+    if state is None:
+        raise GuestMissing(guest.uuid)
+    return state
+
+
+def confirm_move(able: AbleDriver, uuid: str) -> None:
+    """Drop what is kept; nothing is success. Raises: DriverError."""
+    moves = able.find(CanEndMoves)
+    if moves is not None:
+        moves.confirm_move(uuid)
+
+
+def abandon_move(able: AbleDriver, uuid: str) -> None:
+    """Drop what a move made here; nothing is success. Raises: DriverError."""
+    moves = able.find(CanEndMoves)
+    if moves is not None:
+        moves.abandon_move(uuid)

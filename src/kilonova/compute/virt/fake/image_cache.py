@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The images that a simulated hypervisor keeps."""
+
+import logging
+from dataclasses import dataclass
+
+from kilonova.compute.images import HostImages
+from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
+from kilonova.errors import DriverError, Unsupported
+from kilonova.model.cached_image import CachedImage
+from kilonova.model.image_data import CacheResult, ImageData
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImageCache:
+    """Fetches images before a guest needs them, and lists them; only for a host that reads images."""
+
+    hypervisor: SimulatedHypervisor
+
+    def cache_image(self, image: ImageData) -> CacheResult:
+        images = self._images()
+        if images.has(image):
+            return CacheResult.EXISTING
+        try:
+            images.fetch(image)
+        except DriverError as error:
+            LOG.warning("Host %s: %s", self.hypervisor.host.name, error.message)
+            return CacheResult.ERROR
+        return CacheResult.CACHED
+
+    def cached_images(self) -> tuple[CachedImage, ...]:
+        users = self.hypervisor.disks.users()
+        return self._images().list(lambda _name, stat: users.get(stat.st_ino, ()))
+
+    def _images(self) -> HostImages:
+        if self.hypervisor.images is None:
+            raise Unsupported(f"Host {self.hypervisor.host.name} keeps no images.")
+        return self.hypervisor.images

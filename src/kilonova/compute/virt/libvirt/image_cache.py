@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The images that a libvirt host keeps, which the disks of its guests are made of."""
+
+import logging
+from dataclasses import dataclass
+
+from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
+from kilonova.errors import DriverError
+from kilonova.model.cached_image import CachedImage
+from kilonova.model.image_data import CacheResult, ImageData
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImageCache:
+    """Fetches images before a guest needs them, and lists them."""
+
+    host: LibvirtHost
+
+    def cache_image(self, image: ImageData) -> CacheResult:
+        if self.host.disks.bases.has(image):
+            return CacheResult.EXISTING
+        try:
+            with self.host.disks.bases.use(image):
+                return CacheResult.CACHED
+        except DriverError as error:
+            LOG.warning("Host %s: %s", self.host.setup.host, error.message)
+            return CacheResult.ERROR
+
+    def cached_images(self) -> tuple[CachedImage, ...]:
+        return self.host.disks.cached_images()
