@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kilonova.model.image_data import ImageData
-from support.driver_contract import DriverContract
+from support.driver_contracts.whole import DriverContract
 from support.driver_places import Monitor, Place
 from support.libvirt_node import LibvirtNode
 from support.libvirt_place import LibvirtPlace

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kilonova.compute.virt.base import AgentStopsError, VirtDriver
+from kilonova.compute.virt.base import AgentStopsError
 from kilonova.identifiers import new_uuid
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec, PowerState
@@ -16,7 +16,8 @@ class Place(ABC):
     """A host without guests, and what images there are."""
 
     host: str
-    driver: VirtDriver
+    #: A ``VirtDriver`` with the abilities whose contracts are tried.
+    driver: Any
     #: Of the image that guests are made of; one whose guests ignore that they are asked to shut down; one that does not
     #: hash to what it should.
     image: ImageData
@@ -72,7 +73,7 @@ def later(guest: GuestSpec) -> datetime:
     return guest.ordered_at + timedelta(seconds=1)
 
 
-class Ages:
+class Patience:
     """Waits as often as it is asked to until it is over. Implements ``ShutdownPatience``."""
 
     def __init__(self, looks: int = 600, *, stops: bool = False) -> None:

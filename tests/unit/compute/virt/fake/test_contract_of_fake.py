@@ -15,7 +15,7 @@ from kilonova.compute.virt.fake import FakeDriver
 from kilonova.compute.virt.fake.guests import GuestFile
 from kilonova.model.image_data import ImageData
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
-from support.driver_contract import DriverContract
+from support.driver_contracts.whole import DriverContract
 from support.driver_places import Place
 
 _MODELS = {"hw_vif_model": ("virtio",)}
