@@ -70,6 +70,7 @@ def test_by_default_hosts_are_simulated_and_keep_their_guests_below_instances_pa
         ("vmwareapi.VMwareVCDriver", "cannot use 'vmwareapi.VMwareVCDriver' (No module named 'vmwareapi')"),
         ("audited_driver.NoDriver", "has no attribute 'NoDriver'"),
         ("half.Half", "'half.Half' has no report, list_guests"),
+        ("half.Pausing", "'half.Pausing' has only a part of some abilities: no unpause"),
         ("half.value", "'half.value' is no class"),
         ("half.Broken", "Broken cannot be made (ValueError: no hypervisor here)"),
         ("metal", "It cannot use 'metal' (a bare name, no path)"),
@@ -78,6 +79,7 @@ def test_by_default_hosts_are_simulated_and_keep_their_guests_below_instances_pa
 def test_what_cannot_be_used_is_said(agents_with: Load, tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "half.py").write_text(
         "from audited_driver import AuditedDriver\nvalue = 1\nclass Half:\n    def spawn(self, guest): ...\n"
+        "from file_driver import FileDriver\nclass Pausing(FileDriver):\n    def pause(self, uuid): ...\n"
         "class Broken(AuditedDriver):\n    def __init__(self, setup, **_): raise ValueError('no hypervisor here')\n"
     )
     with pytest.raises(ConfigurationError) as refused:

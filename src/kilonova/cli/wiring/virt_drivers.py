@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kilonova.cli.wiring.dotted_paths import driver_class, made
+from kilonova.compute.virt.abilities import missing_methods
 from kilonova.compute.virt.base import VirtDriver
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.config.consoles import ConsoleSettings
@@ -27,6 +28,8 @@ def make_driver(name: str, setup: HostSetup, options: Callable[[type[Any]], Mapp
     """Make a driver with its host, and with what its section of the configuration says. Raises: ConfigurationError."""
     cls = driver_class(_OPTION, name, GROUP, ("fake.FakeDriver", "libvirt.LibvirtDriver"), _METHODS)
     driver: VirtDriver = made(_OPTION, cls, setup, **options(cls))
+    if missing := missing_methods(driver):
+        raise ConfigurationError(f"{_OPTION}: {name!r} has only a part of some abilities: no {', '.join(missing)}.")
     return driver
 
 

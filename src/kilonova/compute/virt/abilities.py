@@ -11,6 +11,7 @@ the destination of a live migration the guest is *incoming*, and paused, until i
 Attaching volumes and network interfaces will be further protocols here.
 """
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -328,3 +329,14 @@ def abilities_of(driver: VirtDriver) -> frozenset[Ability]:
     """Return what a driver can do beside what every driver can."""
     lacks = driver.lacks if isinstance(driver, Lacks) else frozenset()
     return frozenset(ability for ability, can in PROTOCOLS.items() if isinstance(driver, can)) - lacks
+
+
+def missing_methods(driver: VirtDriver) -> tuple[str, ...]:
+    """Return what a driver lacks of abilities of which it has a part: most likely a slip of its author."""
+    missing: dict[str, None] = {}
+    for can in PROTOCOLS.values():
+        own = [name for name, member in vars(can).items() if inspect.isfunction(member) and not name.startswith("_")]
+        if any(hasattr(driver, name) for name in own):
+            whole = [name for name, _ in inspect.getmembers(can, inspect.isfunction) if not name.startswith("_")]
+            missing |= dict.fromkeys(name for name in whole if not hasattr(driver, name))
+    return tuple(missing)
