@@ -19,7 +19,7 @@ from crash import cloud
 from crash.points import Watch
 from crash.starters import OTHER_IMAGE
 from kilonova.cli.up.tiny_image import tiny_image
-from kilonova.compute.folders import OWNER
+from kilonova.compute.files.folders import OWNER
 from kilonova.compute.virt.libvirt.domain.marks import NAMESPACE, GuestMark, read_mark
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.libvirt import LibvirtSettings

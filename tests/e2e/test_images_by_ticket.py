@@ -16,7 +16,7 @@ import psutil
 import pytest
 import requests
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.errors import ImageUnusable
 from kilonova.images.for_hosts import ImagesForHosts
 from kilonova.images.glance import image_of

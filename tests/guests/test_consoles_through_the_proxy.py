@@ -5,7 +5,7 @@ import struct
 from pathlib import Path
 
 from kilonova.compute.agent import Agent
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.sessions import start_agents
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.driver import LibvirtDriver

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.libvirt.disks.disk_records import bases_in_use
 from kilonova.compute.virt.libvirt.disks.guest_disks import GuestDisks
 from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole

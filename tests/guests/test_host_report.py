@@ -9,7 +9,7 @@ from typing import Any
 import libvirt
 import pytest
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.host.emulator import device_types
 from kilonova.compute.virt.libvirt.host.virt_type import try_guest

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.libvirt.disks.commands import CommandFailed, Limits, run
 from kilonova.compute.virt.libvirt.disks.guest_disks import GuestDisks
 from kilonova.config.libvirt import LibvirtSettings

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.libvirt.disks.disk_records import bases_in_use
 from kilonova.compute.virt.libvirt.disks.guest_disks import GuestDisks
 from kilonova.config.libvirt import LibvirtSettings

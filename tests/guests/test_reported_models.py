@@ -11,7 +11,7 @@ from uuid import uuid4
 import libvirt
 import pytest
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
 from kilonova.compute.virt.libvirt.domain.domain_xml import domain_xml

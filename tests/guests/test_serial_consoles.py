@@ -12,7 +12,7 @@ import libvirt
 import pytest
 
 from kilonova.cli.up.tiny_image import tiny_image
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.driver import LibvirtDriver
 from kilonova.config.consoles import ConsoleSettings

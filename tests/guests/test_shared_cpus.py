@@ -8,7 +8,7 @@ from uuid import uuid4
 import libvirt
 import pytest
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.driver import LibvirtDriver
 from kilonova.config.host_resources import HostResourceSettings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.libvirt.disks.guest_disks import GuestDisks
 from kilonova.compute.virt.libvirt.disks.snapshot_files import SnapshotFiles
 from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.driver import LibvirtDriver
 from kilonova.config.libvirt import LibvirtSettings

@@ -11,7 +11,7 @@ from typing import Any
 import libvirt
 
 from kilonova.cli.up.tiny_image import tiny_image
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.driver import LibvirtDriver
 from kilonova.config.libvirt import LibvirtSettings

@@ -12,7 +12,7 @@ from typing import Any
 import libvirt
 
 from kilonova.cli.up.tiny_image import tiny_image
-from kilonova.compute.folders import OWNER
+from kilonova.compute.files.folders import OWNER
 from support.api_client import Answer, Client
 from support.control import Control, start_control
 from support.glance_stand_in import ImageCloud, image_cloud

@@ -5,7 +5,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.host_setup import HostSetup
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

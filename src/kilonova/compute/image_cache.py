@@ -4,7 +4,7 @@
 import logging
 from collections.abc import Sequence
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.periodic import PeriodicThread
 
 LOG = logging.getLogger(__name__)

@@ -4,12 +4,12 @@ import sys
 import threading
 from pathlib import Path
 
-from kilonova.compute.file_locks import held, is_lock
+from kilonova.compute.files.file_locks import held, is_lock
 
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from kilonova.compute.file_locks import held
+from kilonova.compute.files.file_locks import held
 with held(Path(sys.argv[1]), "a"):
     print("held", flush=True)
     time.sleep(60)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import DriverError, ImageUnusable
 from kilonova.model.image_data import ImageData

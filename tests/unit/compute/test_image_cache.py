@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.image_cache import ImageCacheManager
-from kilonova.compute.images import HostImages
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.compute.virt.fake.disks import Disks
 from kilonova.errors import DriverError

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kilonova.compute.agent import Agent
-from kilonova.compute.image_names import format_of, image_id_of, name_of, without_format
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.image_names import format_of, image_id_of, name_of, without_format
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import Unsupported
 from kilonova.model.cached_image import CachedImage

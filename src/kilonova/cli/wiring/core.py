@@ -22,7 +22,7 @@ from kilonova.cli.wiring.notifications import Notifying, start_notifications
 from kilonova.cli.wiring.rules import Rules, load_rules
 from kilonova.cli.wiring.simulated_hosts import simulate
 from kilonova.compute.agent import Agent
-from kilonova.compute.images import ImageTransfers
+from kilonova.compute.files.images import ImageTransfers
 from kilonova.compute.sessions import start_agents
 from kilonova.conductor.guest_data.config_drives import ConfigDrives
 from kilonova.conductor.guest_data.image_keeper import ImageKeeper

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from kilonova.cli.wiring import virt_drivers
 from kilonova.cli.wiring.simulated_hosts import agent_for, host_images, make_folder, ratios_of
 from kilonova.compute.agent import Agent
-from kilonova.compute.folders import claim
-from kilonova.compute.images import ImageTransfers
+from kilonova.compute.files.folders import claim
+from kilonova.compute.files.images import ImageTransfers
 from kilonova.compute.virt.base import VirtDriver
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.config.compute import ComputeSettings

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from kilonova.compute.agent import Agent
 from kilonova.compute.concurrency_limits import HostLimits
+from kilonova.compute.files.images import HostImages, ImageTransfers
 from kilonova.compute.image_cache import ImageCacheManager
-from kilonova.compute.images import HostImages, ImageTransfers
 from kilonova.compute.power_reports import PowerReporting
 from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
 from kilonova.compute.shutdowns import ShutdownTimes

@@ -4,7 +4,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.config.host_resources import HostResourceSettings
 from kilonova.scenario.model import AllocationRatios
 

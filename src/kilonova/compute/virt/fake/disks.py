@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from urllib.parse import quote
 
-from kilonova.compute.disk_copies import DiskCopies
+from kilonova.compute.files.disk_copies import DiskCopies
 from kilonova.errors import DriverError
 
 _PIECE = 1 << 20

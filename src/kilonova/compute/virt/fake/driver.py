@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.abilities import MigrationMonitor, Rescue, SnapshotMonitor
 from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.fake.cold_moves import ColdMoves

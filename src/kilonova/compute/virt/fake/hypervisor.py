@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.compute.virt.fake.disks import Disks
 from kilonova.compute.virt.fake.drives import Drives

@@ -4,7 +4,7 @@
 import logging
 from dataclasses import dataclass
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 from kilonova.errors import DriverError, Unsupported
 from kilonova.model.cached_image import CachedImage

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.compute.virt.fake.guests import GuestFile
 from kilonova.model.image_data import ImageData

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kilonova.compute.image_names import EPHEMERAL_PREFIX, FORMATS, name_of
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.image_names import EPHEMERAL_PREFIX, FORMATS, name_of
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.libvirt.disks import disk_tool
 from kilonova.compute.virt.libvirt.disks.disk_records import bases_by_folder
 from kilonova.compute.virt.libvirt.disks.disk_tool import QCOW2, RAW

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kilonova.compute.folders import let_through, make_folder
-from kilonova.compute.images import HostImages
+from kilonova.compute.files.folders import let_through, make_folder
+from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.libvirt.disks.base_images import BaseImages
 from kilonova.compute.virt.libvirt.disks.disk_maker import DiskMaker, remove_rescue
 from kilonova.compute.virt.libvirt.disks.disk_records import OF_RESCUES, DiskRecord, read_record, write_record

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kilonova.compute.disk_copies import DiskCopies
-from kilonova.compute.folders import make_folder
+from kilonova.compute.files.disk_copies import DiskCopies
+from kilonova.compute.files.folders import make_folder
 from kilonova.compute.virt.libvirt.disks import disk_tool
 from kilonova.compute.virt.libvirt.disks.disk_tool import QCOW2, RAW
 from kilonova.compute.virt.libvirt.disks.image_checks import QEMU_FORMATS

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from kilonova.compute.file_locks import held, is_lock
-from kilonova.compute.folders import make_folder
-from kilonova.compute.image_names import EPHEMERAL_PREFIX, format_of, image_id_of, name_of, without_format
-from kilonova.compute.image_streams import PIECE, ImageDraft, WatchedFile, hashes_to
+from kilonova.compute.files.file_locks import held, is_lock
+from kilonova.compute.files.folders import make_folder
+from kilonova.compute.files.image_names import EPHEMERAL_PREFIX, format_of, image_id_of, name_of, without_format
+from kilonova.compute.files.image_streams import PIECE, ImageDraft, WatchedFile, hashes_to
 from kilonova.errors import DriverError, ImageUnusable, TransferBroken, TransferPostponed
 from kilonova.model.cached_image import CachedImage
 from kilonova.model.image_data import ImageData
@@ -160,7 +160,7 @@ class HostImages:
     def _transfers(self) -> ImageTransfers:
         if self._given_transfers is not None:
             return self._given_transfers
-        from kilonova.compute import image_transfers  # noqa: PLC0415 - brings an HTTP client
+        from kilonova.compute.files import image_transfers  # noqa: PLC0415 - brings an HTTP client
 
         return image_transfers
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from kilonova.compute.folders import make_folder
+from kilonova.compute.files.folders import make_folder
 from kilonova.errors import DriverError
 
 _BROUGHT, _DRAFT = ".brought", ".part"
