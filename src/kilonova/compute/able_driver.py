@@ -23,6 +23,8 @@ class AbleDriver:
     ``host``: its name. ``driver``: for what every driver does. ``abilities``: what else it can do.
     """
 
+    __slots__ = ("abilities", "driver", "host")
+
     def __init__(self, host: str, driver: VirtDriver) -> None:
         self.host = host
         self.driver = driver

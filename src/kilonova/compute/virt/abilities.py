@@ -14,7 +14,8 @@ Attaching volumes and network interfaces will be further protocols here.
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from functools import cache
+from typing import Protocol
 
 from kilonova.compute.virt.base import ShutdownPatience, VirtDriver
 from kilonova.model.ability import Ability
@@ -25,7 +26,6 @@ from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec, PowerState
 
 
-@runtime_checkable
 class CanReboot(Protocol):
     """Ability.REBOOT: it reboots guests."""
 
@@ -39,7 +39,6 @@ class CanReboot(Protocol):
         """
 
 
-@runtime_checkable
 class CanPause(Protocol):
     """Ability.PAUSE: it has guests stand still."""
 
@@ -50,7 +49,6 @@ class CanPause(Protocol):
         """Let a paused guest go on; one that runs is success. Raises: DriverError."""
 
 
-@runtime_checkable
 class CanSuspend(Protocol):
     """Ability.SUSPEND: it saves guests to disk."""
 
@@ -64,7 +62,6 @@ class CanSuspend(Protocol):
         """Let a suspended guest go on with its memory; one that runs is success. Raises: DriverError."""
 
 
-@runtime_checkable
 class CanRebuild(Protocol):
     """Ability.REBUILD: it makes guests anew in their place."""
 
@@ -92,7 +89,6 @@ class Rescue:
     admin_password: str = ""
 
 
-@runtime_checkable
 class CanRescue(Protocol):
     """Ability.RESCUE: it starts guests from another image."""
 
@@ -109,7 +105,6 @@ class CanRescue(Protocol):
         """Start a guest from its own disk again; one that runs from it is success. Raises: DriverError."""
 
 
-@runtime_checkable
 class CanSetAdminPassword(Protocol):
     """Ability.ADMIN_PASSWORD: it reaches into guests to set a password."""
 
@@ -117,7 +112,6 @@ class CanSetAdminPassword(Protocol):
         """Set the password inside a guest that runs. Raises: Unsupported, where nothing in it can; DriverError."""
 
 
-@runtime_checkable
 class CanCrashDump(Protocol):
     """Ability.CRASH_DUMP: it interrupts guests."""
 
@@ -129,7 +123,6 @@ class CanCrashDump(Protocol):
 CONSOLE_BYTES = 100 * 1024
 
 
-@runtime_checkable
 class CanReadConsoles(Protocol):
     """Ability.CONSOLE_OUTPUT: it keeps what guests write to their consoles."""
 
@@ -141,7 +134,6 @@ class CanReadConsoles(Protocol):
         """
 
 
-@runtime_checkable
 class CanOpenConsoles(Protocol):
     """Ability.CONSOLES: consoles of its guests can be connected to."""
 
@@ -152,7 +144,6 @@ class CanOpenConsoles(Protocol):
         """
 
 
-@runtime_checkable
 class CanDiagnose(Protocol):
     """Ability.DIAGNOSTICS: it counts what guests use."""
 
@@ -163,7 +154,6 @@ class CanDiagnose(Protocol):
         """
 
 
-@runtime_checkable
 class CanEndMoves(Protocol):
     """How a move of either kind ends."""
 
@@ -187,11 +177,10 @@ class CanEndMoves(Protocol):
         """
 
 
-@runtime_checkable
 class CanMoveCold(CanEndMoves, Protocol):
     """Ability.RESIZE_SAME_HOST, Ability.COLD_MIGRATE: it moves guests that are off.
 
-    A driver that resizes guests where they are, and moves none between hosts, lacks COLD_MIGRATE: see :class:`Lacks`.
+    A driver that resizes guests where they are and moves none between hosts lacks COLD_MIGRATE: :func:`abilities_of`.
     """
 
     def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
@@ -237,7 +226,6 @@ class MigrationMonitor(Protocol):
         """Wait so long, or until something is requested. Raises: AgentStopsError."""
 
 
-@runtime_checkable
 class CanMigrateLive(CanEndMoves, Protocol):
     """Ability.LIVE_MIGRATE: it moves guests that run."""
 
@@ -264,7 +252,6 @@ class SnapshotMonitor(Protocol):
         """Raise SnapshotCancelled when it is to be given up, AgentStopsError when the agent ends; often."""
 
 
-@runtime_checkable
 class CanSnapshot(Protocol):
     """Ability.SNAPSHOT: it makes images of disks."""
 
@@ -285,7 +272,6 @@ class CanSnapshot(Protocol):
         """Drop the copy of a guest's disk; absent is success. Raises: DriverError."""
 
 
-@runtime_checkable
 class CanCacheImages(Protocol):
     """Ability.IMAGE_CACHE: it keeps images."""
 
@@ -294,15 +280,6 @@ class CanCacheImages(Protocol):
 
     def cached_images(self) -> tuple[CachedImage, ...]:
         """Return the images that the host keeps, with its guests that need them. Raises: DriverError."""
-
-
-@runtime_checkable
-class Lacks(Protocol):
-    """A driver whose methods would say too much: what it can do depends on its hypervisor or configuration."""
-
-    @property
-    def lacks(self) -> frozenset[Ability]:
-        """The abilities that it does not have, although it has the methods."""
 
 
 #: Ability → what a driver must have for it.
@@ -325,18 +302,37 @@ PROTOCOLS: Mapping[Ability, type] = {
 }
 
 
+def _methods(can: type) -> tuple[str, ...]:
+    """Return the methods of a protocol, also of those that it extends."""
+    return tuple(name for name, _ in inspect.getmembers(can, inspect.isfunction) if not name.startswith("_"))
+
+
+_METHODS: Mapping[Ability, tuple[str, ...]] = {ability: _methods(can) for ability, can in PROTOCOLS.items()}
+
+
 def abilities_of(driver: VirtDriver) -> frozenset[Ability]:
-    """Return what a driver can do beside what every driver can."""
-    lacks = driver.lacks if isinstance(driver, Lacks) else frozenset()
-    return frozenset(ability for ability, can in PROTOCOLS.items() if isinstance(driver, can)) - lacks
+    """Return what a driver can do beside what every driver can.
+
+    A driver whose methods would say too much has an attribute or property ``lacks``, a frozenset of abilities that it
+    does not have nevertheless: what it can do may depend on its hypervisor or configuration.
+    """
+    lacks: frozenset[Ability] = getattr(driver, "lacks", frozenset())
+    return _shared(
+        frozenset(ability for ability, names in _METHODS.items() if all(hasattr(driver, name) for name in names))
+        - lacks
+    )
+
+
+@cache
+def _shared(abilities: frozenset[Ability]) -> frozenset[Ability]:
+    """Return the same object for the same abilities, since a process may have thousands of simulated hosts."""
+    return abilities
 
 
 def missing_methods(driver: VirtDriver) -> tuple[str, ...]:
     """Return what a driver lacks of abilities of which it has a part: most likely a slip of its author."""
     missing: dict[str, None] = {}
-    for can in PROTOCOLS.values():
-        own = [name for name, member in vars(can).items() if inspect.isfunction(member) and not name.startswith("_")]
-        if any(hasattr(driver, name) for name in own):
-            whole = [name for name, _ in inspect.getmembers(can, inspect.isfunction) if not name.startswith("_")]
-            missing |= dict.fromkeys(name for name in whole if not hasattr(driver, name))
+    for ability, can in PROTOCOLS.items():
+        if any(hasattr(driver, name) for name in vars(can) if name in _METHODS[ability]):
+            missing |= dict.fromkeys(name for name in _METHODS[ability] if not hasattr(driver, name))
     return tuple(missing)

@@ -51,7 +51,7 @@ class FakeDriver:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.hypervisor = SimulatedHypervisor(host, state_file, ratios, images=images, addresses=addresses, sleep=sleep)
-        self.lacks = lacks if images is not None else lacks | {Ability.IMAGE_CACHE}
+        self._lacks = lacks
         self._power = Power(self.hypervisor)
         self._reboots = Reboots(self.hypervisor, self._power)
         self._rebuilds = Rebuilds(self.hypervisor)
@@ -62,6 +62,10 @@ class FakeDriver:
         self._live_migrations = LiveMigrations(self.hypervisor)
         self._snapshots = Snapshots(self.hypervisor)
         self._image_cache = ImageCache(self.hypervisor)
+
+    @property
+    def lacks(self) -> frozenset[Ability]:
+        return self._lacks if self.hypervisor.images is not None else self._lacks | {Ability.IMAGE_CACHE}
 
     # --- what every driver does ---------------------------------------------------------------------------------------
 
