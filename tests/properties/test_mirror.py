@@ -66,7 +66,8 @@ def uuid_of(kind: int, number: int) -> str:
 def report(host: str, node: str, has: dict[str, int], traits: frozenset[str], kind: int) -> Operation:
     def job(tx: Transaction) -> None:
         services.ensure(tx, host, "nova-compute")
-        capabilities = Capabilities("fake", kind, (("x86_64", "fake", "hvm"),), {"model": kind})
+        abilities = (None, (), ("pause", "rescue"))[kind % 3]
+        capabilities = Capabilities("fake", kind // 3, (("x86_64", "fake", "hvm"),), {"model": kind}, {}, abilities)
         listed = tuple(Inventory(name, total, total // 4, allocation_ratio=1.5) for name, total in has.items())
         metrics = {"cpu.percent": float(kind)} if kind % 2 else {}
         (found,) = compute_nodes.report_all(

@@ -130,9 +130,9 @@ def _report(number: int, **changed: Any) -> Callable[[Transaction], None]:
         host = f"host{number}"
         services.ensure(tx, host, "nova-compute")
         triples = (("x86_64", "fake", "hvm"), ("i686", "fake", "hvm"))
-        capabilities = Capabilities(
-            "fake", 1000 + number % 2, triples, {"model": "Q35", "features": ["avx"]}, {"a": "b"}
-        )
+        cpu_info = {"model": "Q35", "features": ["avx"]}
+        abilities = (None, ("cold-migrate", "pause"))[number % 2]
+        capabilities = Capabilities("fake", 1000 + number % 2, triples, cpu_info, {"a": "b"}, abilities)
         said = NodeReport(host, f"node{number}", capabilities, _INVENTORIES, ("HW_CPU_X86_AVX", "COMPUTE_NODE"))
         said = replace(said, **{"host_ip": f"10.0.0.{number}", **changed})
         (node,) = compute_nodes.report_all(tx, [said])

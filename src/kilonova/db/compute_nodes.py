@@ -34,7 +34,7 @@ _CHANGE = Prepared(
     .values(
         {
             name: sa.bindparam(f"new_{name}", type_=_NODE[name].type)
-            for name in ("host_ip", "capabilities", "metrics", "updated_at")
+            for name in ("host_ip", "capabilities", "abilities", "metrics", "updated_at")
         }
     )
 )
@@ -76,13 +76,18 @@ def report_all(tx: Transaction, said: Sequence[NodeReport]) -> list[ComputeNode]
     logged: list[str] = []
     for key, each in newest.items():
         row = known.get(key)
-        capabilities, metrics = capabilities_as_json(each.capabilities), dict(each.metrics)
+        said_of_itself: dict[str, Any] = {
+            "host_ip": each.host_ip,
+            "capabilities": capabilities_as_json(each.capabilities),
+            "abilities": abilities_as_json(each.capabilities),
+        }
+        metrics = dict(each.metrics)
         if row is None:
             row = {"uuid": new_uuid(), "host": each.host, "hypervisor_hostname": each.hypervisor_hostname}
             row |= {"failed_builds": 0, "created_at": tx.now, "metrics": {}}
             added.append(row)
             logged.append(row["uuid"])
-        elif row["host_ip"] != each.host_ip or row["capabilities"] != capabilities:
+        elif any(row[name] != value for name, value in said_of_itself.items()):
             row = {**row, "updated_at": tx.now}
             changed.append(row)
             logged.append(row["uuid"])
@@ -91,11 +96,11 @@ def report_all(tx: Transaction, said: Sequence[NodeReport]) -> list[ComputeNode]
             changed.append(row)
         if (row["metrics"] or {}) != metrics:
             tx.log("metrics", row["uuid"], metrics)
-        row |= {"host_ip": each.host_ip, "capabilities": capabilities, "metrics": metrics}
+        row |= {**said_of_itself, "metrics": metrics}
         known[key] = row
     _INSERT.run(tx.connection, added)
     if changed:
-        names = ("uuid", "host_ip", "capabilities", "metrics", "updated_at")
+        names = ("uuid", "host_ip", "capabilities", "abilities", "metrics", "updated_at")
         _CHANGE.run_each(tx.connection, [{f"new_{name}": row[name] for name in names} for row in changed])
     host_devices.report_all(tx, {known[key]["uuid"]: each.devices for key, each in newest.items()})
     nodes = {key: _node(known[key]) for key in newest}
@@ -254,7 +259,7 @@ def touch_provider(tx: Transaction, provider_id: int) -> None:
 
 
 def capabilities_as_json(capabilities: Capabilities) -> dict[str, Any]:
-    """Return capabilities as plain JSON data, equal for equal values."""
+    """Return capabilities, but for the abilities, as plain JSON data, equal for equal values."""
     value: dict[str, Any] = orjson.loads(
         orjson.dumps(
             {
@@ -269,14 +274,20 @@ def capabilities_as_json(capabilities: Capabilities) -> dict[str, Any]:
     return value
 
 
-def capabilities_from_json(value: Mapping[str, Any]) -> Capabilities:
-    """Read what :func:`capabilities_as_json` wrote."""
+def abilities_as_json(capabilities: Capabilities) -> list[str] | None:
+    """Return the abilities as they are stored."""
+    return None if capabilities.abilities is None else list(capabilities.abilities)
+
+
+def capabilities_from_json(value: Mapping[str, Any], abilities: Sequence[str] | None) -> Capabilities:
+    """Read what :func:`capabilities_as_json` and :func:`abilities_as_json` wrote."""
     return Capabilities(
         hypervisor_type=value["hypervisor_type"],
         hypervisor_version=value["hypervisor_version"],
         supported_instances=tuple((arch, kind, mode) for arch, kind, mode in value["supported_instances"]),
         cpu_info=value["cpu_info"],
         extra=value["extra"],
+        abilities=None if abilities is None else tuple(abilities),
     )
 
 
@@ -288,6 +299,7 @@ def capabilities_from_logged(value: LoggedCapabilities) -> Capabilities:
         tuple(value.supported_instances),
         value.cpu_info,
         value.extra,
+        None if value.abilities is None else tuple(value.abilities),
     )
 
 
@@ -304,6 +316,7 @@ def as_change(node: ComputeNode) -> LoggedNode:
             capabilities.supported_instances,
             capabilities.cpu_info,
             capabilities.extra,
+            capabilities.abilities,
         ),
         failed_builds=node.failed_builds,
     )
@@ -316,6 +329,7 @@ def _log(tx: Transaction, uuid: str) -> ComputeNode:
 
 
 def _node(row: Mapping[Any, Any]) -> ComputeNode:
-    fields = {name: value for name, value in row.items() if name not in {"id", "capabilities", "metrics"}}
-    capabilities = capabilities_from_json(row["capabilities"])
+    apart = {"id", "capabilities", "abilities", "metrics"}
+    fields = {name: value for name, value in row.items() if name not in apart}
+    capabilities = capabilities_from_json(row["capabilities"], row["abilities"])
     return ComputeNode(**fields, capabilities=capabilities, metrics=row["metrics"] or {})

@@ -206,14 +206,15 @@ def _nodes(connection: Connection, names: _Names) -> Iterator[Change]:
         node.hypervisor_hostname,
         node.host_ip,
         sa.cast(node.capabilities, sa.Text),
+        sa.cast(node.abilities, sa.Text),
         node.failed_builds,
         node.metrics,
     )
-    known: dict[str, Any] = {}
-    for uuid, host, name, host_ip, text, failed_builds, metrics in _rows(connection, sa.select(*columns)):
-        capabilities = known.get(text)
+    known: dict[tuple[str, str | None], Any] = {}
+    for uuid, host, name, host_ip, text, abilities, failed_builds, metrics in _rows(connection, sa.select(*columns)):
+        capabilities = known.get((text, abilities))
         if capabilities is None:
-            capabilities = known[text] = capabilities_from_text(text)
+            capabilities = known[text, abilities] = capabilities_from_text(text, abilities)
         value = LoggedNode(names[host], names[name], names[host_ip], capabilities, failed_builds)
         yield Change("node", names[uuid], value)
         if metrics:

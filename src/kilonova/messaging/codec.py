@@ -17,6 +17,7 @@ has learnt it.
  6    the format of an image, the images that a host keeps, what an image to rescue from says of itself, and how long a
       guest may take to shut down before a rescue or a move
  7    that an order is called off whose step was interrupted while it was still on its way (ADR 18)
+ 8    the abilities of hypervisors, in the reports of their agents
 ====  ==================================================================
 """
 
@@ -29,7 +30,7 @@ import msgspec
 from kilonova.errors import AgentTooOld
 from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, HostsRegistered, Question
 
-VERSION = 7
+VERSION = 8
 NEEDS = 2
 #: The version of the release before this one: agents that know less are two releases old, and refused.
 OLDEST = 3
@@ -62,6 +63,7 @@ _OF_VERSION_4 = _OF_VERSION_2 | {
 }  # fmt: skip
 _OF_VERSION_5 = _OF_VERSION_4 | {"AskConsoleAddress", "AskDiagnostics", "ConsoleAddress", "Diagnostics"}
 _OF_VERSION_6 = _OF_VERSION_5 | {"AskCachedImages", "CachedImages"}
+_OF_VERSION_7 = _OF_VERSION_6 | {"CallOff"}
 #: Earlier version → the messages that it knows. Those that are in none of them came with ``VERSION``.
 KNOWN: Mapping[int, frozenset[str]] = {
     2: _OF_VERSION_2,
@@ -69,6 +71,7 @@ KNOWN: Mapping[int, frozenset[str]] = {
     4: _OF_VERSION_4,
     5: _OF_VERSION_5,
     6: _OF_VERSION_6,
+    7: _OF_VERSION_7,
 }
 
 

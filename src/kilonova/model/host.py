@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from kilonova.model.ability import Ability
 from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.provider import Inventory
 
@@ -13,6 +14,8 @@ from kilonova.model.provider import Inventory
 NODE_TRAITS = ("COMPUTE_NODE", "OWNER_NOVA")
 #: The binary of the services that run guests.
 COMPUTE: Final = "nova-compute"
+#: What the drivers of the release before this one, whose agents report no abilities, lack, by hypervisor type.
+_LACKED_BEFORE = {"QEMU": frozenset({Ability.COLD_MIGRATE, Ability.LIVE_MIGRATE})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Capabilities:
     ``supported_instances``: (architecture, hypervisor type, vm mode) triples.
     ``hypervisor_version``: an integer as libvirt counts, 1,000,000 major + 1,000 minor + micro.
     ``extra``: anything else a rule may ask for by name.
+    ``abilities``: names of what its driver can do beside the core of every driver, in order; those that this release
+    does not know count for nothing. None: its agent is of a release that reported none (:meth:`can`).
     """
 
     hypervisor_type: str = "fake"
@@ -55,6 +60,13 @@ class Capabilities:
     supported_instances: tuple[tuple[str, str, str], ...] = ()
     cpu_info: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    abilities: tuple[str, ...] | None = None
+
+    def can(self, ability: Ability) -> bool:
+        """Tell whether it has an ability. One that reports none has those that its driver had in the release before."""
+        if self.abilities is None:
+            return ability not in _LACKED_BEFORE.get(self.hypervisor_type, frozenset())
+        return ability in self.abilities
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.conductor.hosts.host_registration import register_hosts
 from kilonova.db import aggregates, compute_nodes, node_reports, provider_states, services
+from kilonova.db.core import change_log
+from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
@@ -74,6 +77,34 @@ def test_each_comes_out_as_alone(sqlite: Database, tmp_path: Path) -> None:
     before = stored(sqlite, "node3")
     register(sqlite, *(report(tmp_path, f"node{number}") for number in range(10)))
     assert stored(sqlite, "node3") == before, "nothing differs"
+
+
+def with_abilities(said: NodeReport, *abilities: str) -> NodeReport:
+    return replace(said, capabilities=replace(said.capabilities, abilities=abilities))
+
+
+def test_abilities_are_kept_as_they_were_reported_last(sqlite: Database, tmp_path: Path) -> None:
+    def told() -> tuple[object, object, object]:
+        with sqlite.read() as connection:
+            logged = [
+                change.value.capabilities.abilities
+                for commit in change_log.between(connection, 0) or ()
+                for change in commit.changes
+                if change.kind == "node"
+            ]
+            (node,) = compute_nodes.list_by_host(connection, "node1")
+            raw = connection.execute(sa.select(sa.text("abilities IS NULL")).select_from(t.compute_nodes)).scalar_one()
+        return node.capabilities.abilities, logged[-1], bool(raw)
+
+    said = report(tmp_path, "node1")
+    register(sqlite, replace(said, capabilities=replace(said.capabilities, abilities=None)))
+    assert told() == (None, None, True), "its agent is of the release before"
+    register(sqlite, with_abilities(said, "pause", "rescue"))
+    assert told() == (("pause", "rescue"), ["pause", "rescue"], False)
+    register(sqlite, with_abilities(said, "pause"))
+    assert told() == (("pause",), ["pause"], False)
+    register(sqlite, with_abilities(said))
+    assert told() == ((), [], False)
 
 
 def test_what_operators_said_of_a_host_before_its_hypervisor_came(sqlite: Database, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kilonova.errors import FromNewerRelease
 
@@ -48,14 +49,15 @@ class LoggedUse(msgspec.Struct, frozen=True):
     used: Mapping[str, int]
 
 
-class LoggedCapabilities(msgspec.Struct, frozen=True):
-    """What a hypervisor can do; see ``model.host.Capabilities``."""
+class LoggedCapabilities(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a hypervisor can do; see ``model.host.Capabilities``. ``abilities``: None where its agent reports none."""
 
     hypervisor_type: str
     hypervisor_version: int
     supported_instances: Sequence[tuple[str, str, str]]
     cpu_info: Mapping[str, Any]
     extra: Mapping[str, Any]
+    abilities: Sequence[str] | None = None
 
 
 class LoggedNode(msgspec.Struct, frozen=True):
@@ -250,6 +252,7 @@ _VALUES: Mapping[str, msgspec.json.Decoder[Any]] = {
     for kind, payload in _PAYLOADS.items()
 }
 _CAPABILITIES = msgspec.json.Decoder(LoggedCapabilities, strict=False)
+_ABILITIES = msgspec.json.Decoder(list[str] | None)
 
 
 def encode(changes: Sequence[Change], claims: Sequence[str] = ()) -> bytes:
@@ -281,9 +284,10 @@ def _typed(changes: Sequence[tuple[str, str, msgspec.Raw]]) -> tuple[Change, ...
     return tuple([Change(kind, key, _VALUES[kind].decode(value)) for kind, key, value in changes if kind in _VALUES])
 
 
-def capabilities_from_text(text: str) -> LoggedCapabilities:
-    """Read capabilities as a hypervisor's row has them."""
-    return _CAPABILITIES.decode(text)
+def capabilities_from_text(text: str, abilities: str | None) -> LoggedCapabilities:
+    """Read capabilities, and the abilities beside them, as a hypervisor's row has them."""
+    capabilities = _CAPABILITIES.decode(text)
+    return capabilities if abilities is None else replace(capabilities, abilities=_ABILITIES.decode(abilities))
 
 
 def capabilities_key(value: LoggedCapabilities) -> bytes:

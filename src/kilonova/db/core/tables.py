@@ -173,6 +173,8 @@ compute_nodes = _table(
     Column("failed_builds", Integer, nullable=False, default=0),
     *_times(),
     Column("metrics", _Json),
+    # NULL: its agent has reported none yet.
+    Column("abilities", JSON(none_as_null=True)),
     UniqueConstraint("host", "hypervisor_hostname"),
 )
 
