@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from kilonova.model.ability import Ability
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import NODE_TRAITS, Capabilities
@@ -54,6 +55,7 @@ capabilities = st.builds(
     supported_instances=st.lists(st.sampled_from(TRIPLES), max_size=3, unique=True).map(tuple),
     cpu_info=st.sampled_from(CPUS),
     extra=st.sampled_from(EXTRAS),
+    abilities=st.sampled_from((None, None, tuple(Ability), (), ("cold-migrate", "fly"), ("live-migrate", "rebuild"))),
 )
 
 

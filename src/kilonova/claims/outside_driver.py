@@ -28,6 +28,7 @@ from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCoun
 from kilonova.scheduler.driver import Cloud, RequestContext, Scheduler
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.funnel import isolation_steps, name_steps
+from kilonova.scheduler.engine.move_rules import move_steps
 from kilonova.scheduler.engine.provider_trees import Allocations
 from kilonova.scheduler.filters import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
 from kilonova.scheduler.guests import guest_of
@@ -328,7 +329,7 @@ def _without_room(cloud: Cloud, chosen: Sequence[Destination]) -> dict[str, str]
 def _hindrance(engine: Engine, hosts: HostTable, spec: RequestSpec, row: int) -> str | None:
     """Return why a host cannot take one more server: what the claim would find, and for a move where it may not go."""
     if spec.move is not None:
-        for step in name_steps(hosts, spec):
+        for step in (*name_steps(hosts, spec), *move_steps(hosts, spec)):
             if not step.mask[row]:
                 return step.reason
     for room in engine.later_room(hosts, spec):

@@ -25,6 +25,7 @@ from kilonova.messaging.local import LocalBus
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.server_group import GroupView
+from kilonova.model.server_migration import MoveKind
 from kilonova.scheduler.decision import SURVIVED, RuleCount
 from kilonova.scheduler.driver import FilterScheduler, Scheduler
 from kilonova.scheduler.engine.engine import Engine
@@ -225,6 +226,23 @@ def test_the_policy_of_a_server_group_holds_for_drivers_too() -> None:
     together = replace(spec_for(2), group=GroupView("g", "affinity", hosts={"dev1": 1}))
     assert "no host that can take" in refusal(outside(says("doc1", "doc1")).answer(together, HOSTS), together)
     assert outside(says("dev1", "dev1")).answer(together, HOSTS).decide(HOSTS).ranked
+
+
+def test_a_driver_cannot_move_a_server_to_another_hypervisor() -> None:
+    hosts = table(
+        host("real", capabilities=Capabilities("QEMU", abilities=("cold-migrate",)), instances=("server",)),
+        host("other", capabilities=Capabilities("QEMU", abilities=("cold-migrate",))),
+        host("simulated", capabilities=Capabilities("fake")),
+    )
+    moving = with_resources(spec_for().moving(MoveKind.COLD_MIGRATE, "server", leaving=("real",)))
+    answer = outside(says("simulated")).answer(moving, hosts).decide(hosts)
+    assert answer.steps[0].reason == "chose simulated (has another hypervisor than the server's host)"
+    assert outside(says("other")).answer(moving, hosts).decide(hosts).ranked
+
+    def any_that_is_up(context: Any, _: Any, __: Any) -> Any:
+        return says(Scheduler().hosts_up(context, "compute")[-1])()
+
+    assert outside(any_that_is_up).answer(moving, hosts).decide(hosts).ranked[0].host == "other"
 
 
 class Refusing:

@@ -23,6 +23,7 @@ from kilonova.model.server_group import GroupView
 from kilonova.scheduler.engine.batch import Batch
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.engine.funnel import isolation_steps
+from kilonova.scheduler.engine.move_rules import move_steps
 from kilonova.scheduler.filters.compute import ComputeFilter
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.nova_compat.view import View
@@ -171,13 +172,14 @@ class Scheduler:
     def hosts_up(self, context: RequestContext, topic: str) -> list[str]:
         """Return the names of the hosts whose service on ``topic`` (``compute``) is up and enabled.
 
-        Hosts that isolation rules close to the servers of the request are not among them.
+        Hosts that isolation rules close to the servers of the request, and hosts that cannot take in a server that is
+        moved, are not among them.
         """
         if topic not in COMPUTE_TOPICS:
             return []
         cloud = context.cloud
         up = ComputeFilter(service_down_time_s=cloud.service_down_time_s).passes(cloud.hosts, cloud.spec)
-        for step in isolation_steps(cloud.hosts, cloud.spec):
+        for step in (*isolation_steps(cloud.hosts, cloud.spec), *move_steps(cloud.hosts, cloud.spec)):
             up = up & step.mask
         return list(dict.fromkeys(cloud.hosts.hosts[row] for row in np.flatnonzero(up)))
 

@@ -11,7 +11,6 @@ from kilonova.scheduler.decision import SURVIVED, Decision, RankedHost, RuleCoun
 from kilonova.scheduler.engine.funnel import (
     LaterPlacement,
     LaterRoom,
-    Step,
     allocations_at,
     filtered,
     funnel,
@@ -20,6 +19,7 @@ from kilonova.scheduler.engine.funnel import (
 )
 from kilonova.scheduler.engine.provider_trees import Allocations, is_plain
 from kilonova.scheduler.engine.ranking import Share, best, shares, total
+from kilonova.scheduler.engine.step import Step
 from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostTable, IntArray, Rows
 from kilonova.scheduler.rule import Filter, RequestFilter, Weigher
 

@@ -14,6 +14,7 @@ from kilonova.errors import RequestFilterFailed, RuleFailed
 from kilonova.model.request_spec import REBUILD, REBUILD_HINT, RequestSpec, ResourceQuery
 from kilonova.placement.capacity import most_used
 from kilonova.scheduler.aggregate_rules import in_any
+from kilonova.scheduler.engine.move_rules import ABILITY_RULE, HYPERVISOR_RULE, move_steps
 from kilonova.scheduler.engine.provider_trees import (
     Allocations,
     allocations_from_tree,
@@ -22,6 +23,7 @@ from kilonova.scheduler.engine.provider_trees import (
     is_plain,
     needs_trees,
 )
+from kilonova.scheduler.engine.step import Step
 from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 from kilonova.scheduler.isolation_rules import Candidate
 from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter
@@ -30,16 +32,11 @@ from kilonova.scheduler.rule import Filter, RequestFilter, rule_name
 PLACEMENT_RULE = "Placement: "
 """How the names of the rules begin that Placement's conditions are."""
 #: The rules that are there for requests of some kinds only, whatever is configured.
-OWN_RULES = ("ignore_hosts", "tried_hosts", "requested_destination", "force_hosts", "isolation")
+OWN_RULES = (
+    *("ignore_hosts", "tried_hosts", "requested_destination", "force_hosts", "isolation"),
+    *(HYPERVISOR_RULE, ABILITY_RULE),
+)
 _PROVIDERS = f"{PLACEMENT_RULE}providers"
-
-
-class Step(NamedTuple):
-    """What one rule says of every host. Shapes: ``mask`` (H,), True for the hosts that pass."""
-
-    rule: str
-    reason: str
-    mask: BoolArray
 
 
 def is_rebuild_check(spec: RequestSpec) -> bool:
@@ -62,11 +59,12 @@ def funnel(
     """Yield the verdicts of the rules that apply to the request, in the order in which they are asked.
 
     ``still_in``: tells which hosts are left by now; only filters that go host by host care. Shapes: → (H,).
-    Forced hosts bypass the filters, neither isolation nor Placement. A rebuild check asks neither request filters nor
-    Placement, and only the filters made for it. Filters on columns go before those that are asked host by host.
+    Forced hosts bypass the filters, and nothing else. A rebuild check asks neither request filters nor Placement, and
+    only the filters made for it. Filters on columns go before those that are asked host by host.
     """
     yield from name_steps(hosts, spec)
     yield from isolation_steps(hosts, spec)
+    yield from move_steps(hosts, spec)
     rebuild = is_rebuild_check(spec)
     if not rebuild:
         complete = yield from _request_filters(hosts, spec, request_filters)
