@@ -38,6 +38,11 @@ _CHANGE = Prepared(
         }
     )
 )
+_CAPABILITIES = Prepared(
+    sa.select(_NODE.capabilities, _NODE.abilities).where(
+        _NODE.host == sa.bindparam("host"), _NODE.hypervisor_hostname == sa.bindparam("node")
+    )
+)
 _FIGURES = {"VCPU": "vcpus", "MEMORY_MB": "memory_mib", "DISK_GB": "disk_gib"}
 
 
@@ -134,6 +139,13 @@ def get_by_id(connection: Connection, node_id: int) -> ComputeNode:
     if row is None:
         raise NotFound(f"Compute host {node_id} could not be found.")
     return _node(row)
+
+
+def find_capabilities(connection: Connection, host: str, node: str) -> Capabilities | None:
+    """Return what the hypervisor ``node`` of a service host can do."""
+    for capabilities, abilities in _CAPABILITIES.rows(connection, host=host, node=node):
+        return capabilities_from_json(capabilities, abilities)
+    return None
 
 
 def keys(connection: Connection) -> tuple[NodeKey, ...]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import yaml
 
 from kilonova.errors import ConfigurationError, InvalidRequest
+from kilonova.model.ability import Ability
 from kilonova.model.device_models import DEVICE_FAMILIES, trait_of
 from kilonova.model.host import Capabilities
 from kilonova.scenario.model import (
@@ -133,6 +134,7 @@ def _checked(host: SimulatedHost, where: str) -> SimulatedHost:
 
 def _capabilities(value: Any, where: str) -> Capabilities:
     changed = _record(Capabilities, value, f"{where}.capabilities")
+    _require_known(f"{where}.capabilities: abilities", "ability", changed.abilities or (), [*Ability])
     return dataclasses.replace(DEFAULT_CAPABILITIES, **{name: getattr(changed, name) for name in value})
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from kilonova.api.compute.schemas import remote_consoles
 from kilonova.api.compute.schemas import server_consoles as schemas
+from kilonova.api.compute.servers.abilities import require_answer
 from kilonova.api.compute.servers.remote_consoles import open_console
 from kilonova.api.compute.servers.servers import find_server
 from kilonova.api.http import Context, Endpoint, Handler, Reply, Request
@@ -30,6 +31,7 @@ _ADDRESSES = {
 def show_output(ctx: Context, request: Request) -> Reply:
     """Return the last lines of the console, in any state.  Errors: 404, 409 without a guest, 501, 503."""
     instance = find_server(ctx, request.path["server_id"], _OUTPUT)
+    require_answer(ctx, instance, "os-getConsoleOutput")
     asked = request.body["os-getConsoleOutput"].get("length")
     lines = None if asked is None or int(asked) == -1 else int(asked)
     return Reply(200, {"output": ctx.backend.conductor.operations.consoles.output(instance, lines)})

@@ -9,7 +9,6 @@ from kilonova.api.compute.servers.states import check_allowed
 from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.errors import Conflict, UnexpectedTaskState
-from kilonova.model.transitions import TRANSITIONS
 
 _DEFERRED = "os_compute_api:os-deferred-delete"
 RULES = (
@@ -21,7 +20,7 @@ RULES = (
 def restore(ctx: Context, request: Request) -> Reply:
     """Take a delete back.  Errors: 403 over quota, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_DEFERRED}:restore")
-    check_allowed(ctx, instance, TRANSITIONS["restore"])
+    check_allowed(ctx, instance, "restore")
     limits = ctx.backend.limits.of_project(instance.project_id)
     try:
         ctx.backend.conductor.operations.deletes.restore(instance, ctx.requester, limits)
@@ -33,7 +32,7 @@ def restore(ctx: Context, request: Request) -> Reply:
 def force_delete(ctx: Context, request: Request) -> Reply:
     """Delete at once, whatever reclaim_instance_interval says.  Errors: 404, 409 when it is locked."""
     instance = find_server(ctx, request.path["server_id"], f"{_DEFERRED}:force")
-    check_allowed(ctx, instance, TRANSITIONS["force-delete"])
+    check_allowed(ctx, instance, "force-delete")
     ctx.backend.conductor.operations.deletes.force(instance, ctx.requester)
     return Reply(202)
 

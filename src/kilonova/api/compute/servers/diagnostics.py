@@ -4,6 +4,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from kilonova.api.compute.servers.abilities import require_answer
 from kilonova.api.compute.servers.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
@@ -35,6 +36,7 @@ def show_diagnostics(ctx: Context, request: Request) -> Reply:
     Errors: 404, 409 unless the guest runs, 501 where the hypervisor does not know, 503.
     """
     instance = find_server(ctx, request.path["server_id"], _RULE)
+    require_answer(ctx, instance, "diagnostics")
     known = ctx.backend.conductor.operations.consoles.diagnostics(instance)
     return Reply(200, _view(known, instance) if request.version >= Version(2, 48) else _free_view(known))
 

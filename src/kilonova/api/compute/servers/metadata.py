@@ -104,7 +104,7 @@ def _set(ctx: Context, request: Request, rule_name: str, edit: Callable[[Metadat
 
 def _edit(ctx: Context, instance: Instance, kind: str, edit: Callable[[Transaction, Metadata], Metadata]) -> Metadata:
     """Have ``edit(tx, present metadata)`` return the new metadata, in one transaction. Raises: Conflict."""
-    check_allowed(ctx, instance, NOTES[kind])
+    check_allowed(ctx, instance, kind)
 
     def job(tx: Transaction) -> Metadata:
         after = edit(tx, instances.get(tx.connection, instance.uuid).metadata)

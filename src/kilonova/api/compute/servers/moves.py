@@ -18,8 +18,8 @@ from kilonova.db import request_specs, services
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 from kilonova.model.flavor import Flavor
 from kilonova.model.instance import Instance
+from kilonova.model.needed_abilities import NEEDED
 from kilonova.model.requester import Requester
-from kilonova.model.transitions import TRANSITIONS
 from kilonova.scheduler.devices.pci_request import read_aliases
 
 _SERVERS, _MIGRATE = "os_compute_api:servers", "os_compute_api:os-migrate-server"
@@ -45,7 +45,8 @@ _NEVER_FORCED = Version(2, 68)
 def resize(ctx: Context, request: Request) -> Reply:
     """Give a server another flavor.  Errors: 400, 403 also over quota, 404, 409 also when its host is down."""
     instance = find_server(ctx, request.path["server_id"], f"{_SERVERS}:resize")
-    check_allowed(ctx, instance, TRANSITIONS["resize"])
+    stays = ctx.backend.settings.compute.allow_resize_to_same_host
+    check_allowed(ctx, instance, "resize", None if stays else NEEDED["migrate"])
     asked = request.body["resize"]
     flavor = _new_flavor(ctx, instance, asked)
     _require_source(ctx, instance)
@@ -53,7 +54,7 @@ def resize(ctx: Context, request: Request) -> Reply:
         instance,
         flavor,
         ctx.requester,
-        stays=ctx.backend.settings.compute.allow_resize_to_same_host,
+        stays=stays,
         limits=ctx.backend.limits.of_project(instance.project_id),
         disk_config=asked.get("OS-DCF:diskConfig"),
     )
@@ -74,7 +75,7 @@ def revert_resize(ctx: Context, request: Request) -> Reply:
 
 def _end_move(ctx: Context, request: Request, action: str, operation: Callable[[Instance, Requester], Any]) -> None:
     instance = find_server(ctx, request.path["server_id"], f"{_SERVERS}:{action}")
-    check_allowed(ctx, instance, TRANSITIONS[action.replace("_", "-")])
+    check_allowed(ctx, instance, action.replace("_", "-"))
     try:
         operation(instance, ctx.requester)
     except NotFound as error:
@@ -86,7 +87,7 @@ def migrate(ctx: Context, request: Request) -> Reply:
     given = request.body["migrate"] if request.version >= Version(2, 56) else None
     host = (given or {}).get("host")
     instance = find_server(ctx, request.path["server_id"], _rule("migrate", host))
-    check_allowed(ctx, instance, TRANSITIONS["migrate"])
+    check_allowed(ctx, instance, "migrate")
     destination = _destination(ctx, instance, host)
     _require_source(ctx, instance)
     ctx.backend.conductor.operations.moves.migrate(instance, ctx.requester, host=destination)
@@ -101,7 +102,7 @@ def live_migrate(ctx: Context, request: Request) -> Reply:
     asked = request.body["os-migrateLive"]
     host = asked["host"]
     instance = find_server(ctx, request.path["server_id"], _rule("migrate_live", host))
-    check_allowed(ctx, instance, TRANSITIONS["live-migrate"])
+    check_allowed(ctx, instance, "live-migrate")
     forced = _forced(request.version, asked)
     destination = _destination(ctx, instance, host)
     if not host_is_up(ctx, instance.host):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from kilonova.api.compute.schemas import remote_consoles as schemas
+from kilonova.api.compute.servers.abilities import require_answer
 from kilonova.api.compute.servers.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
@@ -61,6 +62,7 @@ def open_console(ctx: Context, request: Request, protocol: str, console_type: st
     settings, kind = ctx.backend.settings.consoles, _KINDS.get(console_type)
     if kind is None or kind.protocol != protocol or not kind.is_enabled(settings):
         raise InvalidRequest(f"Unavailable console type {console_type}.", field="type")
+    require_answer(ctx, instance, "remote-consoles")
     consoles = ctx.backend.conductor.operations.consoles
     token = consoles.open(instance, kind.protocol, console_type, settings.token_ttl_s)
     return _address(kind.base_url(settings), console_type, token)

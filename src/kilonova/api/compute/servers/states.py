@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the state of a server, or of its host, says against an action."""
 
+from collections.abc import Collection
+
+from kilonova.api.compute.servers.abilities import require_able
 from kilonova.api.http import Context
 from kilonova.db import services
 from kilonova.errors import Conflict
+from kilonova.model.ability import Ability
 from kilonova.model.instance import Instance, TaskState
-from kilonova.model.transitions import Transition
+from kilonova.model.needed_abilities import NEEDED
+from kilonova.model.transitions import NOTES, TRANSITIONS
 
 
-def check_allowed(ctx: Context, instance: Instance, transition: Transition) -> None:
-    """Raise Conflict naming the state that stands against an action."""
+def check_allowed(ctx: Context, instance: Instance, kind: str, needed: Collection[Ability] | None = None) -> None:
+    """Refuse an action of the table of states, naming the state of the server that stands against it, or the ability.
+
+    ``needed``: one of these abilities will do here, where that is not what the table of them says.
+    Raises: Conflict; Unsupported, InvalidRequest where the host lacks the ability and Nova answers so.
+    """
+    transition = TRANSITIONS[kind] if kind in TRANSITIONS else NOTES[kind]
     refusal = f"Cannot '{transition.name}' instance {instance.uuid} while it is in"
     if transition.unlocked:
         check_unlocked(ctx, instance)
@@ -19,6 +29,7 @@ def check_allowed(ctx: Context, instance: Instance, transition: Transition) -> N
         raise Conflict(f"{refusal} task_state {instance.task_state and instance.task_state.value}")
     if transition.launched and instance.launched_at is None:
         raise Conflict(f"{refusal} launched_at None")
+    require_able(ctx, instance, kind, transition.name, NEEDED.get(kind, ()) if needed is None else needed)
 
 
 def check_unlocked(ctx: Context, instance: Instance) -> None:

@@ -16,7 +16,6 @@ from kilonova.db import instance_tags, instances
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.instance import Instance
-from kilonova.model.transitions import NOTES
 from kilonova.notifications.events import ServerChanged
 from kilonova.notifications.message import Source
 
@@ -106,7 +105,7 @@ def _change(
 
     def job(tx: Transaction) -> tuple[T, Instance]:
         instance = instances.get(tx.connection, uuid)
-        check_allowed(ctx, instance, NOTES[kind])
+        check_allowed(ctx, instance, kind)
         answer = write(tx, uuid, instance.tags)
         return answer, instances.get(tx.connection, uuid) if ctx.backend.announcer.is_on else instance
 
