@@ -4,13 +4,15 @@
 import json
 
 import pytest
+from rich.console import Console
 
 import kilonova
 from kilonova.cli.cloud.printing import output_console
 from kilonova.cli.commands.agents_of_hosts import show_hosts
 from kilonova.messaging.codec import VERSION
+from kilonova.model.ability import Ability
 from support.api_client import Client
-from support.control import Control
+from support.control import Control, NewControl
 
 SPOKEN = {"release": kilonova.__version__, "message_version": VERSION}
 
@@ -28,6 +30,30 @@ def test_hosts_say_where_their_agents_are(control: Control, operator: Client) ->
     assert (first["state"], first["status"], first["agent"]) == ("up", "enabled", None)
     assert first["process"] == control.process.conductor.owner
     assert {name: first[name] for name in SPOKEN} == SPOKEN
+
+
+def test_hosts_say_what_their_hypervisors_can_do_and_lack(
+    new_control: NewControl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    abilities = "[cold-migrate, console-output, diagnostics, pause, reboot, rebuild, snapshot, suspend]"
+    control = new_control(
+        scenario="images: []\nhosts:\n"
+        "  - able\n"
+        f"  - {{name: other, capabilities: {{hypervisor_type: metal, abilities: {abilities}}}}}\n"
+    )
+    operator = Client(control.process.application, api="operator")
+    able, other = (each["hypervisors"] for each in operator.get("/hosts").body["hosts"])
+    (hypervisor,) = able
+    assert (hypervisor["hypervisor_type"], hypervisor["lacks"]) == ("fake", [])
+    assert hypervisor["abilities"] == [ability.value for ability in Ability]
+    (hypervisor,) = other
+    assert (hypervisor["hypervisor_hostname"], hypervisor["hypervisor_type"]) == ("other", "metal")
+    assert sorted(hypervisor["abilities"] + hypervisor["lacks"]) == sorted(Ability)
+    assert "live-migrate" in hypervisor["lacks"]
+    show_hosts(operator.get("/hosts").body, Console(width=400))
+    told = capsys.readouterr().out.splitlines()
+    assert "live-migrate" in next(line for line in told if line.startswith("other"))
+    assert "migrate" not in next(line for line in told if line.startswith("able"))
 
 
 def test_hosts_come_in_pages(operator: Client) -> None:

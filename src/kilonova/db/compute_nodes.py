@@ -3,6 +3,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -168,6 +169,14 @@ def list_by_host(connection: Connection, host: str) -> tuple[ComputeNode, ...]:
     """Return the hypervisors of one service host."""
     mine = sa.select(t.compute_nodes).where(t.compute_nodes.c.host == host).order_by(t.compute_nodes.c.id)
     return tuple(_node(row) for row in connection.execute(mine).mappings())
+
+
+def list_by_hosts(connection: Connection, hosts: Collection[str]) -> dict[str, list[ComputeNode]]:
+    """Return the hypervisors of several service hosts, in the order of their first report."""
+    found: dict[str, list[ComputeNode]] = {}
+    for row in sorted(_rows_of_hosts(connection, hosts).values(), key=itemgetter("id")):
+        found.setdefault(row["host"], []).append(_node(row))
+    return found
 
 
 def numbers(connection: Connection) -> dict[str, int]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/operator/v1/hosts: where the agent of each host runs, and which release and messages it speaks; its images."""
+"""/operator/v1/hosts: where the agent of each host runs, what it speaks, what its hypervisors can do; its images."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from kilonova.api.compute.links import next_link
@@ -10,10 +11,12 @@ from kilonova.api.operator.known_names import require_host
 from kilonova.api.operator.schemas import hosts as schemas
 from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
-from kilonova.db import agent_sessions
+from kilonova.db import agent_sessions, compute_nodes
 from kilonova.db.agent_sessions import HostAgent
 from kilonova.errors import NotFound
+from kilonova.model.ability import Ability
 from kilonova.model.cached_image import CachedImage
+from kilonova.model.host import ComputeNode
 
 RULES = (
     rule("kilonova:hosts:list", ADMIN, "List hosts and their agents", ("GET", "/operator/v1/hosts")),
@@ -30,7 +33,8 @@ def list_hosts(ctx: Context, request: Request) -> Reply:
     with ctx.backend.database.read() as connection:
         require_host(connection, "host", host)
         rows = agent_sessions.list_page(connection, host=host, limit=limit + 1, marker=request.param("marker"))
-    body: dict[str, Any] = {"hosts": [_view(row) for row in rows[:limit]]}
+        nodes = compute_nodes.list_by_hosts(connection, [row.host for row in rows[:limit]])
+    body: dict[str, Any] = {"hosts": [_view(row, nodes.get(row.host, ())) for row in rows[:limit]]}
     if limit and len(rows) > limit:
         body["hosts_links"] = [next_link(request, rows[limit - 1].host)]
     return Reply(200, body)
@@ -58,7 +62,7 @@ def _image_view(image: CachedImage) -> dict[str, Any]:
     }
 
 
-def _view(row: HostAgent) -> dict[str, Any]:
+def _view(row: HostAgent, nodes: Sequence[ComputeNode]) -> dict[str, Any]:
     return {
         "host": row.host,
         "state": "up" if row.up and not row.forced_down else "down",
@@ -69,6 +73,18 @@ def _view(row: HostAgent) -> dict[str, Any]:
         "release": row.release_version,
         "message_version": row.message_version,
         "last_seen_at": stored_time(row.last_seen_at),
+        "hypervisors": [_hypervisor_view(node) for node in nodes],
+    }
+
+
+def _hypervisor_view(node: ComputeNode) -> dict[str, Any]:
+    """Return what a hypervisor can do, and what it cannot, of all that this release knows."""
+    can = node.capabilities.can
+    return {
+        "hypervisor_hostname": node.hypervisor_hostname,
+        "hypervisor_type": node.capabilities.hypervisor_type,
+        "abilities": [ability.value for ability in Ability if can(ability)],
+        "lacks": [ability.value for ability in Ability if not can(ability)],
     }
 
 

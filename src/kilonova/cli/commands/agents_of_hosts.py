@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``kilonova hosts`` shows: where the agent of each host is, and which release and messages it speaks."""
+"""What ``kilonova hosts`` shows: where the agent of each host is, what it speaks, and what its drivers lack."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ def show_hosts(answer: Mapping[str, Any], console: Console) -> None:
         console.print("There are no hosts.")
         return
     table = plain_table()
-    for name in ("Host", "State", "Status", "Agent", "Machine", "Release", "Messages", "Last seen"):
+    for name in ("Host", "State", "Status", "Agent", "Machine", "Release", "Messages", "Last seen", "Lacks"):
         table.add_column(name, overflow="fold")
     for each in found:
         table.add_row(
@@ -39,6 +39,7 @@ def show_hosts(answer: Mapping[str, Any], console: Console) -> None:
             each["release"] or "",
             str(each["message_version"] or ""),
             (each["last_seen_at"] or "never").partition(".")[0],
+            ", ".join(sorted({ability for hypervisor in each["hypervisors"] for ability in hypervisor["lacks"]})),
         )
     console.print(table)
     if answer.get("hosts_links"):

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from html import escape
 
 from kilonova.model.instance import TaskState, VmState, status_of
+from kilonova.model.needed_abilities import NEEDED
 from kilonova.model.transitions import ANY_STATE, ANY_TASK, TRANSITIONS, Transition
 
 _HEAD = """# States of a server
@@ -15,7 +16,8 @@ Printed by `kilonova docs states`; `kilonova docs states --format svg` draws the
 
 A server has a settled state (`vm_state`), at most one operation that runs (`task_state`), and the hypervisor's view
 (`power_state`). An action is refused with 409 from any other state or task than these. "As before" means the state in
-which the action found the server. Every failure leaves a fault on the server and no task.
+which the action found the server. Every failure leaves a fault on the server and no task. "Needs" names the
+[ability](operating.md#what-hosts-can-do) without which the server's host cannot do it.
 
 | action | from | while | shows | then | when it fails | |
 |---|---|---|---|---|---|---|
@@ -47,7 +49,7 @@ def _row(kind: str, transition: Transition) -> str:
         " → ".join(transition.shown) or "nothing",
         _settled(transition),
         transition.failed or "as before",
-        " ".join(_remarks(transition)),
+        " ".join(_remarks(kind, transition)),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -65,7 +67,9 @@ def _while(tasks: AbstractSet[TaskState | None]) -> str:
     return f"anything but {_words(missing, _TASKS)}" if len(missing) <= _MOST_EXCLUDED else _words(tasks, _TASKS)
 
 
-def _remarks(transition: Transition) -> Iterator[str]:
+def _remarks(kind: str, transition: Transition) -> Iterator[str]:
+    if needed := NEEDED.get(kind):
+        yield f"Needs {' or '.join(sorted(needed))}."
     if transition.remark:
         yield transition.remark
     if not transition.unlocked:
