@@ -7,17 +7,21 @@ stopped there, and started when it is taken back.
 
 from kilonova.compute.able_driver import AbleDriver
 from kilonova.compute.virt.abilities import CanEndMoves, CanMoveCold
+from kilonova.compute.virt.base import ShutdownPatience
 from kilonova.errors import GuestMissing
 from kilonova.model.instance import GuestSpec, PowerState
 
 
-def keep(able: AbleDriver, uuid: str) -> None:
-    """Power a guest off and keep it until its server is known to run elsewhere. Raises: DriverError."""
+def keep(able: AbleDriver, uuid: str, patience: ShutdownPatience | None = None) -> None:
+    """Power a guest off, as ``stop`` does, and keep it until its server is known to run elsewhere.
+
+    Raises: DriverError, AgentStopsError.
+    """
     moves = able.find(CanMoveCold)
     if moves is None:
-        able.driver.stop(uuid)
+        able.driver.stop(uuid, patience)
     else:
-        moves.move_away(uuid, "")
+        moves.move_away(uuid, "", patience)
 
 
 def return_home(able: AbleDriver, guest: GuestSpec, *, power_on: bool) -> PowerState:

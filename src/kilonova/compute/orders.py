@@ -117,6 +117,10 @@ def carry_out(
         case TriggerCrashDump():
             able.need(CanCrashDump).crash_dump(order.instance_uuid)
             return _state(driver, order.instance_uuid)
+        case MoveAway(destination=""):  # of a server that is evacuated, which no ability is needed for
+            with shutdowns.patience_of(order) as patience:
+                kept_guests.keep(able, order.instance_uuid, patience)
+            return PowerState.SHUTDOWN
         case MoveAway():
             moves = able.need_cold_moves(order.destination)
             with shutdowns.patience_of(order) as patience:

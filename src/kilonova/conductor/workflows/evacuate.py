@@ -114,6 +114,11 @@ def _give_back(services: Services, run: Run[MoveFacts]) -> Effect:
     return Completed(write=_done(run))
 
 
+def _leave(services: Services, run: Run[MoveFacts]) -> Effect:
+    """Have a source that is alive power its guest off and keep it. It is not moved: any host can do that."""
+    return move_away(services, run, destination="")
+
+
 def _left(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
     """Record the server at the destination, if the source has powered its guest off, or has nobody who could."""
     facts, is_away = run.facts, is_unreachable(reply)
@@ -213,7 +218,7 @@ EVACUATE = Workflow(
             event="rebuild_server",
             blocking=lambda services: services.claimer.calls_foreign_driver,
         ),
-        Step("leave", do=move_away, undo=NOTHING, on_reply=_left),
+        Step("leave", do=_leave, undo=NOTHING, on_reply=_left),
         Step(
             "spawn",
             do=_spawn,

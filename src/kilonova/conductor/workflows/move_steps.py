@@ -26,14 +26,18 @@ from kilonova.model.image_properties import shutdown_timeout_s
 from kilonova.model.server_migration import OPEN, MigrationStatus
 
 
-def move_away(services: Services, run: Run[MoveFacts]) -> Effect:
-    """Have the source power the guest off, which gets as long as its image says, and keep it."""
+def move_away(services: Services, run: Run[MoveFacts], *, destination: str | None = None) -> Effect:
+    """Have the source power the guest off, which gets as long as its image says, and keep it.
+
+    ``destination``: instead of that of the move; "" for a guest that is made anew elsewhere.
+    """
     with services.database.read() as connection:
         instance = instances.find(connection, run.instance_uuid)
     if instance is None:
         return Gone()
     timeout_s = shutdown_timeout_s(instance.image_properties)
-    return SendToAgent(run.facts.source, MoveAway(run.step_id, run.instance_uuid, run.facts.host, timeout_s))
+    to = run.facts.host if destination is None else destination
+    return SendToAgent(run.facts.source, MoveAway(run.step_id, run.instance_uuid, to, timeout_s))
 
 
 def switch(_services: Services, run: Run[MoveFacts]) -> Effect:

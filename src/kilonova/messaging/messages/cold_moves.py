@@ -15,6 +15,7 @@ from kilonova.model.instance import GuestSpec
 class MoveAway:
     """To the source: power the guest off and keep it, for ``destination`` to copy and for the way back.
 
+    ``destination``: "" where the guest is made anew elsewhere, in an evacuation.
     ``timeout_s``: how long it may take to shut down, None: as long as its host says.
     """
 
