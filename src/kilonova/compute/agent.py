@@ -9,7 +9,8 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 from kilonova.compute import reboots
 from kilonova.compute.able_driver import AbleDriver
@@ -177,8 +178,9 @@ class Agent:
         return self._able.abilities
 
     def report(self) -> NodeReport:
-        """Describe the hypervisor, as the driver does, and the images it keeps. Raises: DriverError."""
+        """Describe the hypervisor, as the driver does, its abilities and the images it keeps. Raises: DriverError."""
         report = self.driver.report()
+        report = replace(report, capabilities=replace(report.capabilities, abilities=_names(self.abilities)))
         return with_images(report, self._able) if self._reports_images else report
 
     def begin_session(self) -> None:
@@ -404,6 +406,12 @@ class Agent:
 def _ends_waiting(order: Order) -> bool:
     """Tell whether an order ends what waits for a guest to shut down, since nothing depends on that any more."""
     return isinstance(order, DestroyGuest | CallOff) or (isinstance(order, RebootGuest) and order.hard)
+
+
+@cache
+def _names(abilities: frozenset[Ability]) -> tuple[str, ...]:
+    """Return abilities as they are reported: the same ones for all hosts of one make."""
+    return tuple(sorted(ability.value for ability in abilities))
 
 
 def guests_of(agents: Sequence[Agent], asked: tuple[str, ...] | None = None) -> GuestsFound:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kilonova.model.ability import Ability
 from kilonova.model.cpu_set import parse_cpus
 from kilonova.model.device_models import trait_of, unsupported
 from kilonova.model.host import Capabilities
@@ -169,6 +170,12 @@ class SimulatedHost:
         models = [trait_of(name, value) for name, values in self.models.items() for value in values]
         every = [*CAPABILITY_TRAITS, architecture, *models, *self.traits]
         return tuple(dict.fromkeys(trait for trait in every if trait is not None and trait not in self.lacks))
+
+    @property
+    def missing_abilities(self) -> frozenset[Ability]:
+        """Return what its driver cannot do, of all that that of simulated hosts can."""
+        named = self.capabilities.abilities
+        return frozenset() if named is None else frozenset(Ability).difference(named)
 
     def why_not(self, image_properties: Mapping[str, Any]) -> str | None:
         """Say why a guest of an image cannot be made here; None when it can. Names no host: users read it."""

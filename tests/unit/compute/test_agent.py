@@ -25,13 +25,16 @@ from kilonova.messaging.messages import (
     HostsRegistered,
     HostsStarted,
     LiveMigrate,
+    MoveAway,
     Question,
     RebootGuest,
+    ReturnHome,
     SpawnGuest,
     StartGuest,
     StepReply,
     StopGuest,
 )
+from kilonova.model.ability import Ability
 from kilonova.model.found_guest import Removal, RemovalReason
 from kilonova.model.instance import GuestSpec, PowerState
 from support.cell import PLAIN, host
@@ -247,3 +250,32 @@ def test_what_comes_of_deletes_aborts_and_questions_is_told_urgently(tmp_path: P
         bus.cast("node1", message)
         bus.run()
     assert told == {"spawn": False, "migrate": True, "ask": True, "destroy": True}
+
+
+def test_a_host_reports_what_its_driver_can_do(tmp_path: Path) -> None:
+    lacks = frozenset({Ability.COLD_MIGRATE, Ability.LIVE_MIGRATE})
+    driver = FakeDriver(host("node1"), tmp_path / "node1.json", PLAIN, lacks=lacks)
+    agent = Agent("node1", driver, ManualBus())
+    expected = tuple(sorted(set(Ability) - lacks - {Ability.IMAGE_CACHE}))
+    assert agent.report().capabilities == replace(driver.report().capabilities, abilities=expected)
+    plain = FakeDriver(host("node2"), tmp_path / "node2.json", PLAIN, lacks=frozenset(Ability))
+    assert Agent("node2", plain, ManualBus()).report().capabilities.abilities == ()
+
+
+@pytest.mark.parametrize(
+    "lacks", [frozenset[Ability](), frozenset(Ability) - {Ability.RESIZE_SAME_HOST}, frozenset(Ability)]
+)
+def test_any_host_powers_off_the_guest_of_an_evacuated_server_and_takes_it_back(
+    tmp_path: Path, lacks: frozenset[Ability]
+) -> None:
+    class Lacking(FakeDriver):
+        def __init__(self, *args: Any, **facts: Any) -> None:
+            super().__init__(*args, **facts, lacks=lacks)
+
+    host = OneHost(tmp_path, driver=Lacking)
+    host.do(SpawnGuest(new_step(), guest("a")))
+    left = host.do(MoveAway(new_step(), "a", ""))
+    assert (left.error, left.power_state) == (None, PowerState.SHUTDOWN)
+    assert host.do(MoveAway(new_step(), "a", "")).error is None, "an order may come again"
+    back = host.do(ReturnHome(new_step(), guest("a"), power_on=True))
+    assert (back.error, back.power_state) == (None, PowerState.RUNNING)

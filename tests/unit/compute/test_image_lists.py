@@ -75,10 +75,10 @@ def test_what_a_host_keeps_is_in_its_report_where_that_is_wanted(tmp_path: Path)
     simulated = SimulatedHost("n1", metrics={"cpu.percent": 0.5})
     driver = FakeDriver(simulated, tmp_path / "n1.json", RATIOS, images=images)
     agent = Agent("n1", driver, ManualBus(), reports_images=True)
-    assert agent.report() == driver.report()
+    assert agent.report().metrics == driver.report().metrics
     driver.cache_image(ImageData("one"))
     (tmp_path / "_base" / "ephemeral_1_ext4.raw").touch()
     assert agent.report().metrics == {"cpu.percent": 0.5, "image.one": 1.0}
     assert Agent("n1", driver, ManualBus()).report().metrics == {"cpu.percent": 0.5}
     without = FakeDriver(simulated, tmp_path / "n1.json", RATIOS)
-    assert Agent("n1", without, ManualBus(), reports_images=True).report() == without.report()
+    assert Agent("n1", without, ManualBus(), reports_images=True).report().metrics == without.report().metrics

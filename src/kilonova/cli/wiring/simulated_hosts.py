@@ -76,16 +76,12 @@ def simulate(
     ratios = ratios_of(compute)
     images = host_images(folder, image_cache, transfers) if fake.read_images else None
     addresses = console_addresses(consoles)
-    return tuple(
-        agent_for(
-            host.name,
-            FakeDriver(host, folder / f"{quote(host.name, safe='')}.json", ratios, images=images, addresses=addresses),
-            compute,
-            bus,
-            may_act,
-        )
-        for host in hosts
-    )
+
+    def driver_of(host: SimulatedHost) -> FakeDriver:
+        file, lacks = folder / f"{quote(host.name, safe='')}.json", host.missing_abilities
+        return FakeDriver(host, file, ratios, images=images, addresses=addresses, lacks=lacks)
+
+    return tuple(agent_for(host.name, driver_of(host), compute, bus, may_act) for host in hosts)
 
 
 def agent_for(
