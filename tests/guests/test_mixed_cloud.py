@@ -2,6 +2,7 @@
 """A cloud of simulated hosts and a libvirt host: images with device models that only some of them have."""
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,15 +15,19 @@ from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.driver import LibvirtDriver
 from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.libvirt import LibvirtSettings
+from kilonova.db import compute_nodes, decisions
 from kilonova.db.core import tables as t
+from kilonova.db.decisions import StoredDecision
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.messages import StepReply
+from kilonova.model.ability import Ability
 from kilonova.model.image import Image
 from kilonova.model.instance import VmState
 from kilonova.scenario.model import AllocationRatios
 from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import Cell, host, new_cell
 from support.libvirt_node import LibvirtNode
+from support.waiting import wait_until
 
 #: Weighers prefer the first simulated host to the libvirt host, and that one to the other.
 _HUGE = host("huge", vcpus=999, memory_mib=1 << 22, disk_gib=1 << 20, models={"hw_vif_model": ("virtio",)})
@@ -101,6 +106,55 @@ def test_its_provider_has_the_traits_that_it_reports_and_loses_what_it_reports_n
     cloud.work_off()
     driver.close()
     assert before - _traits(cloud, "metal") == {"COMPUTE_IMAGE_TYPE_VMDK"}
+
+
+@pytest.mark.parametrize("cloud", [False], indirect=True)
+def test_a_server_of_the_libvirt_host_is_offered_no_simulated_one(cloud: Cell, libvirt_node: LibvirtNode) -> None:
+    """The simulated hosts would take it, and weighers prefer one of them."""
+    image = Image(new_uuid(), "plain")
+    (uuid,) = cloud.boot(image=image, force_host="metal")
+    cloud.work_off()
+    assert (cloud.instance(uuid).vm_state, cloud.instance(uuid).host) == (VmState.ACTIVE, "metal")
+    cloud.resize(uuid, stays=True)
+    cloud.work_off()
+    assert (cloud.instance(uuid).vm_state, cloud.instance(uuid).host) == (VmState.RESIZED, "metal")
+    assert not list(_failures(cloud, [uuid])), "no host was tried in vain"
+    assert _newest_decision(cloud, uuid, 2) == {"hypervisor_type": 2}
+    assert len(libvirt_node.guests()) == 1
+    cloud.revert(uuid)
+    cloud.work_off()
+    cloud.migrate(uuid)
+    cloud.work_off()
+    assert (cloud.instance(uuid).vm_state, cloud.instance(uuid).host) == (VmState.ACTIVE, "metal")
+    assert not list(_failures(cloud, [uuid])), "no host was asked to do anything"
+    assert _newest_decision(cloud, uuid, 3) == {"ignore_hosts": 1, "hypervisor_type": 2}
+
+
+@pytest.mark.parametrize("cloud", [True], indirect=True)
+def test_the_libvirt_host_reports_what_it_can_do(cloud: Cell) -> None:
+    with cloud.database.read() as connection:
+        (node,) = compute_nodes.list_by_host(connection, "metal")
+    assert node.capabilities.hypervisor_type == "QEMU"
+    assert {ability for ability in Ability if not node.capabilities.can(ability)} == {
+        Ability.COLD_MIGRATE,
+        Ability.LIVE_MIGRATE,
+    }
+    before = replace(node.capabilities, abilities=None)
+    assert {ability for ability in Ability if before.can(ability)} == {*(node.capabilities.abilities or ())}, (
+        "its agent of the release before would count as the same"
+    )
+
+
+def _newest_decision(cell: Cell, uuid: str, number: int) -> dict[str, int]:
+    """Return how many hosts each rule removed in the newest of so many decisions; they are stored in the background."""
+
+    def found() -> tuple[StoredDecision, ...]:
+        with cell.database.read() as connection:
+            return decisions.find(connection, uuid)
+
+    wait_until(lambda: len(found()) == number, f"{number} decisions are stored")
+    steps = found()[0].body["steps"]
+    return {rule: hosts_in - hosts_out for rule, _, hosts_in, hosts_out in steps if hosts_in > hosts_out}
 
 
 def _traits(cell: Cell, host_name: str) -> set[str]:
