@@ -16,6 +16,9 @@ if [ "$(id -u)" -ne 0 ]; then
     "${root[@]}" true 2>/dev/null || fail "please run this as root, then try again: apt-get install --no-install-recommends $*"
 fi
 
+exec 8<"$0"
+flock 8 # apt-get waits for another that installs, but not for one that updates
+
 # Debian asks this script whether a freshly installed service may start. It may not.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then

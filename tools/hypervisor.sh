@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Install what a host of real guests needs: QEMU, libvirt, firmware and a software TPM from Debian, and libvirt-python
 # from requirements-libvirt.lock into .venv, which tools/setup.sh makes. Starts no service. Does nothing when all is there.
+# With --names it only says which packages are missing, also while there is no .venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 exec 9<requirements.lock
-flock 9 # as tools/setup.sh: two of these at once would spoil each other
+[ "${1:-}" = --names ] || flock 9 # as tools/setup.sh: two of these at once would spoil each other
 say() { printf 'hypervisor: %s\n' "$*"; }
 fail() { printf 'hypervisor: %s\n' "$*" >&2; exit 1; }
 has() { command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ]; } # who is not root may not have /usr/sbin in PATH
@@ -31,9 +32,12 @@ if ! is_bound; then # libvirt-python is compiled
     pkg-config --exists libvirt 2>/dev/null || missing+=(libvirt-dev)
     has gcc || missing+=(gcc)
     [ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
-    headers=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
+    python=.venv/bin/python
+    [ -x "$python" ] || python=${PYTHON:-python3}
+    headers=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
     [ -e "$headers/Python.h" ] || missing+=("$(basename "$headers" | tr -d m)-dev")
 fi
+if [ "${1:-}" = --names ]; then printf '%s\n' "${missing[@]}" && exit 0; fi
 if [ "${#missing[@]}" -gt 0 ]; then tools/debian_packages.sh hypervisor 'about a minute' "${missing[@]}"; fi
 if is_bound; then exit 0; fi
 

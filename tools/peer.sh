@@ -15,7 +15,7 @@ if [ -f "$venv/.stamp" ] && [ "$(<"$venv/.stamp")" = "$wanted" ]; then exit 0; f
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
 printf '%s: installing %s package(s)\n' "$venv" "$(grep -c '==' "requirements-$name.lock")"
 .venv/bin/python -m venv --clear "$venv"
-if ! "$venv/bin/python" -m pip install --no-deps --retries 5 -r "requirements-$name.lock" >"$venv/setup.log" 2>&1 </dev/null; then
+if ! "$venv/bin/python" -m pip install --no-deps --no-compile --retries 5 -r "requirements-$name.lock" >"$venv/setup.log" 2>&1 </dev/null; then
     tail -n 15 "$venv/setup.log" >&2
     printf '%s: pip failed; the whole story is in %s\n' "$venv" "$venv/setup.log" >&2
     exit 1

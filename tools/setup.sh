@@ -23,13 +23,8 @@ done
 
 if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
     say "$python has no venv module, installing python3-venv"
-    root=""
-    if [ "$(id -u)" -ne 0 ]; then root="sudo -n"; fi
-    export DEBIAN_FRONTEND=noninteractive
-    if ! command -v apt-get >/dev/null \
-        || ! { $root apt-get update -q && $root apt-get install -q -y --no-install-recommends python3-venv; } </dev/null; then
+    tools/debian_packages.sh setup 'some seconds' python3-venv </dev/null ||
         fail "could not install it; install the venv module of $python and run this again"
-    fi
 fi
 
 if ! stamped place "$place" || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
@@ -46,7 +41,7 @@ if ! stamped lock "$lock"; then
     : >"$log"
     install() {
         set +e
-        .venv/bin/python -m pip install --no-deps --retries 5 "$@" 2>&1 </dev/null | tee -a "$log" | awk -v total="$total" '
+        .venv/bin/python -m pip install --no-deps --no-compile --retries 5 "$@" 2>&1 </dev/null | tee -a "$log" | awk -v total="$total" '
             /^(Collecting|Requirement already satisfied)/ { n++; if (n % 20 == 0 || n == total) print "setup:   " n " of " total " fetched"; fflush() }
             /^Installing collected/ { print "setup:   unpacking"; fflush() }'
         result=${PIPESTATUS[0]}
@@ -69,6 +64,8 @@ if ! stamped lock "$lock"; then
         say "without a hash (make lock takes them): $(tr '\n' ' ' <.venv/unhashed.txt)"
         install -r .venv/unhashed.txt
     fi
+    say "compiling"
+    .venv/bin/python -m compileall -q -j 0 .venv/lib >>"$log" 2>&1 || true # on all cores; some files are of other Pythons
     stamp lock "$lock"
 fi
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Install PostgreSQL, MariaDB and RabbitMQ, which the tests start for themselves. Starts no service.
-# Does nothing when all are there.
+# Does nothing when all are there. With --names it only says which packages are missing.
 set -euo pipefail
 
 missing=()
@@ -9,4 +9,5 @@ if ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && ! command -v in
 if [ ! -x /usr/sbin/mariadbd ] && ! command -v mariadbd >/dev/null; then missing+=(mariadb-server-core); fi
 if [ ! -x /usr/lib/rabbitmq/bin/rabbitmq-server ]; then missing+=(rabbitmq-server); fi
 if [ "${#missing[@]}" -eq 0 ]; then exit 0; fi
+if [ "${1:-}" = --names ]; then printf '%s\n' "${missing[@]}" && exit 0; fi
 exec "$(dirname "$0")/debian_packages.sh" 'test servers' 'about half a minute' "${missing[@]}"
