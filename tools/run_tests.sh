@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Run tests with pytest, in one process more than there are cores, since many tests wait for something. When few of them
 # fail, they are run again, one after the other, and those that still fail once more: tests that pass then failed for want
-# of time or for a race, and are named as unsteady. Arguments: as of pytest. With KILONOVA_ONCE=1 nothing is run again.
+# of time or for a race, and are named as unsteady, also in the file KILONOVA_UNSTEADY. Arguments: as of pytest. With
+# KILONOVA_ONCE=1 nothing is run again.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 most_again=12
@@ -26,3 +27,4 @@ for ((again = 1; again <= times_again && code == 1; again++)); do
 done
 [ "$code" -eq 0 ] || exit "$code"
 printf '\n=== UNSTEADY: these failed side by side with others and passed alone; please mend them:\n%s\n' "$unsteady"
+[ -z "${KILONOVA_UNSTEADY:-}" ] || printf '%s\n' "$unsteady" >>"$KILONOVA_UNSTEADY"

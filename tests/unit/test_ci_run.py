@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`.ci/run`: what it runs, and how it ends when something fails, with stand-ins for the targets."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TARGETS = {
+    *("setup", "lint", "types", "test", "e2e", "conformance"),
+    *("tempest-sample", "crash-sample", "fault-sample", "guests"),
+}
+_TOOLS = ("test_servers.sh", "hypervisor.sh", "peer.sh", "debian_packages.sh")
+_MAKE = """#!/bin/bash
+echo "$2" >>begun
+echo "says $2"
+case $2 in
+{fails}) exit 2 ;;
+{hangs}) exec sleep 60 ;;
+test) for ((n = 0; n < {unsteady}; n++)); do echo "unsteady $n" >>"$KILONOVA_UNSTEADY"; done ;;
+esac
+"""
+
+
+def run(
+    folder: Path, *, fails: str = "-", hangs: str = "-", unsteady: int = 0, missing: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run it with targets of which one may fail, or never end, and the tests may be unsteady."""
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
+    programs = {f"tools/{tool}": f'#!/bin/bash\necho "{tool} $*" >>begun\n' for tool in _TOOLS}
+    programs["tools/test_servers.sh"] = f"#!/bin/bash\nprintf '%s\\n' {missing}\n"
+    programs["bin/make"] = _MAKE.format(fails=fails, hangs=hangs, unsteady=unsteady)
+    for name, text in programs.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    return subprocess.run(
+        [folder / ".ci" / "run"], env=environment, capture_output=True, text=True, check=False, timeout=30
+    )
+
+
+def begun(folder: Path) -> list[str]:
+    return (folder / "begun").read_text().splitlines()
+
+
+def test_each_target_runs_once_and_says_its_name_on_every_line(tmp_path: Path) -> None:
+    done = run(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(set(begun(tmp_path)) & TARGETS) == sorted(line for line in begun(tmp_path) if line in TARGETS)
+    assert set(begun(tmp_path)) > TARGETS
+    assert set(re.findall(r"^\[(\S+)\] says \1$", done.stdout, re.MULTILINE)) == TARGETS
+    assert re.search(r"^=== all passed in \d+ s$", done.stdout, re.MULTILINE)
+    assert not any(line.startswith("debian_packages.sh") for line in begun(tmp_path))
+
+
+def test_packages_that_are_missing_are_installed_at_once(tmp_path: Path) -> None:
+    assert run(tmp_path, missing="postgresql swtpm").returncode == 0
+    (installed,) = (line for line in begun(tmp_path) if line.startswith("debian_packages.sh"))
+    assert installed.endswith(" postgresql swtpm")
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_a_target_that_fails_ends_it(tmp_path: Path, target: str) -> None:
+    done = run(tmp_path, fails=target)
+    assert done.returncode != 0
+    assert f"=== {target} FAILED" in done.stdout
+    assert "all passed" not in done.stdout
+
+
+def test_nothing_begins_after_a_failure(tmp_path: Path) -> None:
+    run(tmp_path, fails="types")
+    assert set(begun(tmp_path)) & TARGETS == {"setup", "lint", "types"}
+
+
+def test_a_lane_that_hangs_ends_with_the_one_that_fails(tmp_path: Path) -> None:
+    done = run(tmp_path, fails="tempest-sample", hangs="fault-sample")
+    assert done.returncode != 0
+    assert {"fault-sample", "tempest-sample"} <= set(begun(tmp_path))
+
+
+def test_three_unsteady_tests_are_named_and_a_fourth_fails_it(tmp_path: Path) -> None:
+    done = run(tmp_path, unsteady=4)
+    assert done.returncode != 0
+    assert "=== FAILED: 4 tests were unsteady" in done.stdout
+    assert "unsteady 3" in done.stdout
+    assert "all passed" not in done.stdout
+
+
+def test_three_unsteady_tests_pass(tmp_path: Path) -> None:
+    assert run(tmp_path, unsteady=3).returncode == 0
