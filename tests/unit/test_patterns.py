@@ -75,13 +75,17 @@ def held(value: Any, kind: type[Any], seen: set[int]) -> Iterator[Any]:
 
 
 def everything(kind: type[Any]) -> dict[str, Any]:
-    """Return name → value of a kind, of all modules."""
+    """Return name → value of a kind, of all modules. What several modules have is looked into once."""
     found = {}
+    known: set[int] = set()
     for module in modules():
         values = dict(vars(module))
         if module.__name__ in MADE_LATER:
             values["made later"] = vars(module)[MADE_LATER[module.__name__]]()
         for name, value in values.items():
+            if id(value) in known:
+                continue
+            known.add(id(value))
             for number, each in enumerate(held(value, kind, set())):
                 found.setdefault(id(each), (f"{module.__name__}.{name}[{number}]", each))
     return dict(found.values())
