@@ -146,7 +146,7 @@ def agent_cloud(folder: Path, agents: int) -> Iterator[AgentCloud]:
 
 def tasks_from_now_on(folder: Path, uuid: str, seen: list[str | None]) -> None:
     """Add which tasks a server shows until it has none, also before its cloud answers any requests."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180  # also while the next cloud starts on a busy machine
     with contextlib.closing(sqlite3.connect(folder / "kilonova.db", timeout=10)) as database:
         while seen[-1:] != [None] and time.monotonic() < until:
             ((task,),) = database.execute("SELECT task_state FROM instances WHERE uuid = ?", (uuid,)).fetchall()
