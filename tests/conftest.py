@@ -41,6 +41,6 @@ __all__ = [
 ]
 
 #: ``same`` tries the same examples every time, so that a change is judged by what it changes; ``new`` others each time.
-settings.register_profile("same", derandomize=True, max_examples=sampled(100, sample=40))
+settings.register_profile("same", derandomize=True, max_examples=sampled(100, sample=25))
 settings.register_profile("new", max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))

@@ -22,6 +22,7 @@ import yaml
 
 from kilonova.bundled_services.free_ports import free_ports
 from kilonova.cli.up import tiny_image
+from support.samples import sampled
 from support.supervisor import Supervisor
 
 pytestmark = pytest.mark.cloud
@@ -218,12 +219,6 @@ def test_a_restart_is_quick_corrects_the_catalogue_and_seeds_nothing_again(own: 
     assert {int(url.split(":")[2].split("/")[0]) for url in urls} == set(own.ports)
 
 
-def test_sigkill_of_the_supervisor_leaves_no_child(own: Supervisor) -> None:
-    own.start().until_ready()
-    assert len(own.descendants()) >= 4  # the three, and what the stand-in started
-    own.signal(signal.SIGKILL)
-
-
 @pytest.mark.parametrize("child", ["keystone", "glance", "control"])
 def test_the_death_of_one_child_ends_all_and_is_told(own: Supervisor, child: str) -> None:
     own.start().until_ready()
@@ -251,11 +246,12 @@ def test_a_child_that_fails_to_start_is_told_with_its_last_words(own: Supervisor
     assert "the stand-in was told to fail" in err
 
 
-def test_a_first_start_killed_anywhere_is_finished_by_the_next(own: Supervisor) -> None:
+def test_a_kill_leaves_no_child_and_a_first_start_killed_anywhere_is_finished_by_the_next(own: Supervisor) -> None:
     own.start().until_ready()
     whole = own.seconds
-    own.signal(signal.SIGKILL)
-    for step in range(1, 7):
+    assert len(own.descendants()) >= 4  # the three, and what the stand-in started
+    own.signal(signal.SIGKILL)  # leaves none of them
+    for step in sampled((1, 2, 3, 4, 5, 6), sample=(1, 3, 5)):
         own.folder = own.folder.with_name(f"killed{step}")
         own.start()
         time.sleep(whole * step / 7)
@@ -269,7 +265,7 @@ def test_a_first_start_killed_anywhere_is_finished_by_the_next(own: Supervisor) 
 
 def test_accounts_that_are_written_anew_can_log_in_at_once(own: Supervisor) -> None:
     own.start().until_ready()
-    for _ in range(3):
+    for _ in range(sampled(3, sample=1)):
         assert own.signal(signal.SIGTERM) == 0
         own.lines.clear()
         (own.folder / "keystone" / "accounts-made").unlink()
