@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from tests.support.database_servers import DatabaseServer, MariaDB, PostgreSQL, running
 
 from kilonova.claims.claimer import Job, Order
-from kilonova.claims.placing import Chosen
+from kilonova.claims.placing import Chosen, NextStep
 from kilonova.db import host_agents, instances, schema, workflows
 from kilonova.db.compute_nodes import capabilities_as_json
 from kilonova.db.core import tables as t
@@ -165,9 +165,10 @@ def waiting_orders(database: Database, owner: str, count: int, *, servers: int =
     return orders
 
 
-def _at_spawn(flow: WorkflowRow, chosen: Chosen) -> WorkflowRow:
+def _at_spawn(flow: WorkflowRow, chosen: Chosen) -> NextStep:
     place = {"host": chosen.host, "node": chosen.node, "provider": chosen.provider_uuid}
-    return replace(flow, step="spawn", attempt=1, version=1, facts={**flow.facts, **place})
+    row = replace(flow, step="spawn", attempt=1, version=1, facts={**flow.facts, **place})
+    return NextStep(row, TaskState.SPAWNING)
 
 
 def _opened(url: str) -> Iterator[Database]:

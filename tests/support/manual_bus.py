@@ -31,6 +31,8 @@ class ManualBus:
         self.cut_off: set[str] = set()
         self.sent: list[AgentMessage] = []
         self.replies: list[StepReply] = []
+        #: How much work was for the threads that may block.
+        self.aside = 0
         self._event = event
         self._copies = copies
         self._order = order
@@ -83,6 +85,7 @@ class ManualBus:
         self._work.insert(0, work)
 
     def run_blocking(self, work: Callable[[], None]) -> None:
+        self.aside += 1
         self._work.append(work)
 
     def begin_session(self, session: str) -> None:

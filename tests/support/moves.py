@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.claims.claimer import Job, Order
 from kilonova.claims.moving import Moving
-from kilonova.claims.placing import Chosen
+from kilonova.claims.placing import Chosen, NextStep
 from kilonova.db import instances, moves, server_migrations, workflows
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
@@ -86,8 +86,8 @@ def move(
         move_kind, uuid, leaving=(server.host,) if leaving is None else leaving, flavor=to
     )
 
-    def at_host(chosen: Chosen) -> WorkflowRow:
-        return replace(flow, step="prepare", attempt=1, version=1, facts={"host": chosen.host})
+    def at_host(chosen: Chosen) -> NextStep:
+        return NextStep(replace(flow, step="prepare", attempt=1, version=1, facts={"host": chosen.host}))
 
     return Order(spec, (Job(uuid, at_host),), group, Moving(migration, task))
 
@@ -106,7 +106,7 @@ def again(wanted: Order, tried: ServerMigration) -> Order:
     """Return the order for another destination, after the first came to nothing."""
     job = wanted.jobs[0]
     spec = replace(wanted.spec, tried=((str(tried.dest_host), str(tried.dest_node)),))
-    second = Job(job.instance_uuid, lambda at: replace(job.at_host(at), attempt=2, version=2))
+    second = Job(job.instance_uuid, lambda at: NextStep(replace(job.at_host(at).row, attempt=2, version=2)))
     return replace(wanted, spec=spec, jobs=(second,))
 
 

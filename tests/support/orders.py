@@ -7,7 +7,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from kilonova.claims.claimer import Job, Order
-from kilonova.claims.placing import Chosen
+from kilonova.claims.placing import Chosen, NextStep
 from kilonova.conductor.workflows.build import BUILD, BuildFacts
 from kilonova.db import instances, quotas, workflows
 from kilonova.db.core import tables as t
@@ -45,9 +45,10 @@ def order(
 def job(flow: WorkflowRow) -> Job:
     """Return the job of a workflow that goes on to spawn its guest."""
 
-    def at_spawn(chosen: Chosen) -> WorkflowRow:
+    def at_spawn(chosen: Chosen) -> NextStep:
         place = {"host": chosen.host, "node": chosen.node, "provider": chosen.provider_uuid}
-        return replace(flow, step="spawn", attempt=1, version=1, facts={**flow.facts, **place})
+        row = replace(flow, step="spawn", attempt=1, version=1, facts={**flow.facts, **place})
+        return NextStep(row, TaskState.SPAWNING)
 
     return Job(flow.instance_uuid, at_spawn)
 

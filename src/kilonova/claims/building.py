@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kilonova.claims.first_host import SHOWN, FirstHost, add_consumers
+from kilonova.claims.first_host import FirstHost, add_consumers
 from kilonova.claims.placing import Claim
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.mirror_source import instance_value
@@ -27,8 +27,8 @@ class Building:
     @classmethod
     def record(cls, tx: Transaction, claims: Sequence[Claim]) -> None:
         add_consumers(tx, claims)
-        states = VmState.BUILDING.value, SHOWN.value
         for claim in claims:
+            states = VmState.BUILDING.value, claim.shown_after(TaskState.SCHEDULING)
             value = instance_value(claim.host, claim.node, *states, claim.flavor_id, claim.image_properties)
             tx.log("instance", claim.instance_uuid, value)
 

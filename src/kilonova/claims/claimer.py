@@ -25,7 +25,7 @@ from kilonova.claims.decision_trace import DecisionTrace
 from kilonova.claims.image_traits import require_traits
 from kilonova.claims.observers import ClaimObservers
 from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
-from kilonova.claims.placing import Chosen, Claim, Placing
+from kilonova.claims.placing import Chosen, Claim, NextStep, Placing
 from kilonova.db.core import tables as t
 from kilonova.db.core.statements import mapping
 from kilonova.db.database import Database
@@ -62,11 +62,11 @@ PIECE = 100
 class Job:
     """One server of an order.
 
-    ``at_host``: its workflow as it will be once the claim of that host is durable; it must not wait for anything.
+    ``at_host``: what its workflow commits with the claim of that host; it must not wait for anything.
     """
 
     instance_uuid: str
-    at_host: Callable[[Chosen], WorkflowRow]
+    at_host: Callable[[Chosen], NextStep]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,18 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """``workflows`` in the order asked, without the instances that were ``gone`` meanwhile.
+    """The durable ``claims`` in the order asked, without the instances that were ``gone`` meanwhile.
 
     ``alternates``: the next best hosts, none of them claimed by this request.
     """
 
-    workflows: tuple[WorkflowRow, ...]
+    claims: tuple[Claim, ...]
     gone: frozenset[str] = frozenset()
     alternates: tuple[RankedHost, ...] = ()
+
+    @property
+    def workflows(self) -> tuple[WorkflowRow, ...]:
+        return tuple(claim.workflow for claim in self.claims)
 
 
 @dataclass(slots=True)
@@ -172,7 +176,7 @@ class Claimer:
 
     def _place(self, order: Order) -> Placed:
         gone: frozenset[str] = frozenset()
-        placed: dict[str, WorkflowRow] = {}
+        placed: dict[str, Claim] = {}
         self._observers.sought(order.spec)
         for _ in range(_MAX_RACES):
             waiting = tuple(job for job in order.jobs if job.instance_uuid not in gone | placed.keys())
@@ -191,7 +195,7 @@ class Claimer:
                     if isinstance(outcome, InstancesGone):
                         gone |= outcome.uuids
                         break
-                    placed |= {claim.instance_uuid: claim.workflow for claim in piece}
+                    placed |= {claim.instance_uuid: claim for claim in piece}
                     count += len(piece)
             except ClaimLost as lost:
                 self._observers.lost()
@@ -360,7 +364,7 @@ class Claimer:
             allocations=by_id,
             host=best.host,
             node=best.node,
-            workflow=job.at_host(Chosen(best.host, best.node, best.uuid, devices)),
+            next_step=job.at_host(Chosen(best.host, best.node, best.uuid, devices)),
             placing=order.placing,
             group_uuid=order.group_uuid,
             node_uuid=best.uuid,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from kilonova.claims.placing import Claim, FallsShort, Placing
-from kilonova.db import allocations, group_guards, host_devices, inventory_use, workflows
+from kilonova.db import allocations, group_guards, host_devices, instance_actions, inventory_use, workflows
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction, batched
 from kilonova.db.host_devices import Taking
@@ -58,6 +58,7 @@ def _write(tx: Transaction, bundles: Sequence[Bundle]) -> Sequence[Outcome]:
     _take_devices(tx, claims)
     _join_groups(tx, claims)
     _journal(tx, bundles)
+    instance_actions.add_events(tx, [ended for claim in claims if (ended := claim.next_step.ended) is not None])
     for placing, some in placings:
         placing.record(tx, some)
     uses = [

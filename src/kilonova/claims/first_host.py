@@ -9,13 +9,11 @@ from kilonova.claims.placing import Claim, FallsShort, require_isolation
 from kilonova.db import consumers, isolation_guard
 from kilonova.db.consumers import INSTANCE, Consumer
 from kilonova.db.core import tables as t
-from kilonova.db.core.statements import ManyRows
+from kilonova.db.core.statements import ManyRows, mapping
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.instance import TaskState, VmState
 
 _INSTANCE = t.instances.c
-#: What a server with a host shows until its guest is there.
-SHOWN = TaskState.SPAWNING
 
 
 class FirstHost:
@@ -23,11 +21,13 @@ class FirstHost:
 
     def __init__(self, state: VmState, task: TaskState) -> None:
         self._state = state
+        self._task = task
         self._place = ManyRows(
             {
                 "uuid": _INSTANCE.uuid.type,
                 "host": _INSTANCE.host.type,
                 "node": _INSTANCE.node.type,
+                "shows": _INSTANCE.task_state.type,
                 "isolation": sa.BigInteger(),
             },
             lambda given: (
@@ -42,7 +42,7 @@ class FirstHost:
                 .values(
                     host=given["host"],
                     node=given["node"],
-                    task_state=SHOWN.value,
+                    task_state=given["shows"],
                     updated_at=sa.bindparam("now", type_=t.Time),
                 )
             ),
@@ -55,6 +55,7 @@ class FirstHost:
                 "uuid": claim.instance_uuid,
                 "host": claim.host,
                 "node": claim.node,
+                "shows": claim.shown_after(self._task),
                 "isolation": claim.isolation_version,
             }
             for claim in claims
@@ -62,17 +63,16 @@ class FirstHost:
         if self._place.run(tx, rows, now=tx.now) == len(rows):
             return
         require_isolation(tx, claims)
-        uuids = frozenset(claim.instance_uuid for claim in claims)
-        waiting = tx.execute(
-            sa.select(_INSTANCE.uuid).where(
-                _INSTANCE.uuid.in_(uuids),
-                _INSTANCE.deleted.is_(False),
-                _INSTANCE.vm_state == self._state.value,
-                # This transaction's own update has already moved the ones that were waiting.
-                _INSTANCE.task_state == SHOWN.value,
-            )
-        ).scalars()
-        raise FallsShort("an instance is gone", uuids - set(waiting))
+        # This transaction's own update has given the ones that were waiting their next task.
+        expected = {claim.instance_uuid: claim.shown_after(self._task) for claim in claims}
+        present = mapping(
+            tx.connection,
+            sa.select(_INSTANCE.uuid, _INSTANCE.task_state).where(
+                _INSTANCE.uuid.in_(expected), _INSTANCE.deleted.is_(False), _INSTANCE.vm_state == self._state.value
+            ),
+        )
+        gone = frozenset(uuid for uuid, task in expected.items() if present.get(uuid) != task)
+        raise FallsShort("an instance is gone", gone)
 
 
 def add_consumers(tx: Transaction, claims: Sequence[Claim]) -> None:

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from kilonova.claims.placing import Claim, FallsShort, require_isolation
-from kilonova.db import consumers, instance_actions, instances, isolation_guard, moves, server_migrations
+from kilonova.db import consumers, instances, isolation_guard, moves, server_migrations
 from kilonova.db.consumers import INSTANCE, Consumer
 from kilonova.db.core import tables as t
 from kilonova.db.core.statements import ManyRows
 from kilonova.db.core.transaction import Transaction
-from kilonova.db.instance_actions import EndedEvent
 from kilonova.model.instance import TaskState
 from kilonova.model.server_migration import MigrationStatus, ServerMigration
 
@@ -25,20 +24,12 @@ from kilonova.model.server_migration import MigrationStatus, ServerMigration
 class Moving:
     """A server that is moved: it is at the source of ``migration``, whose status is as given there, and has ``task``.
 
-    The migration then has the status that it ``becomes``, and its destination; the server ``shows`` another task, or
-    the same. ``ended``: the step that users see as ended with the claim.
+    The migration then has the status that it ``becomes``, and its destination.
     """
 
     migration: ServerMigration
     task: TaskState
     becomes: MigrationStatus = MigrationStatus.PRE_MIGRATING
-    shows: TaskState | None = None
-    ended: EndedEvent | None = None
-
-    @property
-    def shown(self) -> TaskState:
-        """The task that the server has from the claim on."""
-        return self.shows or self.task
 
     @property
     def home(self) -> str:
@@ -53,7 +44,7 @@ class Moving:
                 "host": each.migration.source_host,
                 "node": each.migration.source_node,
                 "task": each.task.value,
-                "shows": each.shown.value,
+                "shows": claim.shown_after(each.task),
                 "isolation": claim.isolation_version,
             }
             for claim, each in zip(claims, moving, strict=True)
@@ -84,7 +75,6 @@ class Moving:
             if claim.instance_uuid not in present
         ]
         consumers.add(tx, new)
-        instance_actions.add_events(tx, [ended for claim in claims if (ended := _of(claim).ended) is not None])
         for claim in claims:
             instances.log(tx, claim.instance_uuid)
             moves.log_other_side(tx, _of(claim).migration.uuid)
@@ -104,7 +94,7 @@ def _moved_on(tx: Transaction, claims: Sequence[Claim]) -> frozenset[str]:
         claim.instance_uuid
         for claim in claims
         # This transaction's own update has given the ones that were waiting their next task.
-        if (claim.instance_uuid, *_of(claim).migration.source, _of(claim).shown.value) not in there
+        if (claim.instance_uuid, *_of(claim).migration.source, claim.shown_after(_of(claim).task)) not in there
     )
 
 

@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from kilonova.claims.first_host import FirstHost, add_consumers
 from kilonova.claims.placing import Claim
-from kilonova.db import instance_actions, instances
+from kilonova.db import instances
 from kilonova.db.core.transaction import Transaction
-from kilonova.db.instance_actions import EndedEvent
 from kilonova.model.instance import TaskState, VmState
 
 _OFFLOADED = FirstHost(VmState.SHELVED_OFFLOADED, TaskState.UNSHELVING)
@@ -17,9 +16,8 @@ _OFFLOADED = FirstHost(VmState.SHELVED_OFFLOADED, TaskState.UNSHELVING)
 
 @dataclass(frozen=True, slots=True)
 class Unshelving:
-    """A server that is shelved, has left its host, and is being unshelved. ``ended``: as users see the claim."""
+    """A server that is shelved, has left its host, and is being unshelved."""
 
-    ended: EndedEvent | None = None
     home: ClassVar[None] = None
 
     @classmethod
@@ -29,7 +27,5 @@ class Unshelving:
     @classmethod
     def record(cls, tx: Transaction, claims: Sequence[Claim]) -> None:
         add_consumers(tx, claims)
-        ended = [claim.placing.ended for claim in claims if isinstance(claim.placing, Unshelving)]
-        instance_actions.add_events(tx, [event for event in ended if event is not None])
         for claim in claims:
             instances.log(tx, claim.instance_uuid)

@@ -136,19 +136,18 @@ class Runner:
 
         ``memos``: what is at hand for them. ``resumed``: their messages may have been sent already.
         """
-        together: dict[tuple[str, str], list[Run[Any]]] = defaultdict(list)
+        of_request: dict[tuple[str, str], list[Run[Any]]] = defaultdict(list)
         for row in rows:
             run = None if row.waiting or row.stuck else self._stepper.remember(row, (memos or {}).get(row.uuid))
             if run is None:
                 continue
-            step = self.registry[row.kind].step(row.step)
-            if step.together is not None and not row.undoing and row.attempt == 0:
-                together[row.kind, row.reservation_id].append(run)
+            if row.reservation_id and not row.undoing and row.attempt == 0:
+                of_request[row.kind, row.reservation_id].append(run)
             else:
                 self._stepper.submit(
                     run, partial(self._runs.post, row.uuid, partial(self._go_on, row, resumed=resumed))
                 )
-        for runs in together.values():
+        for runs in of_request.values():
             self._stepper.submit(runs[0], partial(self._stepper.begin_together, runs))
 
     def _go_on(self, row: WorkflowRow, *, resumed: bool) -> None:

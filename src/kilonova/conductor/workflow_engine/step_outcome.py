@@ -4,6 +4,7 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from kilonova.claims.placing import NextStep
 from kilonova.clock import utc_now
 from kilonova.conductor.workflow_engine.events import Phase, WorkflowEvent
 from kilonova.conductor.workflow_engine.services import Services
@@ -58,10 +59,24 @@ def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect
     if after is None:
         writes = (*writes, workflow.settle(services, known, effect.power_state))
         return StepOutcome(known, None, Phase.DONE, writes, ended=ended, host=known.facts.host)
-    shows = workflow.step(after.step).shows
-    if run.interrupted is not None:
-        shows = None
+    shows = _shown(workflow, known, after)
     return StepOutcome(known, after, Phase.STEP_DONE, writes, shows, ended, host=known.facts.host)
+
+
+def at_host(workflow: Workflow[Any], run: Run[Any], facts: Any) -> NextStep:
+    """The present step is done with the claim of a host. ``facts``: as they are from then on.
+
+    Its event names the host of before, as the event of a move that begins at its source.
+    """
+    after = workflow.after(run, facts)
+    assert after is not None, "a claim is for a step that follows"
+    ended = _event(workflow, workflow.step(run.row.step), run, SUCCESS)
+    return NextStep(after, _shown(workflow, replace(run, facts=facts), after), ended)
+
+
+def _shown(workflow: Workflow[Any], run: Run[Any], after: WorkflowRow) -> TaskState | None:
+    """Return the task state that a server has from its next step on; None: as before."""
+    return None if run.interrupted is not None else workflow.step(after.step).shown(run.facts)
 
 
 def failed(services: Services, workflow: Workflow[Any], run: Run[Any], failure: Failure) -> StepOutcome:
@@ -103,11 +118,6 @@ def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes:
 
 def _writes(write: Write | None) -> tuple[Write, ...]:
     return () if write is None else (write,)
-
-
-def event_of(workflow: Workflow[Any], run: Run[Any]) -> EndedEvent | None:
-    """Return the present step as users see it once it is done, for a step that journals that by itself."""
-    return _event(workflow, workflow.steps[workflow.index(run.row.step)], run, SUCCESS)
 
 
 def failed_event(workflow: Workflow[Any], run: Run[Any], failure: Failure) -> EndedEvent | None:

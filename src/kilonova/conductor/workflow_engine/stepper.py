@@ -14,6 +14,7 @@ from typing import Any
 from kilonova.conductor.hosts.suspected_strays import SuspectedStrays
 from kilonova.conductor.workflow_engine import step_outcome
 from kilonova.conductor.workflow_engine.events import Observer, Phase
+from kilonova.conductor.workflow_engine.host_claims import HostClaims, Result
 from kilonova.conductor.workflow_engine.journal import Journal
 from kilonova.conductor.workflow_engine.pending_replies import PendingReplies
 from kilonova.conductor.workflow_engine.reply_meaning import meaning_of
@@ -24,6 +25,9 @@ from kilonova.conductor.workflow_engine.step_outcome import StepOutcome
 from kilonova.conductor.workflow_engine.workflow import (
     TAKEN_OVER,
     Again,
+    Claimed,
+    ClaimForMembers,
+    ClaimHost,
     Completed,
     Effect,
     Failed,
@@ -31,7 +35,6 @@ from kilonova.conductor.workflow_engine.workflow import (
     Gone,
     HostIsBackError,
     Interrupt,
-    Journalled,
     Run,
     SendToAgent,
     Step,
@@ -85,6 +88,7 @@ class Stepper:
         self._suspected_strays = suspected_strays
         self._find_agent = find_agent
         self._begin = begin
+        self._claims = HostClaims(services.claimer, registry)
         self._complaints = RateLimitedLog(LOG)
 
     # --- what is under way --------------------------------------------------------------------------------------------
@@ -107,7 +111,7 @@ class Stepper:
         """Have a thread work for a workflow, one of those that its present step is for."""
         if self._workflow(run).urgent or run.row.interrupt is not None:
             self._bus.run_urgently(work)
-        elif self._step(run).blocking(self._services) and not run.row.undoing:
+        elif self._step(run).blocking and not run.row.undoing:
             self._bus.run_blocking(work)
         else:
             self._bus.run_in_conductor(work)
@@ -147,24 +151,34 @@ class Stepper:
     # --- one step after the other -------------------------------------------------------------------------------------
 
     def begin_together(self, runs: Sequence[Run[Any]]) -> None:
-        """Do the first step of all workflows of one request, all or none."""
-        together = self._step(runs[0]).together
-        assert together is not None
+        """Do the first step of all workflows of one request: those that ask for hosts get them all, or none."""
         try:
-            effects = list(zip(runs, together(self._services, runs), strict=True))
-            lost = [(run, effect) for run, effect in effects if isinstance(effect, Failed)]
-            if len(lost) > 1:  # in one transaction, so that nobody sees only some of them fail
-                self._commit(
-                    [
-                        step_outcome.failed(self._services, self._workflow(run), run, effect.failure)
-                        for run, effect in lost
-                    ]
-                )
+            effects = [(run, self._step(run).do(self._services, run)) for run in runs]
         except Exception as error:  # noqa: BLE001 - whatever it was, it is kept, logged and tried again
-            for run in runs:
-                self._break(run, error)
+            self._break_all(runs, error)
             return
-        for run, effect in effects if len(lost) <= 1 else [each for each in effects if each not in lost]:
+        go_on = partial(self._claim_together, effects)
+        if any(self._claims.may_block(effect) for _, effect in effects):
+            self._bus.run_blocking(go_on)
+        else:
+            go_on()
+
+    def _claim_together(self, effects: Sequence[tuple[Run[Any], Effect]]) -> None:
+        """Claim hosts for the workflows of one request that ask for one, and have all of them go on."""
+        asked = [(run, effect) for run, effect in effects if isinstance(effect, ClaimHost)]
+        known: list[tuple[Run[Any], Effect | Result]] = [
+            (run, effect) for run, effect in effects if not isinstance(effect, ClaimHost)
+        ]
+        try:
+            known += zip((run for run, _ in asked), self._claims.claim(asked), strict=True)
+            lost = [(run, effect.failure) for run, effect in known if isinstance(effect, Failed)]
+            if len(lost) > 1:  # in one transaction, so that nobody sees only some of them fail
+                self._commit([step_outcome.failed(self._services, self._workflow(run), run, why) for run, why in lost])
+                known = [(run, effect) for run, effect in known if not isinstance(effect, Failed)]
+        except Exception as error:  # noqa: BLE001 - as above
+            self._break_all([run for run, _ in effects], error)
+            return
+        for run, effect in known:
             self._runs.post(run.row.uuid, partial(self.advance, run, effect))
 
     def resume(self, run: Run[Any], reply: StepReply) -> None:
@@ -176,7 +190,7 @@ class Stepper:
         else:
             self.advance(run, effect)
 
-    def advance(self, run: Run[Any] | None, effect: Effect | None = None, *, resumed: bool = False) -> None:
+    def advance(self, run: Run[Any] | None, effect: Effect | Result | None = None, *, resumed: bool = False) -> None:
         """Run steps until the workflow parks, ends or breaks. ``effect``: of the present one, if it is known."""
         while run is not None:
             present = run
@@ -186,8 +200,12 @@ class Stepper:
                     if self._beginnings and not (resumed or run.row.undoing):
                         self._tell_of_beginning(run)
                     effect = (step.undo if run.row.undoing else step.do)(self._services, run)
+                    if self._claims.may_block(effect):
+                        again = partial(self.advance, run, effect)
+                        self._bus.run_blocking(partial(self._runs.post, run.row.uuid, again))
+                        return
                 run = self._apply(run, effect, resumed=resumed)
-                if run is not None and not run.row.undoing and self._step(run).blocking(self._services):
+                if run is not None and not run.row.undoing and self._step(run).blocking:
                     self.submit(run, partial(self._runs.post, run.row.uuid, partial(self.advance, run)))
                     return
             except HostIsBackError as error:
@@ -198,7 +216,7 @@ class Stepper:
                 return
             effect, resumed = None, False
 
-    def _apply(self, run: Run[Any], effect: Effect, *, resumed: bool = False) -> Run[Any] | None:
+    def _apply(self, run: Run[Any], effect: Effect | Result, *, resumed: bool = False) -> Run[Any] | None:
         """Do what an effect says; return what the workflow goes on with, None when it parks or is over."""
         workflow = self._workflow(run)
         match effect:
@@ -215,7 +233,11 @@ class Stepper:
                 ):
                     return self._take(outcome, replace(outcome.after, version=run.row.version))
                 return self._commit([outcome])
-            case Journalled():
+            case ClaimHost():
+                return self._apply(run, *self._claims.claim([(run, effect)]))
+            case ClaimForMembers():
+                return self._apply(run, self._claims.claim_for_members(effect))
+            case Claimed():
                 after = self.remember(effect.row, effect.memo)
                 known = run if after is None else replace(run, facts=after.facts)
                 self._tell(StepOutcome(known, effect.row, Phase.STEP_DONE))
@@ -328,6 +350,10 @@ class Stepper:
         return given
 
     # --- what breaks --------------------------------------------------------------------------------------------------
+
+    def _break_all(self, runs: Sequence[Run[Any]], error: Exception) -> None:
+        for run in runs:
+            self._break(run, error)
 
     def _break(self, run: Run[Any], error: Exception) -> None:
         """Log what nobody foresaw, and have the step tried again later, or not any more."""

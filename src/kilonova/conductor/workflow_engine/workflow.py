@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
+from kilonova.claims.building import NEW_SERVER
+from kilonova.claims.placing import Chosen, Placing
 from kilonova.clock import utc_now
 from kilonova.conductor.workflow_engine import facts as codec
 from kilonova.conductor.workflow_engine.services import Services
@@ -24,6 +26,7 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
 from kilonova.messaging.messages import AgentMessage, CallOff, FaultOf, StepId, StepReply
 from kilonova.model.instance import Fault, PowerState, TaskState, VmState
+from kilonova.model.request_spec import RequestSpec
 from kilonova.model.transitions import Transition
 
 F = TypeVar("F")
@@ -205,14 +208,6 @@ class Completed(Generic[F]):
 
 
 @dataclass(frozen=True, slots=True)
-class Journalled:
-    """The step is done and its transaction is durable, the journal's next state (``row``) with it."""
-
-    row: WorkflowRow
-    memo: Any = None
-
-
-@dataclass(frozen=True, slots=True)
 class Failed:
     """The step cannot be done: the workflow walks back."""
 
@@ -231,7 +226,47 @@ class Gone:
     """What the workflow was about is no longer there, or somebody else has it: nothing is left to do."""
 
 
-Effect = SendToAgent | Completed[Any] | Journalled | Failed | Again[Any] | Gone
+@dataclass(frozen=True, slots=True)
+class ClaimHost(Generic[F]):
+    """Claim a host for the server. Claim and end of the step are one transaction, so the step does nothing else.
+
+    Workflows of one request that begin together and ask for hosts get all of them, or none.
+
+    ``spec``: what is asked for the server, ``group_uuid``: its group. ``placing``: what holds of it until the claim.
+    ``facts``: from the host that was chosen; called under the lock of all decisions, so it must not wait for anything.
+    ``overtaken``: what it means that the server was changed meanwhile. ``undone``: a refusal leaves nothing to undo.
+    ``memo``: what this process keeps at hand.
+    """
+
+    spec: RequestSpec
+    group_uuid: str | None
+    facts: Callable[[Chosen], F]
+    placing: Placing = NEW_SERVER
+    overtaken: Failed | Gone = field(default_factory=Gone)
+    undone: bool = True
+    memo: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimForMembers:
+    """Claim hosts for workflows that only do what this one says, all or none; ``then`` goes on, unless they get none.
+
+    They are journalled at their next step, and begin it when this one has them begin.
+    """
+
+    members: tuple[tuple[Run[Any], ClaimHost[Any]], ...]
+    then: Completed[Any] | Again[Any]
+
+
+Effect = SendToAgent | Completed[Any] | ClaimHost[Any] | ClaimForMembers | Failed | Again[Any] | Gone
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What has become of :class:`ClaimHost`: the claim is durable, and the journal's next row with it."""
+
+    row: WorkflowRow
+    memo: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,11 +331,12 @@ def CALLED_OFF(_services: Services, _run: Run[Any], _reply: StepReply) -> Effect
 class Step(Generic[F]):
     """One step.
 
-    ``shows``: the task state from this step on; None: as before. ``event``: the name under which users see it.
+    ``shows``: the task state from this step on, maybe by its facts; None: as before.
+    ``event``: the name under which users see it.
     ``interrupts``: what is sent when the step waits for its agent and is to end sooner; its reply says who won. A step
     without walks back at once: the undo follows its message to the agent.
     ``on_skipped``: what is written where a host that is taken for dead does not undo it; None: nothing.
-    ``together``: does the step for the first time for all servers of one request. ``blocking``: it may take seconds.
+    ``blocking``: ``do`` may take seconds.
     """
 
     name: str
@@ -308,17 +344,20 @@ class Step(Generic[F]):
     undo: Do[F]
     on_reply: OnReply[F] = complete_or_fail
     on_undone: OnReply[F] = complete_or_repeat
-    shows: TaskState | None = None
+    shows: TaskState | Callable[[F], TaskState] | None = None
     event: str | None = None
     interrupts: Mapping[Interrupt, Do[F]] = field(default_factory=dict)
-    together: Callable[[Services, Sequence[Run[F]]], Sequence[Effect]] | None = None
-    blocking: Callable[[Services], bool] = lambda _services: False
+    blocking: bool = False
     on_skipped: Callable[[Services, Run[F], StepReply], Write | None] = lambda _services, _run, _reply: None
 
     @property
     def leaves_nothing(self) -> bool:
         """Tell whether nothing has to be undone of a step that has not begun, or has failed."""
         return self.undo in (NOTHING, CALL_OFF)
+
+    def shown(self, facts: F) -> TaskState | None:
+        """Return the task state from this step on; None: as before."""
+        return self.shows(facts) if callable(self.shows) else self.shows
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,12 @@ from dataclasses import dataclass, replace
 
 from kilonova.conductor.workflow_engine import server_log
 from kilonova.conductor.workflow_engine.listeners import NotBuilt
+from kilonova.conductor.workflow_engine.placing_errors import CannotPlaceError
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Again,
+    ClaimForMembers,
     Completed,
     Effect,
     Failed,
@@ -37,7 +39,6 @@ from kilonova.conductor.workflow_engine.workflow import (
 )
 from kilonova.conductor.workflows import build
 from kilonova.conductor.workflows.build import BUILD, BuildFacts
-from kilonova.conductor.workflows.placing_errors import CannotPlaceError
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import group_guards, instance_actions, instances, request_specs, workflows
 from kilonova.db.core.transaction import Transaction
@@ -99,14 +100,12 @@ def _claim(services: Services, run: Run[BatchFacts]) -> Effect:
     try:
         if count > together and not run.facts.room_seen:
             build.require_room(services, request, count, waiting[0].instance_uuid)
-        runs = [BUILD.run(row) for row in waiting]
-        found = build.memos(services, runs)
-        present = [replace(each, memo=found[each.row.uuid]) for each in runs if each.row.uuid in found]
-        if present:
-            build.claim(services, present)
     except CannotPlaceError as refused:
         return Failed(replace(refused.failure, undone=False))
-    return Again(replace(run.facts, room_seen=True))
+    runs = [BUILD.run(row) for row in waiting]
+    found = build.memos(services, runs)
+    members = tuple((each, build.claim_of(each, found[each.row.uuid])) for each in runs if each.row.uuid in found)
+    return ClaimForMembers(members, then=Again(replace(run.facts, room_seen=True)))
 
 
 def _give_up(services: Services, run: Run[BatchFacts]) -> Effect:
@@ -163,7 +162,7 @@ BATCH = Workflow(
     BatchFacts,
     (
         Step("store", do=_store, undo=_withdraw),
-        Step("claim", do=_claim, undo=_give_up, blocking=lambda services: services.claimer.calls_foreign_driver),
+        Step("claim", do=_claim, undo=_give_up),
         Step("start", do=_start, undo=NOTHING),
     ),
     TRANSITIONS["build"],

@@ -14,20 +14,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kilonova.claims.claimer import Job, Order
 from kilonova.claims.placing import Chosen
-from kilonova.conductor.workflow_engine import server_log
+from kilonova.conductor.workflow_engine.placing_errors import refusals
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import (
     Batched,
+    ClaimHost,
     Completed,
     Effect,
     Ended,
-    Failed,
     Failure,
     Gone,
     Interrupt,
-    Journalled,
     Restarted,
     Run,
     SendToAgent,
@@ -39,12 +37,10 @@ from kilonova.conductor.workflow_engine.workflow import (
 )
 from kilonova.conductor.workflows.endings import leave_behind
 from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
-from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import compute_nodes, instances, request_specs
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.instances import Activation
-from kilonova.db.workflows import WorkflowRow
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StepReply
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState
 from kilonova.model.request_spec import StoredRequest
@@ -79,55 +75,29 @@ class BuildMemo:
 # --- claim ------------------------------------------------------------------------------------------------------------
 
 
-def claim_together(services: Services, runs: Sequence[Run[BuildFacts]]) -> Sequence[Effect]:
-    """Claim hosts for the servers of one request, all or none."""
-    found = memos(services, runs)
-    present = [replace(run, memo=found[run.row.uuid]) for run in runs if run.row.uuid in found]
-    effects: dict[str, Effect] = {run.row.uuid: Gone() for run in runs}
-    if present:
-        try:
-            effects |= claim(services, present)
-        except CannotPlaceError as refused:
-            effects |= {run.row.uuid: Failed(refused.failure) for run in present}
-    return [effects[run.row.uuid] for run in runs]
+def _claim(services: Services, run: Run[BuildFacts]) -> Effect:
+    """Claim a host; all servers of one request get one, or none of them."""
+    memo = memos(services, [run]).get(run.row.uuid)
+    return Gone() if memo is None else claim_of(run, memo)
 
 
-def claim(services: Services, runs: Sequence[Run[BuildFacts]]) -> dict[str, Effect]:
-    """Claim hosts for servers of one request; return workflow uuid → effect.
+def claim_of(run: Run[BuildFacts], memo: BuildMemo) -> ClaimHost[BuildFacts]:
+    """Return the claim of a host for a new server, without those that were tried."""
+    spec, tried = memo.request.spec, run.facts.tried
+    if tried:
+        spec = replace(spec, tried=tuple(dict.fromkeys(tried)))
 
-    Raises: CannotPlaceError; then none of them is to be built, also if it has a host already.
-    """
-    request: StoredRequest = runs[0].memo.request
-    tried = {(host, node): None for run in runs for host, node in run.facts.tried}
-    spec = replace(request.spec, instance_uuids=tuple(run.instance_uuid for run in runs), tried=tuple(tried))
-    jobs = tuple(Job(run.instance_uuid, lambda chosen, run=run: _at_spawn(run, chosen)) for run in runs)  # type: ignore[misc]
-    with refusals(spec.request_id):
-        placed = services.claimer.place(Order(spec, jobs, request.group_uuid))
-    effects: dict[str, Effect] = {}
-    by_instance = {run.instance_uuid: run for run in runs}
-    for row in placed.workflows:
-        facts = BUILD.run(row).facts
-        server_log.placed(row.instance_uuid, row.request_id, facts.host or "", facts.node or "")
-        effects[row.uuid] = Journalled(row, by_instance[row.instance_uuid].memo)
-    for run in runs:
-        effects.setdefault(run.row.uuid, Gone())  # a delete is under way
-    return effects
+    def at_host(chosen: Chosen) -> BuildFacts:
+        here = replace(run.facts, host=chosen.host, node=chosen.node, provider=chosen.provider_uuid)
+        return replace(here, unreachable=False)
 
-
-def _at_spawn(run: Run[BuildFacts], chosen: Chosen) -> WorkflowRow:
-    here = replace(run.facts, host=chosen.host, node=chosen.node, provider=chosen.provider_uuid)
-    facts = replace(here, unreachable=False)
-    return BUILD.at(run, "spawn", undoing=False, facts=facts)
+    return ClaimHost(spec, memo.request.group_uuid, at_host, memo=memo)
 
 
 def require_room(services: Services, request: StoredRequest, count: int, one_of_them: str) -> None:
     """Raise CannotPlaceError unless there is room for ``count`` servers of a request now."""
     with refusals(request.spec.request_id):
         services.claimer.require_room(request.spec, request.group_uuid, count, one_of_them)
-
-
-def _claim_one(services: Services, run: Run[BuildFacts]) -> Effect:
-    return claim_together(services, [run])[0]
 
 
 def _release(services: Services, run: Run[BuildFacts]) -> Effect:
@@ -283,18 +253,13 @@ BUILD = Workflow(
     "build",
     BuildFacts,
     (
-        Step(
-            "claim",
-            do=_claim_one,
-            undo=_release,
-            together=claim_together,
-            blocking=lambda services: services.claimer.calls_foreign_driver,
-        ),
+        Step("claim", do=_claim, undo=_release),
         Step(
             "spawn",
             do=_spawn,
             undo=_destroy_remains,
             on_undone=_remains_destroyed,
+            shows=TaskState.SPAWNING,
             event="compute__do_build_and_run_instance",
         ),
     ),

@@ -103,7 +103,7 @@ def _settle(_services: Services, _run: Run[CacheFacts], _power_state: PowerState
 CACHE_IMAGES = Workflow(
     "cache-images",
     CacheFacts,
-    (Step("ask", do=_ask_next, undo=NOTHING, on_reply=_answered, blocking=lambda _services: True),),
+    (Step("ask", do=_ask_next, undo=NOTHING, on_reply=_answered, blocking=True),),
     TRANSITIONS["build"],  # of no server
     settle=_settle,
     overtaken_by=frozenset(),

@@ -19,6 +19,7 @@ host can be waited for, or declared down and left in turn.
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import (
@@ -42,7 +43,6 @@ from kilonova.conductor.workflow_engine.workflow import (
 from kilonova.conductor.workflows.endings import fail, require_absent, settle
 from kilonova.conductor.workflows.move_steps import left_halfway, move_away
 from kilonova.conductor.workflows.moves import (
-    Claiming,
     MoveFacts,
     claim_destination,
     elsewhere,
@@ -61,9 +61,6 @@ from kilonova.model.transitions import TRANSITIONS
 
 LOG = logging.getLogger(__name__)
 _OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
-_CLAIMING = Claiming(
-    MoveKind.EVACUATE, TaskState.REBUILDING, MigrationStatus.PRE_MIGRATING, TaskState.REBUILDING, "leave"
-)
 
 
 def _begin(_services: Services, _run: Run[MoveFacts]) -> Effect:
@@ -101,10 +98,6 @@ def _woken(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
 
 def _was_left(facts: MoveFacts) -> bool:
     return facts.destination is not None or bool(facts.tried)
-
-
-def _claim(services: Services, run: Run[MoveFacts]) -> Effect:
-    return claim_destination(services, run, EVACUATE, _CLAIMING)
 
 
 def _give_back(services: Services, run: Run[MoveFacts]) -> Effect:
@@ -213,10 +206,9 @@ EVACUATE = Workflow(
         Step("begin", do=_begin, undo=_wake_source, on_undone=_woken),
         Step(
             "claim",
-            do=_claim,
+            do=partial(claim_destination, kind=MoveKind.EVACUATE, becomes=MigrationStatus.PRE_MIGRATING),
             undo=_give_back,
             event="rebuild_server",
-            blocking=lambda services: services.claimer.calls_foreign_driver,
         ),
         Step("leave", do=_leave, undo=NOTHING, on_reply=_left),
         Step(

@@ -7,6 +7,8 @@
                           └─ point of no return
 """
 
+from functools import partial
+
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
@@ -28,7 +30,6 @@ from kilonova.conductor.workflows.move_steps import (
     switch,
 )
 from kilonova.conductor.workflows.moves import (
-    Claiming,
     MoveFacts,
     came_to_nothing,
     claim_destination,
@@ -44,17 +45,9 @@ from kilonova.messaging.messages import (
     LiveMigrate,
     PrepareLiveMigration,
 )
-from kilonova.model.instance import PowerState, TaskState
+from kilonova.model.instance import PowerState
 from kilonova.model.server_migration import MigrationStatus, MoveKind
 from kilonova.model.transitions import TRANSITIONS
-
-_CLAIMING = Claiming(
-    MoveKind.LIVE_MIGRATE, TaskState.MIGRATING, MigrationStatus.PREPARING, TaskState.MIGRATING, "prepare"
-)
-
-
-def _claim(services: Services, run: Run[MoveFacts]) -> Effect:
-    return claim_destination(services, run, LIVE_MIGRATE, _CLAIMING)
 
 
 def _prepare(services: Services, run: Run[MoveFacts]) -> Effect:
@@ -94,10 +87,9 @@ LIVE_MIGRATE = Workflow(
     (
         Step(
             "claim",
-            do=_claim,
+            do=partial(claim_destination, kind=MoveKind.LIVE_MIGRATE, becomes=MigrationStatus.PREPARING),
             undo=give_destination_back,
             event="conductor_live_migrate_instance",
-            blocking=lambda services: services.claimer.calls_foreign_driver,
         ),
         Step(
             "prepare",

@@ -4,12 +4,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from kilonova.claims.claimer import Job, Order
 from kilonova.claims.moving import Moving
-from kilonova.claims.placing import Chosen
-from kilonova.conductor.workflow_engine import server_log, step_outcome
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import (
+    ClaimHost,
     Completed,
     Effect,
     Ended,
@@ -17,20 +15,16 @@ from kilonova.conductor.workflow_engine.workflow import (
     Failure,
     Gone,
     Interrupt,
-    Journalled,
     Restarted,
     Run,
     Unwound,
-    Workflow,
 )
 from kilonova.conductor.workflows.endings import fail, settle
 from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
-from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
 from kilonova.db import instances, moves, request_specs, server_migrations
 from kilonova.db.core.transaction import Transaction
-from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import NotFound
-from kilonova.model.instance import Fault, GuestSpec, Instance, TaskState, VmState
+from kilonova.model.instance import Fault, GuestSpec, Instance, VmState
 from kilonova.model.request_spec import StoredRequest
 from kilonova.model.server_migration import MigrationStatus, MigrationType, MoveKind, ServerMigration
 from kilonova.model.transitions import TRANSITIONS
@@ -90,21 +84,6 @@ class MoveFacts:
         return VmState.ACTIVE if self.runs_there else VmState.STOPPED
 
 
-@dataclass(frozen=True, slots=True)
-class Claiming:
-    """How a kind of move claims: as ``kind`` for the rules, while the server has ``task``.
-
-    ``becomes``: the status of the migration once there is a destination; ``shows``: the task from then on.
-    ``next_step``: the step after the claim.
-    """
-
-    kind: MoveKind
-    task: TaskState
-    becomes: MigrationStatus
-    shows: TaskState
-    next_step: str
-
-
 def load(services: Services, run: Run[MoveFacts]) -> tuple[Instance, StoredRequest, ServerMigration] | None:
     """Return the server, what was asked for it, and its migration; None when the server is gone."""
     with services.database.read() as connection:
@@ -144,8 +123,11 @@ def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
     return guest_of(instance, request, reserved, run.row.since, image_data=None, config_drive=None)
 
 
-def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflow[MoveFacts], how: Claiming) -> Effect:
-    """Decide on a destination and claim it; the migration takes the source over in the same transaction."""
+def claim_destination(services: Services, run: Run[MoveFacts], *, kind: MoveKind, becomes: MigrationStatus) -> Effect:
+    """Claim a destination; the migration takes the source over in the same transaction, and ``becomes`` this.
+
+    ``kind``: for the rules.
+    """
     found = load(services, run)
     if found is None:
         return Gone()
@@ -153,7 +135,7 @@ def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflo
     migration = _of_present_flavor(services, instance, migration)
     facts = run.facts
     spec = request.spec.moving(
-        how.kind,
+        kind,
         run.instance_uuid,
         leaving={*facts.tried, *_uncleaned(services, run), *(() if facts.stays else (facts.source,))},
         flavor=migration.new_flavor,
@@ -162,23 +144,14 @@ def claim_destination(services: Services, run: Run[MoveFacts], workflow: Workflo
     spec = replace(spec, request_id=run.request_id)
     if facts.forced:
         spec = replace(spec, requested_host=None, force_host=facts.requested)
-
-    def at_host(chosen: Chosen) -> WorkflowRow:
-        claimed = replace(facts, destination=chosen.host)
-        return workflow.at(run, how.next_step, undoing=False, facts=claimed)
-
-    placing = Moving(migration, how.task, how.becomes, how.shows, step_outcome.event_of(workflow, run))
-    order = Order(spec, (Job(run.instance_uuid, at_host),), request.group_uuid, placing)
-    try:
-        with refusals(run.request_id):
-            placed = services.claimer.place(order)
-    except CannotPlaceError as refused:
-        return Failed(replace(refused.failure, undone=False))  # its undo ends the migration
-    if not placed.workflows:
-        return Failed(Failure("The server was changed while a destination was sought."))
-    (row,) = placed.workflows
-    server_log.moves(run.instance_uuid, run.request_id, facts.source, workflow.run(row).facts.destination or "")
-    return Journalled(row)
+    return ClaimHost(
+        spec,
+        request.group_uuid,
+        lambda chosen: replace(facts, destination=chosen.host),
+        Moving(migration, TRANSITIONS[run.row.kind].shown[0], becomes),
+        overtaken=Failed(Failure("The server was changed while a destination was sought.")),
+        undone=False,  # the undo ends the migration
+    )
 
 
 def _of_present_flavor(services: Services, instance: Instance, migration: ServerMigration) -> ServerMigration:

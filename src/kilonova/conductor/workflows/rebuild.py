@@ -15,6 +15,7 @@ host makes. The delete's order waits at the host for that guest anyway.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from kilonova.conductor.workflow_engine.placing_errors import CannotPlaceError, refusals
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
@@ -31,7 +32,6 @@ from kilonova.conductor.workflow_engine.workflow import (
 )
 from kilonova.conductor.workflows.endings import failed, settle
 from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
-from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
 from kilonova.db import instances, request_specs
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import NotFound

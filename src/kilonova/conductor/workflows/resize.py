@@ -11,7 +11,6 @@ from functools import partial
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
-    Do,
     Effect,
     Gone,
     Interrupt,
@@ -32,7 +31,6 @@ from kilonova.conductor.workflows.move_steps import (
     switch,
 )
 from kilonova.conductor.workflows.moves import (
-    Claiming,
     MoveFacts,
     came_to_nothing,
     claim_destination,
@@ -64,21 +62,16 @@ def _settle(_services: Services, run: Run[MoveFacts], power_state: PowerState | 
     return write
 
 
-def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
-    def claim(services: Services, run: Run[MoveFacts]) -> Effect:
-        return claim_destination(services, run, workflow, claiming)
-
-    do: Do[MoveFacts] = claim
-    workflow = Workflow(
+def _workflow(kind: str, move: MoveKind) -> Workflow[MoveFacts]:
+    return Workflow(
         kind,
         MoveFacts,
         (
             Step(
                 "claim",
-                do=do,
+                do=partial(claim_destination, kind=move, becomes=MigrationStatus.MIGRATING),
                 undo=give_destination_back,
                 event="conductor_migrate_server",
-                blocking=lambda services: services.claimer.calls_foreign_driver,
             ),
             Step(
                 "move-away",
@@ -106,13 +99,7 @@ def _workflow(kind: str, claiming: Claiming) -> Workflow[MoveFacts]:
         done="resized" if kind == "resize" else "migrated",
         overtaken_by=frozenset({Interrupt.DELETE}),
     )
-    return workflow
 
 
-def _claiming(kind: MoveKind) -> Claiming:
-    becomes = MigrationStatus.MIGRATING
-    return Claiming(kind, TaskState.RESIZE_PREP, becomes, TaskState.RESIZE_MIGRATING, "move-away")
-
-
-RESIZE = _workflow("resize", _claiming(MoveKind.RESIZE))
-MIGRATE = _workflow("migrate", _claiming(MoveKind.COLD_MIGRATE))
+RESIZE = _workflow("resize", MoveKind.RESIZE)
+MIGRATE = _workflow("migrate", MoveKind.COLD_MIGRATE)

@@ -136,7 +136,7 @@ def steps(
 ) -> tuple[Step[Any], Step[Any], Step[Any], Step[Any]]:
     """Return these steps, with the task states that a server shows meanwhile. ``event``: as users see the copying."""
     return (
-        Step("register", do=register, undo=unregister, blocking=lambda _services: True),
+        Step("register", do=register, undo=unregister, blocking=True),
         Step(
             "snapshot",
             do=snapshot,
@@ -146,7 +146,7 @@ def steps(
             event=event,
             interrupts=_CUT_SHORT,
         ),
-        Step("offer", do=offer, undo=NOTHING, shows=offered, blocking=lambda _services: True),
+        Step("offer", do=offer, undo=NOTHING, shows=offered, blocking=True),
         Step(
             "upload",
             do=upload,
@@ -154,6 +154,6 @@ def steps(
             on_reply=uploaded,
             shows=uploading,
             interrupts=_CUT_SHORT,
-            blocking=lambda _services: True,
+            blocking=True,
         ),
     )

@@ -74,7 +74,7 @@ CREATE_BACKUP = Workflow(
             offered=TaskState.IMAGE_PENDING_UPLOAD,
             uploading=TaskState.IMAGE_UPLOADING,
         ),
-        Step("rotate", do=_rotate, undo=NOTHING, blocking=lambda _services: True),
+        Step("rotate", do=_rotate, undo=NOTHING, blocking=True),
     ),
     TRANSITIONS["create-backup"],
     settle=_settle,

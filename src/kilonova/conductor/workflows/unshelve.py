@@ -12,18 +12,15 @@ the server shelved, with its image.
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kilonova.claims.claimer import Job, Order
-from kilonova.claims.placing import Chosen
 from kilonova.claims.unshelving import Unshelving
-from kilonova.conductor.workflow_engine import server_log, step_outcome
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import (
+    ClaimHost,
     Completed,
     Effect,
     Failed,
     Failure,
     Gone,
-    Journalled,
     Run,
     SendToAgent,
     Step,
@@ -34,11 +31,9 @@ from kilonova.conductor.workflow_engine.workflow import (
 )
 from kilonova.conductor.workflows.endings import failed, leave_behind, settle
 from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, reserved_for
-from kilonova.conductor.workflows.placing_errors import CannotPlaceError, refusals
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import instances, request_specs, unwanted_images
 from kilonova.db.core.transaction import Transaction
-from kilonova.db.workflows import WorkflowRow
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StartGuest, StepReply, StopGuest
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec, StoredRequest
@@ -72,28 +67,18 @@ class UnshelveFacts:
 def _claim(services: Services, run: Run[UnshelveFacts]) -> Effect:
     facts = run.facts
     if not facts.offloaded:
-        return Completed(write=lambda tx: _show(tx, run, TaskState.POWERING_ON))
+        return Completed()
     found = _load(services, run)
     if found is None:
         return Gone()
     instance, request = found
-    spec = _spec_of(run, instance, request.spec)
-
-    def at_host(chosen: Chosen) -> WorkflowRow:
-        return UNSHELVE.at(run, "spawn", undoing=False, facts=replace(facts, host=chosen.host))
-
-    placing = Unshelving(step_outcome.event_of(UNSHELVE, run))
-    order = Order(spec, (Job(run.instance_uuid, at_host),), request.group_uuid, placing)
-    try:
-        with refusals(run.request_id):
-            placed = services.claimer.place(order)
-    except CannotPlaceError as refused:
-        return Failed(refused.failure)
-    if not placed.workflows:
-        return Failed(Failure("The server was changed while a host was sought."))
-    (row,) = placed.workflows
-    server_log.placed(run.instance_uuid, run.request_id, UNSHELVE.run(row).facts.host or "", "")
-    return Journalled(row)
+    return ClaimHost(
+        _spec_of(run, instance, request.spec),
+        request.group_uuid,
+        lambda chosen: replace(facts, host=chosen.host),
+        Unshelving(),
+        overtaken=Failed(Failure("The server was changed while a host was sought.")),
+    )
 
 
 def _spec_of(run: Run[UnshelveFacts], instance: Instance, asked: RequestSpec) -> RequestSpec:
@@ -175,10 +160,6 @@ def _settle(_services: Services, run: Run[UnshelveFacts], _power_state: PowerSta
     return write
 
 
-def _show(tx: Transaction, run: Run[UnshelveFacts], task: TaskState) -> None:
-    instances.change(tx, run.instance_uuid, expected_tasks={TaskState.UNSHELVING, task}, task_state=task)
-
-
 def _load(services: Services, run: Run[UnshelveFacts]) -> tuple[Instance, StoredRequest] | None:
     with services.database.read() as connection:
         instance = instances.find(connection, run.instance_uuid)
@@ -197,15 +178,15 @@ UNSHELVE = Workflow(
             do=_claim,
             undo=_give_back,
             event="conductor_unshelve_instance",
-            blocking=lambda services: services.claimer.calls_foreign_driver,
         ),
         Step(
             "spawn",
             do=_spawn,
             undo=_take_back,
             on_undone=_taken_back,
+            shows=lambda facts: TaskState.SPAWNING if facts.offloaded else TaskState.POWERING_ON,
             event="compute_unshelve_instance",
-            blocking=lambda _services: True,
+            blocking=True,
         ),
     ),
     TRANSITIONS["unshelve"],

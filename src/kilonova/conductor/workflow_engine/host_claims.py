@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the engine carries out :class:`~kilonova.conductor.workflow_engine.workflow.ClaimHost`.
+
+::
+
+    ClaimHost ──▶ order ──▶ decide (claims/claimer.py) ──▶ one transaction: guards of the placing, use, allocations,
+                                  │                        group, journal, task state, event ──▶ Claimed
+                                  └─ no host ──▶ Failed
+
+What the claim commits for the workflow comes from its declaration (:func:`step_outcome.at_host`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from kilonova.claims.claimer import Claimer, Job, Order
+from kilonova.claims.placing import Chosen, Claim, NextStep
+from kilonova.conductor.workflow_engine import server_log, step_outcome
+from kilonova.conductor.workflow_engine.placing_errors import CannotPlaceError, refusals
+from kilonova.conductor.workflow_engine.workflow import (
+    Claimed,
+    ClaimForMembers,
+    ClaimHost,
+    Effect,
+    Failed,
+    Gone,
+    Run,
+    Workflow,
+)
+
+#: What a claim came to.
+Result = Claimed | Failed | Gone
+
+
+class HostClaims:
+    """Claims hosts for workflows. ``registry``: kind → workflow."""
+
+    def __init__(self, claimer: Claimer, registry: Mapping[str, Workflow[Any]]) -> None:
+        self._claimer = claimer
+        self._registry = registry
+
+    def may_block(self, effect: Effect) -> bool:
+        """Tell whether an effect waits for a scheduler driver outside Kilonova, which may take seconds."""
+        return isinstance(effect, ClaimHost | ClaimForMembers) and self._claimer.calls_foreign_driver
+
+    def claim(self, asked: Sequence[tuple[Run[Any], ClaimHost[Any]]]) -> list[Result]:
+        """Claim hosts for servers of one request, all or none; return what came of each, in order."""
+        if not asked:
+            return []
+        jobs = tuple(Job(run.instance_uuid, partial(self._at_host, run, effect)) for run, effect in asked)
+        _, first = asked[0]
+        spec = replace(first.spec, instance_uuids=tuple(job.instance_uuid for job in jobs))
+        try:
+            with refusals(spec.request_id):
+                placed = self._claimer.place(Order(spec, jobs, first.group_uuid, first.placing))
+        except CannotPlaceError as refused:
+            return [Failed(replace(refused.failure, undone=effect.undone)) for _, effect in asked]
+        claims = {claim.instance_uuid: claim for claim in placed.claims}
+        for claim in placed.claims:
+            _log(claim)
+        return [_result(claims.get(run.instance_uuid), effect) for run, effect in asked]
+
+    def claim_for_members(self, effect: ClaimForMembers) -> Effect:
+        """Claim hosts for workflows that only do what another one says; return what that one goes on with."""
+        for result in self.claim(effect.members):
+            if isinstance(result, Failed):
+                return Failed(replace(result.failure, undone=False))  # earlier members have their hosts
+        return effect.then
+
+    def _at_host(self, run: Run[Any], effect: ClaimHost[Any], chosen: Chosen) -> NextStep:
+        return step_outcome.at_host(self._registry[run.row.kind], run, effect.facts(chosen))
+
+
+def _result(claim: Claim | None, effect: ClaimHost[Any]) -> Result:
+    return effect.overtaken if claim is None else Claimed(claim.workflow, effect.memo)
+
+
+def _log(claim: Claim) -> None:
+    row, home = claim.workflow, claim.placing.home
+    if home is None:
+        server_log.placed(row.instance_uuid, row.request_id, claim.host, claim.node)
+    else:
+        server_log.moves(row.instance_uuid, row.request_id, home, claim.host)
