@@ -47,11 +47,11 @@ def stuck(clumsy: Control) -> Iterator[dict[str, Any]]:
     server = clumsy.boot()
     drivers: list[Any] = [agent.driver for agent in clumsy.process.core.agents]
     operations = clumsy.process.conductor.operations
-    operations.moves.migrate(instance(clumsy, server["id"]), MOVER)
+    operations.moves.migrate(server["id"], MOVER)
     clumsy.settle()
     for driver in drivers:
         driver.__dict__["confirm_move"] = fail
-    operations.moves.confirm_resize(instance(clumsy, server["id"]), MOVER)
+    operations.moves.confirm_resize(server["id"], MOVER)
     found: list[dict[str, Any]] = []
 
     def is_stuck() -> bool:

@@ -11,10 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db import instances
 from kilonova.db.core import tables as t
-from kilonova.errors import UnexpectedTaskState
-from kilonova.model.requester import Requester
 from support.api_client import Answer, Client
 from support.control import Control, start_control
 
@@ -363,16 +360,29 @@ def test_of_several_moves_at_once_one_wins(moving: Control) -> None:
     moving.settle()
 
 
-def test_a_move_of_a_server_that_was_moved_meanwhile_is_refused(moving: Control) -> None:
-    """What the request has read is no longer so when it is stored."""
-    uuid = moving.boot()["id"]
-    with moving.process.database.read() as connection:
-        stale = instances.get(connection, uuid)
-    done(moving, uuid, {"os-migrateLive": LIVE})
-    operations, who = moving.process.conductor.operations, Requester("req-late", "alice", "wonder")
-    with pytest.raises(UnexpectedTaskState):
-        operations.moves.migrate(stale, who)
-    assert shown(moving, uuid)["status"] == "ACTIVE"
+@pytest.mark.parametrize("asks_for_host", [True, False])
+def test_a_server_that_is_moved_between_the_look_at_it_and_its_move(
+    moving: Control, monkeypatch: pytest.MonkeyPatch, *, asks_for_host: bool
+) -> None:
+    """It is moved from where it is by then, but not to the host that was another one when it was looked at."""
+    before = moving.boot()
+    uuid, there = before["id"], other(host_of(before))
+    moves = moving.process.conductor.operations.moves
+    migrate = moves.migrate
+
+    def late(*args: Any, **options: Any) -> None:
+        done(moving, uuid, {"os-migrateLive": LIVE})
+        migrate(*args, **options)
+
+    monkeypatch.setattr(moves, "migrate", late)
+    answer = act(moving, uuid, {"migrate": {"host": there} if asks_for_host else None}, moving.admin.at("2.56"))
+    after = shown(moving, uuid)
+    if asks_for_host:
+        assert (answer.status, answer.body["conflictingRequest"]["message"].endswith("already.")) == (409, True)
+        assert (after["status"], host_of(after)) == ("ACTIVE", there)
+    else:
+        assert answer.status == 202
+        assert (after["status"], host_of(after)) == ("VERIFY_RESIZE", host_of(before))
     moving.check()
 
 

@@ -198,7 +198,7 @@ def test_what_another_process_has_ended_waits_for_the_image_that_is_registered(
         run(one)
         register()
 
-    one.conductor.operations.snapshots.create_image(one.instance(uuid), "copy", asker("req-1"), register_afterwards)
+    one.conductor.operations.snapshots.create_image(uuid, "copy", asker("req-1"), register_afterwards)
     run(one, other)
     check([one, other])
     assert one.instance(uuid).task_state is None

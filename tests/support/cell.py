@@ -164,13 +164,13 @@ class Cell:
         return group.uuid
 
     def delete(self, uuid: str, *, soft: bool = False) -> None:
-        self.conductor.operations.deletes.delete(self.instance(uuid), asker("req-delete"), soft=soft)
+        self.conductor.operations.deletes.delete(uuid, asker("req-delete"), soft=soft)
 
     def restore(self, uuid: str) -> None:
-        self.conductor.operations.deletes.restore(self.instance(uuid), asker("req-restore"))
+        self.conductor.operations.deletes.restore(uuid, asker("req-restore"))
 
     def force_delete(self, uuid: str) -> None:
-        self.conductor.operations.deletes.force(self.instance(uuid), asker("req-force-delete"))
+        self.conductor.operations.deletes.force(uuid, asker("req-force-delete"))
 
     def reclaim(self, interval_s: float = 0.0) -> int:
         """Begin to delete what has been soft-deleted for longer than that."""
@@ -189,48 +189,48 @@ class Cell:
         return self.conductor.operations.rescues.unrescue_forgotten(timedelta(seconds=age_s))
 
     def power(self, uuid: str, kind: str) -> None:
-        self.conductor.operations.power.change(self.instance(uuid), kind, asker(f"req-{kind}"))
+        self.conductor.operations.power.change(uuid, kind, asker(f"req-{kind}"))
 
     def force_stop(self, uuid: str) -> None:
-        self.conductor.operations.power.mend(self.instance(uuid), "force-stop", asker("req-force-stop"))
+        self.conductor.operations.power.mend(uuid, "force-stop", asker("req-force-stop"))
 
     def rescue(self, uuid: str) -> None:
-        self.conductor.operations.rescues.rescue(self.instance(uuid), RESCUE_IMAGE, PASSWORD, asker("req-rescue"))
+        self.conductor.operations.rescues.rescue(uuid, RESCUE_IMAGE, PASSWORD, asker("req-rescue"))
 
     def unrescue(self, uuid: str) -> None:
-        self.conductor.operations.rescues.unrescue(self.instance(uuid), asker("req-unrescue"))
+        self.conductor.operations.rescues.unrescue(uuid, asker("req-unrescue"))
 
     def change_password(self, uuid: str) -> None:
-        self.conductor.operations.rescues.change_password(self.instance(uuid), PASSWORD, asker("req-password"))
+        self.conductor.operations.rescues.change_password(uuid, PASSWORD, asker("req-password"))
 
     def crash_dump(self, uuid: str) -> None:
-        self.conductor.operations.rescues.crash_dump(self.instance(uuid), asker("req-dump"))
+        self.conductor.operations.rescues.crash_dump(uuid, asker("req-dump"))
 
     def resize(self, uuid: str, flavor: Flavor = BIGGER, *, stays: bool = False) -> None:
-        self.conductor.operations.moves.resize(self.instance(uuid), flavor, asker("req-resize"), stays=stays)
+        self.conductor.operations.moves.resize(uuid, flavor, asker("req-resize"), stays=stays)
 
     def migrate(self, uuid: str, host: str | None = None) -> None:
-        self.conductor.operations.moves.migrate(self.instance(uuid), asker("req-migrate"), host=host)
+        self.conductor.operations.moves.migrate(uuid, asker("req-migrate"), host=host)
 
     def live_migrate(self, uuid: str, host: str | None = None) -> None:
-        self.conductor.operations.live_migrations.begin(self.instance(uuid), asker("req-live-migrate"), host=host)
+        self.conductor.operations.live_migrations.begin(uuid, asker("req-live-migrate"), host=host)
 
     def create_image(self, uuid: str) -> str:
         image_id, operations = new_uuid(), self.conductor.operations.snapshots
         who, register = asker("req-create-image"), self._registered(image_id, uuid, image_type="snapshot")
-        operations.create_image(self.instance(uuid), image_id, who, register)
+        operations.create_image(uuid, image_id, who, register)
         return image_id
 
     def create_backup(self, uuid: str, rotation: int = 1) -> str:
         image_id, operations = new_uuid(), self.conductor.operations.snapshots
         who, register = asker("req-create-backup"), self._registered(image_id, uuid, image_type="backup")
-        operations.create_backup(self.instance(uuid), image_id, rotation, who, register)
+        operations.create_backup(uuid, image_id, rotation, who, register)
         return image_id
 
     def shelve(self, uuid: str, *, offload: bool = True) -> None:
         image_id, operations = new_uuid(), self.conductor.operations.shelving
         register = self._registered(image_id, uuid, image_type="snapshot")
-        operations.shelve(self.instance(uuid), image_id, asker("req-shelve"), register, offload=offload)
+        operations.shelve(uuid, image_id, asker("req-shelve"), register, offload=offload)
 
     def cache_image(self, name: str = "rack") -> None:
         """Have all hosts fetch the image of all servers, as the administrator of an aggregate does."""
@@ -238,10 +238,10 @@ class Cell:
         self.conductor.operations.image_caching.cache(everywhere, [IMAGE.id], asker("req-cache"), 2)
 
     def offload(self, uuid: str) -> None:
-        self.conductor.operations.shelving.offload(self.instance(uuid), asker("req-offload"))
+        self.conductor.operations.shelving.offload(uuid, asker("req-offload"))
 
     def unshelve(self, uuid: str, host: str | None = None) -> None:
-        self.conductor.operations.shelving.unshelve(self.instance(uuid), asker("req-unshelve"), host=host)
+        self.conductor.operations.shelving.unshelve(uuid, asker("req-unshelve"), host=host)
 
     def _registered(self, image_id: str, uuid: str, **properties: str) -> Callable[[], None]:
         images = self.images
@@ -254,7 +254,8 @@ class Cell:
         with self.database.read() as connection:
             request = request_specs.get_many(connection, [instance])[uuid]
         self.conductor.operations.rebuilds.rebuild(
-            instance,
+            uuid,
+            instance.flavor,
             request,
             image,
             asker("req-rebuild"),
@@ -265,27 +266,25 @@ class Cell:
 
     def evacuate(self, uuid: str, host: str | None = None, *, forced: bool = False, stops: bool = False) -> None:
         evacuations = self.conductor.operations.evacuations
-        evacuations.begin(self.instance(uuid), asker("req-evacuate"), host=host, forced=forced, stops=stops)
+        evacuations.begin(uuid, self.instance(uuid).host, asker("req-evacuate"), host=host, forced=forced, stops=stops)
 
     def abort(self, uuid: str) -> None:
         if (migration := self.open_migration(uuid)) is not None:
-            self.conductor.operations.live_migrations.abort(self.instance(uuid), migration, asker("req-abort"), OPEN)
+            self.conductor.operations.live_migrations.abort(migration, asker("req-abort"), OPEN)
 
     def force_complete(self, uuid: str) -> None:
         if (migration := self.open_migration(uuid)) is not None:
-            self.conductor.operations.live_migrations.force_complete(
-                self.instance(uuid), migration, asker("req-force"), OPEN
-            )
+            self.conductor.operations.live_migrations.force_complete(migration, asker("req-force"), OPEN)
 
     def open_migration(self, uuid: str) -> ServerMigration | None:
         with self.database.read() as connection:
             return server_migrations.find_open(connection, uuid)
 
     def confirm(self, uuid: str) -> None:
-        self.conductor.operations.moves.confirm_resize(self.instance(uuid), asker("req-confirm"))
+        self.conductor.operations.moves.confirm_resize(uuid, asker("req-confirm"))
 
     def revert(self, uuid: str) -> None:
-        self.conductor.operations.moves.revert_resize(self.instance(uuid), asker("req-revert"))
+        self.conductor.operations.moves.revert_resize(uuid, asker("req-revert"))
 
     def work_off(self, rounds: int = 30) -> None:
         """Work until nothing is left, and try again what broke."""

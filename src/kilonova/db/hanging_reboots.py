@@ -8,7 +8,6 @@ from sqlalchemy.engine import Connection
 
 from kilonova.db import instances
 from kilonova.db.core import tables as t
-from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
 from kilonova.model.instance import Instance, TaskState
 
@@ -23,8 +22,7 @@ def since(connection: Connection, before: datetime, limit: int) -> tuple[Instanc
     return instances.get_many(connection, uuids)
 
 
-def require_still(tx: Transaction, server: Instance) -> None:
-    """Raise ConcurrentUpdate unless a server shows what it showed, and has not been changed."""
-    now = instances.find(tx.connection, server.uuid)
-    if now is None or (now.task_state, now.updated_at) != (server.task_state, server.updated_at):
+def require_unchanged(server: Instance, seen: Instance) -> None:
+    """Raise ConcurrentUpdate unless a server shows the task that was seen, and has not been changed since."""
+    if (server.task_state, server.updated_at) != (seen.task_state, seen.updated_at):
         raise ConcurrentUpdate(f"Server {server.uuid} was changed meanwhile.")

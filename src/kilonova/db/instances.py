@@ -95,6 +95,14 @@ def get(connection: Connection, uuid: str) -> Instance:
     return found
 
 
+def get_bare(connection: Connection, uuid: str) -> Instance:
+    """Return an instance that is not deleted, without its fault and its tags. Raises: NotFound."""
+    rows = _FIND.rows(connection, uuid=uuid)
+    if not rows:
+        raise NotFound(f"Instance {uuid} could not be found.")
+    return instance_of(rows[0])
+
+
 def find(connection: Connection, uuid: str) -> Instance | None:
     """Return an instance that is not deleted, or None."""
     return _found(connection, _FIND, uuid)

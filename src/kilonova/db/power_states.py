@@ -13,7 +13,7 @@ from kilonova.db.core import tables as t
 from kilonova.db.core.prepared import Prepared
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
-from kilonova.model.instance import PowerState, VmState
+from kilonova.model.instance import Instance, PowerState, VmState
 
 _AT_ONCE = 500
 _I = t.instances.c
@@ -48,10 +48,9 @@ def of_servers(connection: Connection, uuids: Collection[str]) -> Iterator[Recor
         yield from map(_recorded, _OF_SERVERS.rows(connection, uuids=wanted[start : start + _AT_ONCE]))
 
 
-def require_unchanged(tx: Transaction, server: Recorded) -> None:
-    """Raise ConcurrentUpdate unless a server is at rest, where it was, and has not been changed since it was read."""
-    now = next(map(_recorded, _OF_SERVERS.rows(tx.connection, uuids=[server.uuid])), None)
-    if now is None or (now.host, now.seen) != (server.host, server.seen):
+def require_unchanged(server: Instance, seen: Recorded) -> None:
+    """Raise ConcurrentUpdate unless a server is at rest, where it was seen, and has not been changed since."""
+    if (server.task_state, server.host, server.updated_at) != (None, seen.host, _time(seen.seen)):
         raise ConcurrentUpdate(f"Server {server.uuid} was changed meanwhile.")
 
 

@@ -28,3 +28,7 @@ class Flavor:
     extra_specs: Mapping[str, str] = field(default_factory=dict)
     created_at: datetime | None = None
     updated_at: datetime | None = None
+
+    def may_become(self, other: "Flavor") -> bool:
+        """Tell whether a server of this flavor can be resized to another one: no disk is made smaller."""
+        return other.flavor_id != self.flavor_id and other.root_gib >= self.root_gib

@@ -96,7 +96,7 @@ def test_a_host_is_told_what_an_image_says_of_itself_as_one_to_rescue_from(runni
     driver.rescue = note_and_rescue
     asked = {"hw_rescue_bus": "usb", "hw_rescue_device": "", "hw_video_model": "vga"}
     image = Image("helper", "helper", properties=asked)
-    cell.conductor.operations.rescues.rescue(cell.instance(uuid), image, PASSWORD, asker("req-rescue"))
+    cell.conductor.operations.rescues.rescue(uuid, image, PASSWORD, asker("req-rescue"))
     cell.bus.run()
     assert told == [{"hw_rescue_bus": "usb"}]
 

@@ -96,7 +96,7 @@ def test_what_waits_for_its_image_to_be_registered_is_not_forgotten(
         begun.append(restless.look())
         images.create(NewImage("slow", "image", properties={"instance_uuid": uuid, "image_type": "snapshot"}))
 
-    cell.conductor.operations.snapshots.create_image(cell.instance(uuid), "slow", asker("req-1"), slowly)
+    cell.conductor.operations.snapshots.create_image(uuid, "slow", asker("req-1"), slowly)
     cell.work_off()
     assert begun == [0]
     assert images.all()["slow"]["data"] is not None

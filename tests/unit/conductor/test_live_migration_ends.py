@@ -12,7 +12,7 @@ def copying(cell: Cell) -> str:
     """A server whose memory is being copied."""
     (uuid,) = cell.boot(force_host="a")
     cell.bus.run()
-    cell.conductor.operations.live_migrations.begin(cell.instance(uuid), asker("req-live"))
+    cell.conductor.operations.live_migrations.begin(uuid, asker("req-live"))
     while not any(isinstance(message, LiveMigrate) for message in cell.bus.sent):
         assert cell.bus.step()
     return uuid
@@ -26,7 +26,7 @@ def migration_of(cell: Cell, uuid: str) -> ServerMigration:
 
 def abort(cell: Cell, uuid: str) -> None:
     operations, migration = cell.conductor.operations, migration_of(cell, uuid)
-    operations.live_migrations.abort(cell.instance(uuid), migration, asker("req-abort"), {migration.status})
+    operations.live_migrations.abort(migration, asker("req-abort"), {migration.status})
 
 
 def ended(cell: Cell, uuid: str) -> MigrationStatus:
@@ -38,7 +38,7 @@ def test_one_that_fails_after_all_when_it_was_to_be_forced_leaves_the_server_as_
     uuid = copying(cell)
     migration = migration_of(cell, uuid)
     operations = cell.conductor.operations
-    operations.live_migrations.force_complete(cell.instance(uuid), migration, asker("req-force"), {migration.status})
+    operations.live_migrations.force_complete(migration, asker("req-force"), {migration.status})
     cell.bus.run()
     server = cell.instance(uuid)
     assert (server.vm_state, server.task_state, server.host) == (VmState.ACTIVE, None, "a")

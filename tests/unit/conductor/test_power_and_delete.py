@@ -128,9 +128,9 @@ def test_a_second_delete_is_no_second_workflow(running: Running) -> None:
     cell, uuid = running
     instance = cell.instance(uuid)
     cell.delete(uuid)
-    cell.conductor.operations.deletes.delete(instance, asker("req-again"))
+    cell.conductor.operations.deletes.delete(instance.uuid, asker("req-again"))
     cell.bus.run()
-    cell.conductor.operations.deletes.delete(instance, asker("req-late"))
+    cell.conductor.operations.deletes.delete(instance.uuid, asker("req-late"))
     cell.bus.run()
     assert [type(message) for message in cell.bus.sent].count(DestroyGuest) == 1
     assert cell.check() == {}
@@ -194,5 +194,5 @@ def test_acting_on_what_is_deleted(running: Running) -> None:
     cell.delete(uuid)
     cell.bus.run()
     with pytest.raises(NotFound):
-        cell.conductor.operations.power.change(instance, "stop", asker("req-stop"))
+        cell.conductor.operations.power.change(instance.uuid, "stop", asker("req-stop"))
     cell.check()

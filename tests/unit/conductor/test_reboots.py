@@ -193,5 +193,5 @@ def test_a_reboot_that_ends_in_time_is_not_rebooted_again(running: Running) -> N
         (hanging,) = hanging_reboots.since(connection, cell.database.clock.now(), 10)
     cell.bus.run()
     with pytest.raises(ConcurrentUpdate):
-        cell.database.write(lambda tx: hanging_reboots.require_still(tx, hanging))
+        hanging_reboots.require_unchanged(cell.instance(uuid), hanging)
     assert cell.conductor.operations.power.end_hanging_reboots(timedelta(0)) == 0

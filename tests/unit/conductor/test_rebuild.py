@@ -163,7 +163,9 @@ def test_what_was_read_before_another_rebuild_is_not_taken(running: Running) -> 
     cell.rebuild(uuid, OTHER)
     cell.bus.run()
     with pytest.raises(ConcurrentUpdate):
-        cell.conductor.operations.rebuilds.rebuild(seen, request, IMAGE, asker("req-2"), user_data=None, values={})
+        cell.conductor.operations.rebuilds.rebuild(
+            uuid, seen.flavor, request, IMAGE, asker("req-2"), user_data=None, values={}
+        )
     assert cell.instance(uuid).task_state is None
     cell.check()
 

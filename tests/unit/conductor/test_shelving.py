@@ -114,7 +114,7 @@ def test_a_user_who_may_make_no_image_leaves_nothing_behind(cell_of: NewCell, im
 
     snapshots = cell.conductor.operations.snapshots
     with pytest.raises(Forbidden):
-        snapshots.create_image(cell.instance(uuid), "never", asker("req-1"), refuse)
+        snapshots.create_image(uuid, "never", asker("req-1"), refuse)
     rest(cell)
     assert cell.instance(uuid).task_state is None
 
@@ -130,7 +130,7 @@ def test_a_delete_while_the_image_is_being_registered_wins(cell_of: NewCell, ima
         register()
 
     with pytest.raises(Exception, match="was changed meanwhile"):
-        cell.conductor.operations.snapshots.create_image(cell.instance(uuid), "late", asker("req-1"), delete_first)
+        cell.conductor.operations.snapshots.create_image(uuid, "late", asker("req-1"), delete_first)
     rest(cell)
     assert (cell.find(uuid), own(images)) == (None, [])
 
@@ -155,10 +155,10 @@ def test_what_is_waited_for_ends_while_the_image_is_registered(
 
     with nullcontext() if is_taken else pytest.raises(Forbidden):
         if act == "shelve":
-            asked = cell.instance(uuid), image_id, asker("req-1"), register_afterwards
+            asked = uuid, image_id, asker("req-1"), register_afterwards
             operations.shelving.shelve(*asked, offload=True)
         else:
-            operations.snapshots.create_image(cell.instance(uuid), image_id, asker("req-1"), register_afterwards)
+            operations.snapshots.create_image(uuid, image_id, asker("req-1"), register_afterwards)
         assert cell.instance(uuid).task_state is not None
     if not is_taken:
         assert cell.instance(uuid).task_state is None
@@ -190,10 +190,10 @@ def test_a_database_that_goes_away_while_the_image_is_registered_leaves_nothing_
 
     with pytest.raises(Unavailable):
         if act == "shelve":
-            asked = cell.instance(uuid), image_id, asker("req-1"), register_as_it_goes
+            asked = uuid, image_id, asker("req-1"), register_as_it_goes
             operations.shelving.shelve(*asked, offload=True)
         else:
-            operations.snapshots.create_image(cell.instance(uuid), image_id, asker("req-1"), register_as_it_goes)
+            operations.snapshots.create_image(uuid, image_id, asker("req-1"), register_as_it_goes)
     monkeypatch.undo()
     rest(cell)
     server = cell.instance(uuid)
@@ -215,19 +215,31 @@ def test_no_image_is_left_of_a_server_whose_state_is_reset_meanwhile(
     assert (cell.instance(uuid).vm_state, cell.instance(uuid).task_state) == (VmState.ACTIVE, None)
 
 
-def test_an_unshelve_from_an_image_that_is_gone_by_then_is_refused(cell_of: NewCell, images: FolderImages) -> None:
-    """The server was unshelved and shelved again since the request looked at it."""
+def test_an_unshelve_takes_the_image_of_the_last_shelve(cell_of: NewCell, images: FolderImages) -> None:
+    """The server was unshelved and shelved again since the request looked at it: the image of then is gone."""
     cell = cell_of(host("a"), images=images)
     (uuid,) = booted(cell)
     shelved(cell, uuid)
-    seen = cell.instance(uuid)
     cell.unshelve(uuid)
     rest(cell)
     shelved(cell, uuid)
-    with pytest.raises(ConcurrentUpdate):
-        cell.conductor.operations.shelving.unshelve(seen, asker("req-late"))
+    cell.unshelve(uuid)
     rest(cell)
-    assert cell.instance(uuid).vm_state is VmState.SHELVED_OFFLOADED
+    assert (cell.instance(uuid).vm_state, cell.instance(uuid).fault, own(images)) == (VmState.ACTIVE, None, [])
+
+
+@pytest.mark.parametrize("place", [{"host": "a"}, {"rezoned": True, "zone": None}])
+def test_a_server_that_is_on_its_host_by_then_is_unshelved_to_no_place(
+    cell_of: NewCell, images: FolderImages, place: dict[str, Any]
+) -> None:
+    """It had left its host when the request looked at it."""
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+    shelved(cell, uuid, offload=False)
+    with pytest.raises(ConcurrentUpdate):
+        cell.conductor.operations.shelving.unshelve(uuid, asker("req-late"), **place)
+    rest(cell)
+    assert cell.instance(uuid).vm_state is VmState.SHELVED
 
 
 def test_an_image_of_an_earlier_shelve_goes_with_the_next(cell_of: NewCell, images: FolderImages) -> None:

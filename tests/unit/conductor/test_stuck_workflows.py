@@ -54,24 +54,24 @@ def mend(cell: Cell) -> None:
 
 def stick_before_the_guest_is_touched(cell: Cell, uuid: str) -> None:
     cell.drivers["node1"].move_away = cell.drivers["node1"].return_home = fail
-    cell.conductor.operations.moves.resize(cell.instance(uuid), BIGGER, asker("req-move"), stays=False)
+    cell.conductor.operations.moves.resize(uuid, BIGGER, asker("req-move"), stays=False)
 
 
 def stick_when_the_guest_was_touched(cell: Cell, uuid: str) -> None:
     cell.drivers["node2"].finish_move = cell.drivers["node1"].return_home = fail
-    cell.conductor.operations.moves.resize(cell.instance(uuid), BIGGER, asker("req-move"), stays=False)
+    cell.conductor.operations.moves.resize(uuid, BIGGER, asker("req-move"), stays=False)
 
 
 def stick_in_a_confirmation(cell: Cell, uuid: str) -> None:
-    cell.conductor.operations.moves.resize(cell.instance(uuid), BIGGER, asker("req-resize"), stays=False)
+    cell.conductor.operations.moves.resize(uuid, BIGGER, asker("req-resize"), stays=False)
     cell.work_off()
     cell.drivers["node1"].confirm_move = fail
-    cell.conductor.operations.moves.confirm_resize(cell.instance(uuid), asker("req-move"))
+    cell.conductor.operations.moves.confirm_resize(uuid, asker("req-move"))
 
 
 def stick_past_the_point_of_no_return(cell: Cell, uuid: str) -> None:
     cell.drivers["node1"].confirm_move = fail
-    cell.conductor.operations.live_migrations.begin(cell.instance(uuid), asker("req-move"))
+    cell.conductor.operations.live_migrations.begin(uuid, asker("req-move"))
 
 
 WAYS: dict[Callable[[Cell, str], None], tuple[str, str, bool, VmState, str]] = {

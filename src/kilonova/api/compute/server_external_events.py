@@ -72,7 +72,7 @@ def _take(ctx: Context, event: Mapping[str, Any], instance: Instance) -> None:
         LOG.info("Server %s is %s: %s changes nothing [%s]", instance.uuid, instance.vm_state, tag, ctx.request_id)
         return
     try:
-        ctx.backend.conductor.operations.power.change(instance, kind, ctx.requester)
+        ctx.backend.conductor.operations.power.change(instance.uuid, kind, ctx.requester)
     except (NotFound, UnexpectedTaskState) as error:  # somebody else was faster
         LOG.info("Server %s: %s changes nothing: %s [%s]", instance.uuid, tag, error.message, ctx.request_id)
 

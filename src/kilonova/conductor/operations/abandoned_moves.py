@@ -12,7 +12,6 @@ from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
 from kilonova.db import server_migrations, workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
 from kilonova.model.server_migration import MigrationStatus, ServerMigration
 
@@ -20,23 +19,23 @@ _WAITING = {MigrationStatus.FINISHED, MigrationStatus.CONFIRMING, MigrationStatu
 _ENDING = {CONFIRM_RESIZE.kind, REVERT_RESIZE.kind}
 
 
-def give_up_all(tx: Transaction, starter: Starter, server: Instance) -> None:
+def give_up_all(tx: Transaction, starter: Starter, uuid: str) -> None:
     """Store what gives up the sources of such moves of a server that is about to leave its host.
 
     To be called before the transaction interrupts whatever is under way, so that the server waits for it.
     """
-    if any(row.kind in _ENDING for row in workflows.of_instance(tx.connection, server.uuid)):
+    if any(row.kind in _ENDING for row in workflows.of_instance(tx.connection, uuid)):
         return  # they end by themselves
-    for migration in server_migrations.open_of(tx.connection, [server.uuid]):
+    for migration in server_migrations.open_of(tx.connection, [uuid]):
         if migration.status in _WAITING:
-            give_up(tx, starter, server, migration)
+            give_up(tx, starter, migration)
 
 
-def give_up(tx: Transaction, starter: Starter, server: Instance, migration: ServerMigration) -> WorkflowRow:
+def give_up(tx: Transaction, starter: Starter, migration: ServerMigration) -> WorkflowRow:
     """Store what ends a move with an error, as a part of the action that it belongs to. Raises: ConcurrentUpdate."""
     server_migrations.set_status(tx, migration.uuid, _WAITING, MigrationStatus.CONFIRMING)
     who = Requester(migration.request_id, migration.user_id, migration.project_id)
     facts = MoveFacts(migration.uuid, migration.source_host, migration.dest_host, forsaken=True)
-    row = CONFIRM_RESIZE.first_row(starter.row(CONFIRM_RESIZE, server, who), facts)
+    row = CONFIRM_RESIZE.first_row(starter.row(CONFIRM_RESIZE, migration.instance_uuid, who), facts)
     workflows.insert(tx, [row], starter.services.owner)
     return row

@@ -40,7 +40,7 @@ class Deletes:
         self._starter = starter
         self._database = starter.services.database
 
-    def delete(self, instance: Instance, who: Requester, *, soft: bool = False) -> None:
+    def delete(self, uuid: str, who: Requester, *, soft: bool = False) -> None:
         """Start deleting a server; whatever else is under way for it walks back first.
 
         ``soft``: keep its guest, powered off, so that the server can be restored. That is passed over where nothing
@@ -48,7 +48,7 @@ class Deletes:
         """
 
         def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
-            current = instances.find(tx.connection, instance.uuid)
+            current = instances.find(tx.connection, uuid)
             if current is None or current.task_state in _BEING_DELETED:
                 return ()
             if soft and _can_be_kept(tx.connection, current):
@@ -57,18 +57,18 @@ class Deletes:
 
         self._starter.go_on(self._database.write(begin))
 
-    def force(self, instance: Instance, who: Requester) -> None:
+    def force(self, uuid: str, who: Requester) -> None:
         """Start deleting a server for good, even one that is being soft-deleted."""
 
         def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
-            current = instances.find(tx.connection, instance.uuid)
+            current = instances.find(tx.connection, uuid)
             if current is None or current.task_state is TaskState.DELETING:
                 return ()
             return self._begin(tx, current, who, forced=current.vm_state is not VmState.BUILDING)
 
         self._starter.go_on(self._database.write(begin))
 
-    def restore(self, instance: Instance, who: Requester, limits: Limits | None = None) -> None:
+    def restore(self, uuid: str, who: Requester, limits: Limits | None = None) -> None:
         """Start to restore a soft-deleted server.
 
         ``limits``: the quotas in force where they are not in the database.
@@ -76,10 +76,10 @@ class Deletes:
         """
         configured = self._starter.services.limits
 
-        def count(tx: Transaction) -> None:
-            soft_deletes.count_again(tx, instance, configured, limits)
+        def count(tx: Transaction, server: Instance) -> None:
+            soft_deletes.count_again(tx, server, configured, limits)
 
-        self._starter.start(RESTORE, RestoreFacts(instance.host), instance, who, count)
+        self._starter.start(RESTORE, lambda server: RestoreFacts(server.host), uuid, who, count)
 
     def reclaim(self, interval: timedelta) -> int:
         """Start deleting some of the servers that have been soft-deleted for longer than that; return how many.
@@ -103,25 +103,25 @@ class Deletes:
     ) -> tuple[WorkflowRow, ...]:
         others = self._interrupt(tx, current)
         hosts = None if others else hosts_of_guest(tx.connection, current.uuid)
-        flow = replace(self._starter.row(DELETE, current, who), waiting=bool(others))
+        flow = replace(self._starter.row(DELETE, current.uuid, who), waiting=bool(others))
         row = DELETE.first_row(flow, DeleteFacts(hosts, forced=forced))
         workflows.insert(tx, [row], self._starter.services.owner)
-        instance_actions.begin(tx, [action_of(DELETE, current, who)])
+        instance_actions.begin(tx, [action_of(DELETE, current.uuid, who)])
         instances.change(tx, current.uuid, task_state=TaskState.DELETING, progress=0)
         return (*others, row)
 
     def _begin_soft(self, tx: Transaction, current: Instance, who: Requester) -> tuple[WorkflowRow, ...]:
         others = self._interrupt(tx, current)
-        flow = replace(self._starter.row(SOFT_DELETE, current, who), waiting=bool(others))
+        flow = replace(self._starter.row(SOFT_DELETE, current.uuid, who), waiting=bool(others))
         row = SOFT_DELETE.first_row(flow, SoftDeleteFacts(current.deleted_at))
         workflows.insert(tx, [row], self._starter.services.owner)
-        instance_actions.begin(tx, [action_of(SOFT_DELETE, current, who)])
+        instance_actions.begin(tx, [action_of(SOFT_DELETE, current.uuid, who)])
         instances.change(tx, current.uuid, task_state=TaskState.SOFT_DELETING, progress=0, deleted_at=tx.now)
         return (*others, row)
 
     def _begin_reclaim(self, tx: Transaction, instance: Instance) -> WorkflowRow:
         request_id = soft_deletes.request_of_delete(tx.connection, instance.uuid) or f"req-{new_uuid()}"
-        flow = self._starter.row(DELETE, instance, Requester(request_id, "", ""))
+        flow = self._starter.row(DELETE, instance.uuid, Requester(request_id, "", ""))
         row = DELETE.first_row(flow, DeleteFacts(hosts_of_guest(tx.connection, instance.uuid)))
         workflows.insert(tx, [row], self._starter.services.owner)
         instances.change(

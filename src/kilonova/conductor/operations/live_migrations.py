@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Collection
 
-from kilonova.conductor.operations.moves import facts_of, migration_of, start_move
+from kilonova.conductor.operations.moves import NewMove, start_move
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.workflow_engine.workflow import Interrupt
 from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
@@ -14,7 +14,7 @@ from kilonova.db.instance_actions import NewAction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate
 from kilonova.messaging.messages import MigrationProgress
-from kilonova.model.instance import Instance, TaskState
+from kilonova.model.instance import TaskState
 from kilonova.model.requester import Requester
 from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
 
@@ -25,18 +25,16 @@ class LiveMigrations:
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
 
-    def begin(self, instance: Instance, who: Requester, *, host: str | None = None, forced: bool = False) -> None:
+    def begin(self, uuid: str, who: Requester, *, host: str | None = None, forced: bool = False) -> None:
         """Start to move a running server, to ``host`` if that is given; ``forced``: whatever the rules say of it.
 
-        Raises: NotFound, UnexpectedTaskState.
+        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate when it is on that host by now.
         """
-        migration = migration_of(instance, MigrationType.LIVE_MIGRATION, MigrationStatus.ACCEPTED, who)
-        facts = facts_of(instance, migration, requested=host, forced=forced)
-        start_move(self._starter, LIVE_MIGRATE, facts, instance, migration, who)
+        asked = NewMove(LIVE_MIGRATE, MigrationType.LIVE_MIGRATION, host=host, forced=forced)
+        start_move(self._starter, asked, uuid, who)
 
     def abort(
         self,
-        instance: Instance,
         migration: ServerMigration,
         who: Requester,
         states: Collection[MigrationStatus],
@@ -47,11 +45,10 @@ class LiveMigrations:
         ``stored``: called once it is durable that it has to, and before it does.
         Raises: ConcurrentUpdate when it is in another state.
         """
-        self._interrupt(instance, migration, Interrupt.ABORT, "live_migration_cancel", who, states, stored)
+        self._interrupt(migration, Interrupt.ABORT, "live_migration_cancel", who, states, stored)
 
     def force_complete(
         self,
-        instance: Instance,
         migration: ServerMigration,
         who: Requester,
         states: Collection[MigrationStatus],
@@ -62,7 +59,7 @@ class LiveMigrations:
         ``stored``: as of :meth:`abort`. Raises: ConcurrentUpdate when it is in another state, or is being aborted.
         """
         why = Interrupt.FORCE_COMPLETE
-        self._interrupt(instance, migration, why, "live_migration_force_complete", who, states, stored)
+        self._interrupt(migration, why, "live_migration_force_complete", who, states, stored)
 
     def record_progress(self, message: MigrationProgress) -> None:
         """Note how much a live migration has copied; nobody waits for that."""
@@ -82,7 +79,6 @@ class LiveMigrations:
 
     def _interrupt(
         self,
-        instance: Instance,
         migration: ServerMigration,
         why: Interrupt,
         action: str,
@@ -90,14 +86,16 @@ class LiveMigrations:
         states: Collection[MigrationStatus],
         stored: Callable[[], object],
     ) -> None:
+        server = migration.instance_uuid
+
         def interrupt(tx: Transaction) -> tuple[WorkflowRow, ...]:
             present = server_migrations.get(tx.connection, migration.uuid)
             if present.status not in states or present.migration_type is not MigrationType.LIVE_MIGRATION:
-                raise ConcurrentUpdate(f"Migration {present.id} of server {instance.uuid} is {present.status.value}.")
-            rows = self._starter.runner.interrupt(tx, instance.uuid, why)
+                raise ConcurrentUpdate(f"Migration {present.id} of server {server} is {present.status.value}.")
+            rows = self._starter.runner.interrupt(tx, server, why)
             if not rows:
-                raise ConcurrentUpdate(f"Migration {present.id} of server {instance.uuid} is being ended already.")
-            instance_actions.begin(tx, [NewAction(instance.uuid, action, who.request_id, who.user_id, who.project_id)])
+                raise ConcurrentUpdate(f"Migration {present.id} of server {server} is being ended already.")
+            instance_actions.begin(tx, [NewAction(server, action, who.request_id, who.user_id, who.project_id)])
             return rows
 
         rows = self._starter.services.database.write(interrupt)

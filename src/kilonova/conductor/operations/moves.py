@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resize and migrate a server, and end that; what all moves have in common when they begin."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from kilonova.conductor.operations.abandoned_moves import give_up, give_up_all
-from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.operations.starting import Starter, WithServer, nothing
 from kilonova.conductor.workflow_engine import server_log
 from kilonova.conductor.workflow_engine.workflow import Interrupt, Workflow
 from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
-from kilonova.conductor.workflows.moves import MoveFacts
+from kilonova.conductor.workflows.moves import FIRST_STATUS, MoveFacts
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE
 from kilonova.conductor.workflows.revert_resize import REVERT_RESIZE
 from kilonova.db import instances, moves, server_migrations
@@ -37,7 +39,7 @@ class Moves:
 
     def resize(
         self,
-        instance: Instance,
+        uuid: str,
         flavor: Flavor,
         who: Requester,
         *,
@@ -48,28 +50,27 @@ class Moves:
         """Start to give a server another flavor, on another host or, if it may stay (``stays``), on the same.
 
         ``limits``: the quotas in force where they are not in the database. ``disk_config``: another one, too.
-        Raises: NotFound, UnexpectedTaskState, OverQuota.
+        Raises: NotFound, UnexpectedTaskState, OverQuota; ConcurrentUpdate when it has that flavor by now, or a bigger
+        root disk.
         """
-        migration = migration_of(instance, MigrationType.RESIZE, MigrationStatus.PRE_MIGRATING, who, flavor)
-        facts = facts_of(instance, migration, stays=stays)
+        asked = NewMove(RESIZE, MigrationType.RESIZE, flavor, stays=stays)
         values = {} if disk_config is None else {"disk_config": disk_config}
-        start_move(self._starter, RESIZE, facts, instance, migration, who, limits, values)
+        start_move(self._starter, asked, uuid, who, limits, values)
 
-    def migrate(self, instance: Instance, who: Requester, *, host: str | None = None) -> None:
+    def migrate(self, uuid: str, who: Requester, *, host: str | None = None) -> None:
         """Start to move a server that is off meanwhile, to ``host`` if that is given.
 
-        Raises: NotFound, UnexpectedTaskState.
+        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate when it is on that host by now.
         """
-        migration = migration_of(instance, MigrationType.MIGRATION, MigrationStatus.PRE_MIGRATING, who)
-        start_move(self._starter, MIGRATE, facts_of(instance, migration, requested=host), instance, migration, who)
+        start_move(self._starter, NewMove(MIGRATE, MigrationType.MIGRATION, host=host), uuid, who)
 
-    def confirm_resize(self, instance: Instance, who: Requester) -> None:
+    def confirm_resize(self, uuid: str, who: Requester) -> None:
         """Start to give up the source. Raises: NotFound without such a move; UnexpectedTaskState, ConcurrentUpdate."""
-        self._end_move(CONFIRM_RESIZE, MigrationStatus.CONFIRMING, instance, who)
+        self._end_move(CONFIRM_RESIZE, MigrationStatus.CONFIRMING, uuid, who)
 
-    def revert_resize(self, instance: Instance, who: Requester) -> None:
+    def revert_resize(self, uuid: str, who: Requester) -> None:
         """Start to go back to the source. Raises: as :meth:`confirm_resize`."""
-        self._end_move(REVERT_RESIZE, MigrationStatus.REVERTING, instance, who)
+        self._end_move(REVERT_RESIZE, MigrationStatus.REVERTING, uuid, who)
 
     def confirm_unconfirmed(self, window: timedelta) -> int:
         """Confirm some of the resizes that have waited for longer than that; return how many.
@@ -88,40 +89,40 @@ class Moves:
         try:
             if server.vm_state is VmState.RESIZED:
                 who = Requester(f"req-{new_uuid()}", "", "")
-                self.confirm_resize(server, who)
+                self.confirm_resize(server.uuid, who)
                 server_log.confirmed_by_itself(server.uuid, who.request_id, f"{window.total_seconds():g}")
             else:
-                self._give_source_up(migration, server)
+                self._give_source_up(migration)
         except (NotFound, UnexpectedTaskState, ConcurrentUpdate):
             return False
         return True
 
-    def _give_source_up(self, migration: ServerMigration, server: Instance) -> None:
+    def _give_source_up(self, migration: ServerMigration) -> None:
         """Begin what ends a migration with an error, as a part of the action that it belongs to."""
 
         def begin(tx: Transaction) -> WorkflowRow:
             _require_finished(tx, migration)
-            return give_up(tx, self._starter, server, migration)
+            return give_up(tx, self._starter, migration)
 
         self._starter.runner.begin([self._starter.services.database.write(begin)])
 
-    def _end_move(
-        self, workflow: Workflow[MoveFacts], status: MigrationStatus, instance: Instance, who: Requester
-    ) -> None:
+    def _end_move(self, workflow: Workflow[MoveFacts], status: MigrationStatus, uuid: str, who: Requester) -> None:
         with self._starter.services.database.read() as connection:
-            migration = server_migrations.find_open(connection, instance.uuid)
+            migration = server_migrations.find_open(connection, uuid)
         if migration is None or migration.status is not MigrationStatus.FINISHED:
-            raise NotFound(f"Instance {instance.uuid} has not been resized.")
-        runs = instance.power_state is not PowerState.SHUTDOWN
-        facts = MoveFacts(migration.uuid, migration.source_host, migration.dest_host, runs=runs)
+            raise NotFound(f"Instance {uuid} has not been resized.")
 
-        self._starter.start(workflow, facts, instance, who, lambda tx: _take(tx, migration, status))
+        def facts_of(server: Instance) -> MoveFacts:
+            runs = server.power_state is not PowerState.SHUTDOWN
+            return MoveFacts(migration.uuid, migration.source_host, migration.dest_host, runs=runs)
 
+        def only_if(tx: Transaction, _server: Instance) -> None:
+            _require_finished(tx, migration)
 
-def _take(tx: Transaction, migration: ServerMigration, status: MigrationStatus) -> None:
-    """Begin to end a move. Raises: ConcurrentUpdate when somebody else does so already."""
-    _require_finished(tx, migration)
-    server_migrations.set_status(tx, migration.uuid, {MigrationStatus.FINISHED}, status)
+        def take(tx: Transaction, _server: Instance) -> None:
+            server_migrations.set_status(tx, migration.uuid, {MigrationStatus.FINISHED}, status)
+
+        self._starter.start(workflow, facts_of, uuid, who, take, only_if=only_if)
 
 
 def _require_finished(tx: Transaction, migration: ServerMigration) -> None:
@@ -130,58 +131,83 @@ def _require_finished(tx: Transaction, migration: ServerMigration) -> None:
         raise ConcurrentUpdate(f"Migration {migration.uuid} is being ended already.")
 
 
+@dataclass(frozen=True, slots=True)
+class NewMove:
+    """A move as it is asked for. ``kind``: what its migration is called. ``flavor``: another one that the server gets.
+
+    ``host``, ``forced``, ``stays``, ``stops``: see :class:`MoveFacts`, where ``host`` is ``requested``.
+    """
+
+    workflow: Workflow[MoveFacts]
+    kind: MigrationType
+    flavor: Flavor | None = None
+    host: str | None = None
+    forced: bool = False
+    stays: bool = False
+    stops: bool = False
+
+    def facts(self, migration: str, server: Instance) -> MoveFacts:
+        """Return what a move of a server remembers when it begins."""
+        return MoveFacts(
+            migration,
+            server.host or "",
+            requested=self.host,
+            stays=self.stays,
+            runs=server.vm_state is not VmState.STOPPED,
+            paused=server.vm_state is VmState.PAUSED,
+            forced=self.forced,
+            stops=self.stops,
+        )
+
+    def migration(self, uuid: str, server: Instance, who: Requester) -> ServerMigration:
+        """Return the record of a move of a server that begins."""
+        status, source = FIRST_STATUS[self.workflow.kind], (server.host or "", server.node or "")
+        asked = who.request_id, who.user_id, who.project_id
+        return ServerMigration(
+            uuid, server.uuid, self.kind, status, *source, server.flavor, self.flavor or server.flavor, *asked
+        )
+
+    def require_sense(self, server: Instance) -> None:
+        """Raise ConcurrentUpdate when a server has become what the move was to make of it, or cannot become that."""
+        if self.host is not None and self.host == server.host:
+            raise ConcurrentUpdate(f"Instance {server.uuid} was changed meanwhile: it is on host {self.host} already.")
+        if self.flavor is not None and not server.flavor.may_become(self.flavor):
+            raise ConcurrentUpdate(
+                f"Instance {server.uuid} was changed meanwhile: it has flavor {server.flavor.flavor_id} now."
+            )
+
+
 def start_move(
     starter: Starter,
-    workflow: Workflow[MoveFacts],
-    facts: MoveFacts,
-    instance: Instance,
-    migration: ServerMigration,
+    asked: NewMove,
+    uuid: str,
     who: Requester,
     limits: Limits | None = None,
     values: Mapping[str, Any] = MappingProxyType({}),
     *,
-    check: Callable[[Transaction], object] = lambda _tx: None,
+    only_if: WithServer = nothing,
     why: Interrupt = Interrupt.OTHER_ACTION,
 ) -> None:
     """Store a migration with its workflow. ``values``: columns of the instance that change with it.
 
-    ``check(tx)``: what is looked at before that; ``why``: what else is under way has to end. Moves of the server that
-    nobody can end any more are given up first.
-    Raises: UnexpectedTaskState when the server is no longer where it was; ConcurrentUpdate when it is no longer what it
-    was: ``facts`` say whether its guest runs.
+    ``only_if``: as of :meth:`Starter.start`; ``why``: what else is under way has to end. Moves of the server that
+    nobody can end any more are given up first. Raises: as :meth:`Starter.start`; ConcurrentUpdate when what is asked
+    for makes no sense by now.
     """
+    migration = new_uuid()
 
-    def look(tx: Transaction) -> None:
-        check(tx)
-        give_up_all(tx, starter, instance)
+    def require(tx: Transaction, server: Instance) -> None:
+        asked.require_sense(server)
+        only_if(tx, server)
 
-    def begin(tx: Transaction) -> None:
-        present = instances.get(tx.connection, instance.uuid)
-        if any(getattr(present, name) != getattr(instance, name) for name in ("node", "flavor", "vm_state")):
-            raise ConcurrentUpdate(f"Instance {instance.uuid} was changed meanwhile.")
-        moves.begin(tx, migration, starter.services.limits, limits)
+    def before(tx: Transaction, _server: Instance) -> None:
+        give_up_all(tx, starter, uuid)
+
+    def begin(tx: Transaction, server: Instance) -> None:
+        moves.begin(tx, asked.migration(migration, server, who), starter.services.limits, limits)
         if values:
-            instances.change(tx, instance.uuid, **values)
+            instances.change(tx, uuid, **values)
 
-    starter.start(workflow, facts, instance, who, begin, check=look, why=why)
-
-
-def migration_of(
-    instance: Instance,
-    kind: MigrationType,
-    status: MigrationStatus,
-    who: Requester,
-    flavor: Flavor | None = None,
-) -> ServerMigration:
-    """Return the record of a move that begins."""
-    source = instance.host or "", instance.node or ""
-    asked = who.request_id, who.user_id, who.project_id
-    return ServerMigration(
-        new_uuid(), instance.uuid, kind, status, *source, instance.flavor, flavor or instance.flavor, *asked
+    starter.start(
+        asked.workflow, partial(asked.facts, migration), uuid, who, begin, only_if=require, before=before, why=why
     )
-
-
-def facts_of(instance: Instance, migration: ServerMigration, **wanted: Any) -> MoveFacts:
-    """Return what a move that begins remembers. ``wanted``: what was asked for, by name."""
-    stopped, paused = instance.vm_state is VmState.STOPPED, instance.vm_state is VmState.PAUSED
-    return MoveFacts(migration.uuid, migration.source_host, runs=not stopped, paused=paused, **wanted)

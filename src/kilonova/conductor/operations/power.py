@@ -2,12 +2,12 @@
 """Start, stop, reboot, pause, suspend a server, and their opposites."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from kilonova.conductor.operations.starting import Starter
+from kilonova.conductor.operations.starting import Starter, WithServer, nothing
 from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows.power import POWER, PowerFacts
 from kilonova.conductor.workflows.reboot import HARD_REBOOT, REBOOT
@@ -27,34 +27,30 @@ _WORKFLOWS: Mapping[str, Workflow[Any]] = {
 }
 
 
-def _nothing(_tx: Transaction) -> None:
-    """Neither look at anything nor write."""
-
-
 class Power:
     """Changes the power state of servers."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
 
-    def change(self, instance: Instance, kind: str, who: Requester) -> None:
+    def change(self, uuid: str, kind: str, who: Requester) -> None:
         """Start one of these workflows, by its kind. Raises: NotFound, UnexpectedTaskState."""
-        self._starter.start(_WORKFLOWS[kind], _facts(kind, instance), instance, who)
+        self._starter.start(_WORKFLOWS[kind], partial(_facts, kind), uuid, who)
 
     def mend(
         self,
-        instance: Instance,
+        uuid: str,
         kind: str,
         who: Requester,
-        check: Callable[[Transaction], object] = _nothing,
-        write: Callable[[Transaction], object] = _nothing,
+        only_if: WithServer = nothing,
+        write: WithServer = nothing,
     ) -> None:
         """Start one of these workflows, or ``force-stop``, for a server whose guest is not as it should be.
 
-        ``check``, ``write``: as in :meth:`Starter.start`. Raises: NotFound, UnexpectedTaskState; what these raise.
+        ``only_if``, ``write``: as in :meth:`Starter.start`. Raises: NotFound, UnexpectedTaskState; what these raise.
         """
         workflow = FORCE_STOP if kind == FORCE_STOP.kind else _WORKFLOWS[kind]
-        self._starter.start(workflow, _facts(kind, instance), instance, who, write, check=check)
+        self._starter.start(workflow, partial(_facts, kind), uuid, who, write, only_if=only_if)
 
     def end_hanging_reboots(self, patience: timedelta) -> int:
         """Reboot some servers hard whose soft reboot has been at the same task for longer; return how many.
@@ -68,13 +64,17 @@ class Power:
         for server in hanging:
             who = Requester(f"req-{new_uuid()}", "", "")
             try:
-                self.mend(server, HARD_REBOOT.kind, who, partial(hanging_reboots.require_still, server=server))
+                self.mend(server.uuid, HARD_REBOOT.kind, who, partial(_require_unchanged, server))
             except KilonovaError as error:  # it is over, or somebody else has just ended it
                 LOG.info("Server %s is not rebooted hard: %s [%s]", server.uuid, error.message, who.request_id)
             else:
                 begun += 1
                 LOG.warning("Server %s hangs in a soft reboot and is rebooted hard [%s]", server.uuid, who.request_id)
         return begun
+
+
+def _require_unchanged(seen: Instance, _tx: Transaction, server: Instance) -> None:
+    hanging_reboots.require_unchanged(server, seen)
 
 
 def _facts(kind: str, instance: Instance) -> PowerFacts | StopFacts:

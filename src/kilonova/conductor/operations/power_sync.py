@@ -15,7 +15,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from functools import partial
 
 from kilonova.conductor.operations.power import Power
 from kilonova.db import instances, power_states
@@ -119,7 +118,6 @@ class PowerSync:
                 for server in power_states.of_servers(connection, answer.seen)
                 if (server.host, server.seen) == (answer.host, answer.seen[server.uuid])
             }
-            found = {server.uuid: server for server in instances.get_many(connection, list(servers))}
         noted: list[tuple[Recorded, PowerState]] = []
         for uuid, server in servers.items():
             said = answer.guests.get(uuid, PowerState.NOSTATE)
@@ -128,21 +126,23 @@ class PowerSync:
                 if said is not server.power_state:
                     noted.append((server, said))
                     _tell(server, said, what)
-            elif uuid in found:
-                self._mend(found[uuid], server, said, what)
+            else:
+                self._mend(server, said, what)
         if noted:
             self._database.write(lambda tx: power_states.store(tx, noted))
 
-    def _mend(self, instance: Instance, server: Recorded, said: PowerState, what: Remedy) -> None:
+    def _mend(self, server: Recorded, said: PowerState, what: Remedy) -> None:
         """Begin an action of nobody's, in a transaction in which the server is still as it was."""
         nobody = Requester(f"req-{new_uuid()}", "", "")
-        check = partial(power_states.require_unchanged, server=server)
 
-        def record(tx: Transaction) -> None:
+        def only_if(_tx: Transaction, present: Instance) -> None:
+            power_states.require_unchanged(present, server)
+
+        def record(tx: Transaction, _present: Instance) -> None:
             instances.change(tx, server.uuid, power_state=said)
 
         try:
-            self._power.mend(instance, what.value, nobody, check, record)
+            self._power.mend(server.uuid, what.value, nobody, only_if, record)
         except KilonovaError as error:  # somebody else has just begun something, which settles what is what
             LOG.info("Host %s: guest %s is left alone: %s", server.host, server.uuid, error.message)
         else:

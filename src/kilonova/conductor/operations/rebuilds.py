@@ -12,6 +12,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, OverQuota
 from kilonova.identifiers import new_uuid
 from kilonova.model.config_drive import PublicKey
+from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, VmState
 from kilonova.model.quota import Limits, QuotaRequest, Usage
@@ -27,7 +28,8 @@ class Rebuilds:
 
     def rebuild(
         self,
-        instance: Instance,
+        uuid: str,
+        flavor: Flavor,
         request: StoredRequest,
         image: Image,
         who: Requester,
@@ -41,46 +43,51 @@ class Rebuilds:
     ) -> None:
         """Start to make the guest of a server anew from ``image``.
 
-        ``request``: what was asked for the server until now. ``values``: columns of the instance that change with it.
-        ``key``: whose owner may log in. ``trusted_certs``: with which the image may be signed.
+        ``flavor``, ``request``: what ``image`` was found to suit: the server's flavor, and what was asked for it until
+        now. ``values``: columns of the instance that change with it. ``key``: whose owner may log in.
+        ``trusted_certs``: with which the image may be signed.
         ``admin_pass``: for a guest with a config drive; it is not stored.
         ``limits``: the quotas in force where they are not in the database.
-        Raises: NotFound, UnexpectedTaskState, ConcurrentUpdate, OverQuota.
+        Raises: NotFound, UnexpectedTaskState, OverQuota; ConcurrentUpdate when something else was asked for the server
+        meanwhile.
         """
-        before = MadeOf.present(instance)
+        services = self._starter.services
         asked = replace(request, user_data=user_data, key=key, trusted_certs=trusted_certs)
-        new = _changed(instance, request, asked, image)
-        key_name = values.get("key_name", instance.key_name)
-        after = MadeOf(image.id, image.properties, key_name, before.request_spec_uuid if new is None else new.uuid)
-        facts = RebuildFacts(
-            instance.host or "",
-            instance.node or "",
-            runs=instance.vm_state is not VmState.STOPPED,
-            new_image=image.id != instance.image_ref,
-            before=before,
-        )
+        new = _changed(uuid, request, asked, image)
 
-        def begin(tx: Transaction) -> None:
-            present = instances.get(tx.connection, instance.uuid)
-            where = instance.host, instance.node, instance.vm_state
-            if (present.host, present.node, present.vm_state) != where or MadeOf.present(present) != before:
-                raise ConcurrentUpdate(f"Instance {instance.uuid} was changed meanwhile.")
-            _require_quota(tx, present, values, self._starter.services.limits, limits)
+        def facts_of(server: Instance) -> RebuildFacts:
+            return RebuildFacts(
+                server.host or "",
+                server.node or "",
+                runs=server.vm_state is not VmState.STOPPED,
+                new_image=image.id != server.image_ref,
+                before=MadeOf.present(server),
+            )
+
+        def only_if(tx: Transaction, server: Instance) -> None:
+            present = request_specs.get_many(tx.connection, [server]).get(uuid)
+            if (server.flavor, present) != (flavor, request):
+                raise ConcurrentUpdate(f"Instance {uuid} was changed meanwhile.")
+
+        def begin(tx: Transaction, server: Instance) -> None:
+            _require_quota(tx, server, values, services.limits, limits)
             if new is not None:
                 request_specs.insert(tx, [new])
-            instances.change(tx, instance.uuid, **values)
-            made_of(tx, instance.uuid, after, keep_request=True)
+            instances.change(tx, uuid, **values)
+            key_name = values.get("key_name", server.key_name)
+            request_spec_uuid = server.request_spec_uuid if new is None else new.uuid
+            made_of(tx, uuid, MadeOf(image.id, image.properties, key_name, request_spec_uuid), keep_request=True)
+            if server.config_drive:
+                services.config_drives.passwords.remember([uuid], admin_pass)
 
-        if instance.config_drive:
-            self._starter.services.config_drives.passwords.remember([instance.uuid], admin_pass)
-        self._starter.start(REBUILD, facts, instance, who, begin)
+        self._starter.start(REBUILD, facts_of, uuid, who, begin, only_if=only_if)
 
 
-def _changed(instance: Instance, before: StoredRequest, asked: StoredRequest, image: Image) -> StoredRequest | None:
+def _changed(uuid: str, before: StoredRequest, asked: StoredRequest, image: Image) -> StoredRequest | None:
     """Return what is asked for a server from now on, for itself alone; None where that is what was asked before."""
     if image == before.spec.image and asked == before:
         return None
-    return replace(asked, uuid=new_uuid(), spec=replace(asked.spec, image=image, instance_uuids=(instance.uuid,)))
+    return replace(asked, uuid=new_uuid(), spec=replace(asked.spec, image=image, instance_uuids=(uuid,)))
 
 
 def _require_quota(

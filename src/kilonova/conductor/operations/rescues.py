@@ -13,7 +13,6 @@ from kilonova.errors import NotFound, UnexpectedTaskState
 from kilonova.identifiers import new_uuid
 from kilonova.model.image import Image
 from kilonova.model.image_properties import RESCUE_PROPERTIES
-from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
 
 _TOGETHER = 50
@@ -26,16 +25,16 @@ class Rescues:
         self._start = starter.start
         self._database = starter.services.database
 
-    def rescue(self, instance: Instance, image: Image, admin_password: str, who: Requester) -> None:
+    def rescue(self, uuid: str, image: Image, admin_password: str, who: Requester) -> None:
         """Start to have a server run from an image, with its own disk beside it."""
         # Other properties are of no use to the host, and may be many.
         said = {name: str(image.properties[name]) for name in RESCUE_PROPERTIES if image.properties.get(name)}
-        facts = RescueFacts(instance.host or "", replace(image, properties=said), admin_password)
-        self._start(RESCUE, facts, instance, who)
+        image = replace(image, properties=said)
+        self._start(RESCUE, lambda server: RescueFacts(server.host or "", image, admin_password), uuid, who)
 
-    def unrescue(self, instance: Instance, who: Requester) -> None:
+    def unrescue(self, uuid: str, who: Requester) -> None:
         """Start to have a server run from its own disk again."""
-        self._start(UNRESCUE, UnrescueFacts(instance.host or ""), instance, who)
+        self._start(UNRESCUE, lambda server: UnrescueFacts(server.host or ""), uuid, who)
 
     def unrescue_forgotten(self, age: timedelta) -> int:
         """Start to unrescue some of the servers that were rescued longer ago than that; return how many.
@@ -44,27 +43,28 @@ class Rescues:
         """
         with self._database.read() as connection:
             due = instances.rescued_before(connection, self._database.clock.now() - age, _TOGETHER)
-        return sum(self._end_rescue(instance, f"{age.total_seconds():g}") for instance in due)
+        return sum(self._end_rescue(instance.uuid, f"{age.total_seconds():g}") for instance in due)
 
-    def _end_rescue(self, instance: Instance, seconds: str) -> bool:
+    def _end_rescue(self, uuid: str, seconds: str) -> bool:
         """Tell whether we did it: another process, or a user, may have been first."""
         who = Requester(f"req-{new_uuid()}", "", "")
         try:
-            self.unrescue(instance, who)
+            self.unrescue(uuid, who)
         except (NotFound, UnexpectedTaskState):
             return False
-        server_log.unrescued_by_itself(instance.uuid, who.request_id, seconds)
+        server_log.unrescued_by_itself(uuid, who.request_id, seconds)
         return True
 
-    def change_password(self, instance: Instance, admin_password: str, who: Requester, encrypted: str = "") -> None:
+    def change_password(self, uuid: str, admin_password: str, who: Requester, encrypted: str = "") -> None:
         """Start to set the password of the administrator inside a server's guest.
 
         ``encrypted``: the same for the owner of the server's key, which is kept once it is set, instead of an earlier
         one.
         """
-        facts = PasswordFacts(instance.host or "", admin_password, encrypted)
-        self._start(CHANGE_PASSWORD, facts, instance, who)
+        self._start(
+            CHANGE_PASSWORD, lambda server: PasswordFacts(server.host or "", admin_password, encrypted), uuid, who
+        )
 
-    def crash_dump(self, instance: Instance, who: Requester) -> None:
+    def crash_dump(self, uuid: str, who: Requester) -> None:
         """Start to have a server's guest write a crash dump."""
-        self._start(CRASH_DUMP, DumpFacts(instance.host or ""), instance, who)
+        self._start(CRASH_DUMP, lambda server: DumpFacts(server.host or ""), uuid, who)

@@ -10,7 +10,7 @@ from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.workflows.shelve import SHELVE, SHELVE_OFFLOAD, OffloadFacts, ShelveFacts
 from kilonova.conductor.workflows.stop import StopFacts
 from kilonova.conductor.workflows.unshelve import UNSHELVE, UnshelveFacts
-from kilonova.db import instances, shelved
+from kilonova.db import shelved
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
 from kilonova.identifiers import new_uuid
@@ -27,35 +27,32 @@ class Shelving:
         self._starter = starter
 
     def shelve(
-        self, instance: Instance, image_id: str, who: Requester, register: Callable[[], object], *, offload: bool
+        self, uuid: str, image_id: str, who: Requester, register: Callable[[], object], *, offload: bool
     ) -> None:
         """Start to shelve a server as an image, which ``register`` registers; see :class:`~.snapshots.Snapshots`.
 
         ``offload``: it leaves its host at once. Raises: NotFound, UnexpectedTaskState, ConcurrentUpdate; what
         ``register`` raises.
         """
-        state = instance.vm_state
-        facts = ShelveFacts(
-            instance.host or "",
-            image_id,
-            runs=state is VmState.ACTIVE,
-            off=state is VmState.STOPPED,
-            offload=offload,
-            timeout_s=StopFacts.of(instance).timeout_s,
-        )
-        self._starter.start_with_image(
-            SHELVE,
-            facts,
-            instance,
-            who,
-            register,
-            lambda tx: _require_same(tx, instance),
-            check=lambda tx: give_up_all(tx, self._starter, instance),
-        )
 
-    def offload(self, instance: Instance, who: Requester) -> None:
+        def facts_of(server: Instance) -> ShelveFacts:
+            return ShelveFacts(
+                server.host or "",
+                image_id,
+                runs=server.vm_state is VmState.ACTIVE,
+                off=server.vm_state is VmState.STOPPED,
+                offload=offload,
+                timeout_s=StopFacts.of(server).timeout_s,
+            )
+
+        def before(tx: Transaction, _server: Instance) -> None:
+            give_up_all(tx, self._starter, uuid)
+
+        self._starter.start_with_image(SHELVE, facts_of, uuid, image_id, who, register, before=before)
+
+    def offload(self, uuid: str, who: Requester) -> None:
         """Start to have a shelved server leave its host. Raises: NotFound, UnexpectedTaskState."""
-        self._starter.start(SHELVE_OFFLOAD, OffloadFacts(instance.host or ""), instance, who)
+        self._starter.start(SHELVE_OFFLOAD, lambda server: OffloadFacts(server.host or ""), uuid, who)
 
     def offload_due(self, patience: timedelta) -> int:
         """Start to offload some of the servers that have been shelved for longer than that; return how many.
@@ -69,13 +66,13 @@ class Shelving:
         for instance in due:
             who = Requester(f"req-{new_uuid()}", instance.user_id, instance.project_id)
             with contextlib.suppress(NotFound, UnexpectedTaskState):
-                self.offload(instance, who)
+                self.offload(instance.uuid, who)
                 begun += 1
         return begun
 
     def unshelve(
         self,
-        instance: Instance,
+        uuid: str,
         who: Requester,
         *,
         host: str | None = None,
@@ -85,16 +82,21 @@ class Shelving:
         """Start to unshelve a server, on ``host`` if that is given.
 
         ``zone``: which availability zone it is bound to from now on, None for none, if ``rezoned``.
-        Raises: NotFound, UnexpectedTaskState, ConcurrentUpdate.
+        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate when a place is given to a server that is on its host.
         """
-        offloaded = instance.vm_state is VmState.SHELVED_OFFLOADED
-        facts = UnshelveFacts(instance.shelved_image, instance.host, offloaded, host, rezoned, zone)
-        self._starter.start(UNSHELVE, facts, instance, who, lambda tx: _require_same(tx, instance))
+
+        def facts_of(server: Instance) -> UnshelveFacts:
+            offloaded = server.vm_state is VmState.SHELVED_OFFLOADED
+            return UnshelveFacts(server.shelved_image, server.host, offloaded, host, rezoned, zone)
+
+        def only_if(_tx: Transaction, server: Instance) -> None:
+            if host is not None or rezoned:
+                _require_offloaded(server)
+
+        self._starter.start(UNSHELVE, facts_of, uuid, who, only_if=only_if)
 
 
-def _require_same(tx: Transaction, instance: Instance) -> None:
-    """Raise ConcurrentUpdate unless a server is in the state, on the host and of the image in which it was found."""
-    present = instances.get(tx.connection, instance.uuid)
-    seen = instance.vm_state, instance.host, instance.shelved_image
-    if (present.vm_state, present.host, present.shelved_image) != seen:
-        raise ConcurrentUpdate(f"Instance {instance.uuid} was changed meanwhile.")
+def _require_offloaded(server: Instance) -> None:
+    """Raise ConcurrentUpdate unless a server has left its host, so that it can be unshelved to a zone or a host."""
+    if server.vm_state is not VmState.SHELVED_OFFLOADED:
+        raise ConcurrentUpdate(f"Instance {server.uuid} was changed meanwhile: it is on its host still.")

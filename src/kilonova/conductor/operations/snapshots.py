@@ -19,14 +19,20 @@ class Snapshots:
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
 
-    def create_image(self, instance: Instance, image_id: str, who: Requester, register: Callable[[], object]) -> None:
+    def create_image(self, uuid: str, image_id: str, who: Requester, register: Callable[[], object]) -> None:
         """Start to make an image. Raises: NotFound, UnexpectedTaskState, ConcurrentUpdate; what ``register`` raises."""
-        facts = SnapshotFacts(instance.host or "", image_id)
-        self._starter.start_with_image(CREATE_IMAGE, facts, instance, who, register)
+
+        def facts_of(server: Instance) -> SnapshotFacts:
+            return SnapshotFacts(server.host or "", image_id)
+
+        self._starter.start_with_image(CREATE_IMAGE, facts_of, uuid, image_id, who, register)
 
     def create_backup(
-        self, instance: Instance, image_id: str, rotation: int, who: Requester, register: Callable[[], object]
+        self, uuid: str, image_id: str, rotation: int, who: Requester, register: Callable[[], object]
     ) -> None:
         """Start to make a backup, of which ``rotation`` of its type are kept. Raises: as :meth:`create_image`."""
-        facts = SnapshotFacts(instance.host or "", image_id, rotation)
-        self._starter.start_with_image(CREATE_BACKUP, facts, instance, who, register)
+
+        def facts_of(server: Instance) -> SnapshotFacts:
+            return SnapshotFacts(server.host or "", image_id, rotation)
+
+        self._starter.start_with_image(CREATE_BACKUP, facts_of, uuid, image_id, who, register)

@@ -4,25 +4,35 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from kilonova.conductor.workflow_engine.runner import Runner
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import Interrupt, Workflow
-from kilonova.conductor.workflows.moves import FIRST_STATUS as MOVES
-from kilonova.conductor.workflows.moves import MoveFacts
 from kilonova.db import instance_actions, instances, unwanted_images, workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_actions import EndedEvent, NewAction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.errors import ConcurrentUpdate, Conflict, UnexpectedTaskState
+from kilonova.errors import ConcurrentUpdate, Conflict
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
 
+F = TypeVar("F")
+#: What belongs into the transaction that stores a workflow, given the server as that transaction finds it.
+WithServer = Callable[[Transaction, Instance], object]
+
+
+def nothing(_tx: Transaction, _server: Instance) -> None:
+    """Neither look at anything nor write."""
+
 
 class Starter:
-    """Begins workflows of servers. Each family of operations has it, and adds what is its own."""
+    """Begins workflows of servers. Each family of operations has it, and adds what is its own.
+
+    A workflow begins from the server as the transaction that stores it finds it: what a request has read before may
+    have changed since. So operations take the uuid of a server, and beside it what was asked for, or was decided upon.
+    """
 
     def __init__(self, services: Services, runner: Runner) -> None:
         self.services = services
@@ -30,51 +40,52 @@ class Starter:
 
     def start(
         self,
-        workflow: Workflow[Any],
-        facts: Any,
-        instance: Instance,
+        workflow: Workflow[F],
+        facts_of: Callable[[Instance], F],
+        uuid: str,
         who: Requester,
-        write: Callable[[Transaction], object] = lambda _tx: None,
+        write: WithServer = nothing,
         *,
-        check: Callable[[Transaction], object] = lambda _tx: None,
+        only_if: WithServer = nothing,
+        before: WithServer = nothing,
         why: Interrupt = Interrupt.OTHER_ACTION,
     ) -> None:
         """Store a workflow with its action and first task state, and have it begin.
 
-        What it may overtake walks back first, and is told ``why``. ``write(tx)``: what belongs into the same
-        transaction; ``check(tx)``: what is looked at in it before anything is changed.
-        Raises: NotFound; UnexpectedTaskState, also when the server has another host than ``instance`` says; whatever
-        ``check`` and ``write`` raise.
+        ``facts_of``: what it begins with. ``only_if``: raises unless what the request has decided upon is still so.
+        ``before``: writes what has to be there before other workflows of the server are interrupted; ``write``: what
+        belongs into the same transaction. What it may overtake walks back first, and is told ``why``.
+        Raises: NotFound; UnexpectedTaskState; whatever ``only_if``, ``before`` and ``write`` raise.
         """
-        self.go_on(self._store(workflow, facts, instance, who, write, check, why))
+        self.go_on(self._store(workflow, facts_of, uuid, who, write, only_if, before, why))
 
     def start_with_image(
         self,
-        workflow: Workflow[Any],
-        facts: Any,
-        instance: Instance,
+        workflow: Workflow[F],
+        facts_of: Callable[[Instance], F],
+        uuid: str,
+        image_id: str,
         who: Requester,
         register: Callable[[], object],
-        write: Callable[[Transaction], object] = lambda _tx: None,
         *,
-        check: Callable[[Transaction], object] = lambda _tx: None,
+        before: WithServer = nothing,
     ) -> None:
-        """Do what :meth:`start` does, for a workflow that brings the data of the image ``facts.image_id``.
+        """Do what :meth:`start` does, for a workflow that brings the data of the image ``image_id``.
 
         ``register`` makes that image before the workflow begins, and after the journal knows of it: a process that dies
         in between leaves a workflow that finds out. Raises: as :meth:`start`; what ``register`` raises, and then
         nothing is under way; ConcurrentUpdate, when the server was deleted meanwhile.
         """
-        rows = self._store(workflow, facts, instance, who, write, check)
+        rows = self._store(workflow, facts_of, uuid, who, before=before)
         with self._beginning_whatever_happens(rows):
             try:
                 register()
             except Exception:
-                self._withdraw(rows[-1], workflow, facts.image_id)
+                self._withdraw(rows[-1], workflow, image_id)
                 raise
             if not self._is_present(rows[-1]):
-                self.services.database.write(lambda tx: unwanted_images.note(tx, [facts.image_id]))
-                raise ConcurrentUpdate(f"Server {instance.uuid} was changed meanwhile.")
+                self.services.database.write(lambda tx: unwanted_images.note(tx, [image_id]))
+                raise ConcurrentUpdate(f"Server {uuid} was changed meanwhile.")
 
     @contextmanager
     def _beginning_whatever_happens(self, rows: tuple[WorkflowRow, ...]) -> Iterator[None]:
@@ -116,42 +127,57 @@ class Starter:
 
     def _store(
         self,
-        workflow: Workflow[Any],
-        facts: Any,
-        instance: Instance,
+        workflow: Workflow[F],
+        facts_of: Callable[[Instance], F],
+        uuid: str,
         who: Requester,
-        write: Callable[[Transaction], object],
-        check: Callable[[Transaction], object] = lambda _tx: None,
+        write: WithServer = nothing,
+        only_if: WithServer = nothing,
+        before: WithServer = nothing,
         why: Interrupt = Interrupt.OTHER_ACTION,
     ) -> tuple[WorkflowRow, ...]:
         """Store a workflow with what belongs to it; return it after those that it interrupts."""
         transition = workflow.transition
-        flow = self.row(workflow, instance, who)
+        flow = self.row(workflow, uuid, who)
 
         def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
-            check(tx)
+            server = instances.get_bare(tx.connection, uuid)
+            only_if(tx, server)
             instances.change(
                 tx,
-                instance.uuid,
+                uuid,
                 expected_states=transition.states,
                 expected_tasks=transition.tasks,
                 **({"task_state": transition.shown[0]} if transition.shown else {}),
             )
-            _require_still_there(tx, instance)
-            others = self.runner.interrupt(tx, instance.uuid, why)
-            if why is Interrupt.OTHER_ACTION and not isinstance(facts, MoveFacts):
-                _require_no_move(others)
-            row = workflow.first_row(replace(flow, waiting=bool(others)), facts)
+            before(tx, server)
+            others = self.runner.interrupt(tx, uuid, why)
+            if why is Interrupt.OTHER_ACTION and not workflow.is_move:
+                self._require_no_move(others)
+            row = workflow.first_row(replace(flow, waiting=bool(others)), facts_of(server))
             workflows.insert(tx, [row], self.services.owner)
-            instance_actions.begin(tx, [action_of(workflow, instance, who)])
-            write(tx)
+            instance_actions.begin(tx, [action_of(workflow, uuid, who)])
+            write(tx, server)
             return (*others, row)
 
         return self.services.database.write(begin)
 
-    def row(self, workflow: Workflow[Any], instance: Instance, who: Requester) -> WorkflowRow:
-        """Return a workflow as it is stored, but for its first step."""
-        ids = new_uuid(), workflow.kind, instance.uuid, "", who.request_id
+    def _require_no_move(self, others: Iterable[WorkflowRow]) -> None:
+        """Raise Conflict while a server is being moved although it shows no task: its host may change yet.
+
+        Its state was reset meanwhile.
+        """
+        for row in others:
+            workflow = self.runner.registry.get(row.kind)
+            if workflow is not None and workflow.is_move:
+                raise Conflict(
+                    f"Instance {row.instance_uuid} cannot be changed yet: its {row.kind}, which was under way when its"
+                    " state was reset, has not ended. Try again later."
+                )
+
+    def row(self, workflow: Workflow[Any], uuid: str, who: Requester) -> WorkflowRow:
+        """Return a workflow of a server as it is stored, but for its first step."""
+        ids = new_uuid(), workflow.kind, uuid, "", who.request_id
         return WorkflowRow(*ids, "", owner=self.services.owner)
 
     def go_on(self, rows: tuple[WorkflowRow, ...]) -> None:
@@ -161,28 +187,9 @@ class Starter:
             self.runner.interrupted(rows[:-1])
 
 
-def _require_still_there(tx: Transaction, instance: Instance) -> None:
-    """Raise UnexpectedTaskState when a server has another host by now than the one that would be asked."""
-    if instances.place_of(tx.connection, instance.uuid)[0] != instance.host:
-        raise UnexpectedTaskState(f"Instance {instance.uuid} was changed meanwhile.")
-
-
-def _require_no_move(others: Iterable[WorkflowRow]) -> None:
-    """Raise Conflict while a server is being moved although it shows no task: its host may change yet.
-
-    Its state was reset meanwhile.
-    """
-    for row in others:
-        if row.kind in MOVES:
-            raise Conflict(
-                f"Instance {row.instance_uuid} cannot be changed yet: its {row.kind}, which was under way when its"
-                " state was reset, has not ended. Try again later."
-            )
-
-
-def action_of(workflow: Workflow[Any], instance: Instance, who: Requester) -> NewAction:
-    """Return the action of a workflow as the API tells of it."""
-    return NewAction(instance.uuid, workflow.action or workflow.kind, who.request_id, who.user_id, who.project_id)
+def action_of(workflow: Workflow[Any], uuid: str, who: Requester) -> NewAction:
+    """Return the action of a workflow of a server as the API tells of it."""
+    return NewAction(uuid, workflow.action or workflow.kind, who.request_id, who.user_id, who.project_id)
 
 
 def record_at_once(tx: Transaction, instance: Instance, who: Requester, action: str, event: str) -> None:

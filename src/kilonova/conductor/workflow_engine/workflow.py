@@ -372,6 +372,7 @@ class Workflow(Generic[F]):
     ``overtaken_by``: the interrupts that it gives way to.
     ``urgent``: it never waits behind others. ``leaves_host``: its server leaves a host that is taken for dead.
     ``leads_others``: workflows of the same request are its members, which go to the process that has it.
+    ``is_move``: its server may be on another host afterwards.
     """
 
     kind: str
@@ -389,6 +390,7 @@ class Workflow(Generic[F]):
     urgent: bool = False
     leaves_host: bool = False
     leads_others: bool = False
+    is_move: bool = False
     _places: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -228,4 +228,5 @@ EVACUATE = Workflow(
     done="evacuated",
     point_of_no_return="spawn",
     leaves_host=True,
+    is_move=True,
 )

@@ -122,4 +122,5 @@ LIVE_MIGRATE = Workflow(
     done="migrated",
     point_of_no_return="copy",
     overtaken_by=frozenset({Interrupt.DELETE, Interrupt.ABORT}),
+    is_move=True,
 )

@@ -98,6 +98,7 @@ def _workflow(kind: str, move: MoveKind) -> Workflow[MoveFacts]:
         action=kind,
         done="resized" if kind == "resize" else "migrated",
         overtaken_by=frozenset({Interrupt.DELETE}),
+        is_move=True,
     )
 
 

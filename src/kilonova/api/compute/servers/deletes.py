@@ -23,7 +23,7 @@ def restore(ctx: Context, request: Request) -> Reply:
     check_allowed(ctx, instance, "restore")
     limits = ctx.backend.limits.of_project(instance.project_id)
     try:
-        ctx.backend.conductor.operations.deletes.restore(instance, ctx.requester, limits)
+        ctx.backend.conductor.operations.deletes.restore(instance.uuid, ctx.requester, limits)
     except UnexpectedTaskState as error:
         raise Conflict(error.message) from None
     return Reply(202)
@@ -33,7 +33,7 @@ def force_delete(ctx: Context, request: Request) -> Reply:
     """Delete at once, whatever reclaim_instance_interval says.  Errors: 404, 409 when it is locked."""
     instance = find_server(ctx, request.path["server_id"], f"{_DEFERRED}:force")
     check_allowed(ctx, instance, "force-delete")
-    ctx.backend.conductor.operations.deletes.force(instance, ctx.requester)
+    ctx.backend.conductor.operations.deletes.force(instance.uuid, ctx.requester)
     return Reply(202)
 
 

@@ -43,7 +43,9 @@ def evacuate(ctx: Context, request: Request) -> Reply:
         raise InvalidRequest(f"The compute service of host {instance.host} is still in use: only what is down is left.")
     forced = _forced(version, asked)
     stops = version >= _ARRIVES_STOPPED
-    ctx.backend.conductor.operations.evacuations.begin(instance, ctx.requester, host=host, forced=forced, stops=stops)
+    ctx.backend.conductor.operations.evacuations.begin(
+        instance.uuid, instance.host, ctx.requester, host=host, forced=forced, stops=stops
+    )
     if version >= _NO_ANSWER:
         return Reply(200)
     shows = ctx.backend.settings.api.enable_instance_password

@@ -42,7 +42,7 @@ def create_image(ctx: Context, request: Request) -> Reply:
     image = new_image_of(ctx, instance, asked["name"], given, SNAPSHOT)
     try:
         ctx.backend.conductor.operations.snapshots.create_image(
-            instance, image.id, ctx.requester, lambda: register(ctx, image)
+            instance.uuid, image.id, ctx.requester, lambda: register(ctx, image)
         )
     except UnexpectedTaskState as error:
         raise Conflict(error.message) from None
@@ -59,7 +59,7 @@ def create_backup(ctx: Context, request: Request) -> Reply:
     image = new_image_of(ctx, instance, asked["name"], {**given, "backup_type": asked["backup_type"]}, BACKUP)
     try:
         ctx.backend.conductor.operations.snapshots.create_backup(
-            instance, image.id, rotation, ctx.requester, lambda: register(ctx, image)
+            instance.uuid, image.id, rotation, ctx.requester, lambda: register(ctx, image)
         )
     except UnexpectedTaskState as error:
         raise Conflict(error.message) from None

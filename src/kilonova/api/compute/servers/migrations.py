@@ -75,7 +75,7 @@ def force_complete(ctx: Context, request: Request) -> Reply:
     check_migrating(ctx, instance, "force_complete")
     try:
         ctx.backend.conductor.operations.live_migrations.force_complete(
-            instance, migration, ctx.requester, _RUNNING, _telling(ctx, "live_migration_force_complete", instance)
+            migration, ctx.requester, _RUNNING, _telling(ctx, "live_migration_force_complete", instance)
         )
     except ConcurrentUpdate as error:
         raise InvalidRequest(error.message) from None
@@ -91,7 +91,7 @@ def abort(ctx: Context, request: Request) -> Reply:
     states = _RUNNING | (_NOT_YET_RUNNING if request.version >= Version(2, 65) else frozenset())
     try:
         ctx.backend.conductor.operations.live_migrations.abort(
-            instance, migration, ctx.requester, states, _telling(ctx, "live_migration_abort", instance)
+            migration, ctx.requester, states, _telling(ctx, "live_migration_abort", instance)
         )
     except ConcurrentUpdate as error:
         raise InvalidRequest(error.message) from None

@@ -51,7 +51,7 @@ def resize(ctx: Context, request: Request) -> Reply:
     flavor = _new_flavor(ctx, instance, asked)
     _require_source(ctx, instance)
     ctx.backend.conductor.operations.moves.resize(
-        instance,
+        instance.uuid,
         flavor,
         ctx.requester,
         stays=stays,
@@ -73,11 +73,11 @@ def revert_resize(ctx: Context, request: Request) -> Reply:
     return Reply(202)
 
 
-def _end_move(ctx: Context, request: Request, action: str, operation: Callable[[Instance, Requester], Any]) -> None:
+def _end_move(ctx: Context, request: Request, action: str, operation: Callable[[str, Requester], Any]) -> None:
     instance = find_server(ctx, request.path["server_id"], f"{_SERVERS}:{action}")
     check_allowed(ctx, instance, action.replace("_", "-"))
     try:
-        operation(instance, ctx.requester)
+        operation(instance.uuid, ctx.requester)
     except NotFound as error:
         raise InvalidRequest(error.message) from None
 
@@ -90,7 +90,7 @@ def migrate(ctx: Context, request: Request) -> Reply:
     check_allowed(ctx, instance, "migrate")
     destination = _destination(ctx, instance, host)
     _require_source(ctx, instance)
-    ctx.backend.conductor.operations.moves.migrate(instance, ctx.requester, host=destination)
+    ctx.backend.conductor.operations.moves.migrate(instance.uuid, ctx.requester, host=destination)
     return Reply(202)
 
 
@@ -107,7 +107,9 @@ def live_migrate(ctx: Context, request: Request) -> Reply:
     destination = _destination(ctx, instance, host)
     if not host_is_up(ctx, instance.host):
         raise InvalidRequest("The compute service of the server's host is down: a live migration needs it.")
-    ctx.backend.conductor.operations.live_migrations.begin(instance, ctx.requester, host=destination, forced=forced)
+    ctx.backend.conductor.operations.live_migrations.begin(
+        instance.uuid, ctx.requester, host=destination, forced=forced
+    )
     return Reply(202)
 
 

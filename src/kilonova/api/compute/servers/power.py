@@ -60,7 +60,7 @@ def _handler(plain: _Plain) -> Handler:
 def _change_power(ctx: Context, instance: Instance, kind: str) -> Reply:
     check_allowed(ctx, instance, kind)
     try:
-        ctx.backend.conductor.operations.power.change(instance, kind, ctx.requester)
+        ctx.backend.conductor.operations.power.change(instance.uuid, kind, ctx.requester)
     except UnexpectedTaskState as error:
         raise Conflict(error.message) from None
     return Reply(202)

@@ -62,7 +62,8 @@ def rebuild(ctx: Context, request: Request) -> Reply:
         raise Conflict("The compute service of the server's host is down: it can be rebuilt once that is back.")
     admin_pass = generated_password(ctx, asked)
     ctx.backend.conductor.operations.rebuilds.rebuild(
-        instance,
+        instance.uuid,
+        instance.flavor,
         stored,
         image,
         ctx.requester,

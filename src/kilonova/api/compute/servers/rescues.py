@@ -35,7 +35,7 @@ def rescue(ctx: Context, request: Request) -> Reply:
         _own_image(ctx, instance) if asked.get("rescue_image_ref") is None else _image(ctx, asked["rescue_image_ref"])
     )
     password = asked.get("adminPass") or secrets.token_urlsafe(9)
-    ctx.backend.conductor.operations.rescues.rescue(instance, image, password, ctx.requester)
+    ctx.backend.conductor.operations.rescues.rescue(instance.uuid, image, password, ctx.requester)
     return Reply(200, {"adminPass": password} if ctx.backend.settings.api.enable_instance_password else {})
 
 
@@ -62,7 +62,7 @@ def unrescue(ctx: Context, request: Request) -> Reply:
     """Start a server from its own disk again.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], _UNRESCUE)
     check_allowed(ctx, instance, "unrescue")
-    ctx.backend.conductor.operations.rescues.unrescue(instance, ctx.requester)
+    ctx.backend.conductor.operations.rescues.unrescue(instance.uuid, ctx.requester)
     return Reply(202)
 
 
@@ -72,7 +72,7 @@ def change_password(ctx: Context, request: Request) -> Reply:
     check_allowed(ctx, instance, "change-password")
     password = request.body["changePassword"]["adminPass"]
     encrypted = _encrypted(ctx, instance, password)
-    ctx.backend.conductor.operations.rescues.change_password(instance, password, ctx.requester, encrypted)
+    ctx.backend.conductor.operations.rescues.change_password(instance.uuid, password, ctx.requester, encrypted)
     return Reply(202)
 
 
@@ -92,7 +92,7 @@ def trigger_crash_dump(ctx: Context, request: Request) -> Reply:
     """Have the guest of a server write a crash dump.  Since: 2.17.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], _DUMP)
     check_allowed(ctx, instance, "crash-dump")
-    ctx.backend.conductor.operations.rescues.crash_dump(instance, ctx.requester)
+    ctx.backend.conductor.operations.rescues.crash_dump(instance.uuid, ctx.requester)
     return Reply(202)
 
 

@@ -110,7 +110,7 @@ def delete_server(ctx: Context, request: Request) -> Reply:
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:delete")
     check_unlocked(ctx, instance)
     soft = ctx.backend.settings.chores.reclaim_instance_interval_s != 0
-    ctx.backend.conductor.operations.deletes.delete(instance, ctx.requester, soft=soft)
+    ctx.backend.conductor.operations.deletes.delete(instance.uuid, ctx.requester, soft=soft)
     return Reply(204)
 
 

@@ -34,7 +34,7 @@ def shelve(ctx: Context, request: Request) -> Reply:
     offload = ctx.backend.settings.chores.shelved_offload_time_s == 0
     try:
         ctx.backend.conductor.operations.shelving.shelve(
-            instance, image.id, ctx.requester, lambda: register(ctx, image), offload=offload
+            instance.uuid, image.id, ctx.requester, lambda: register(ctx, image), offload=offload
         )
     except UnexpectedTaskState as error:
         raise Conflict(error.message) from None
@@ -48,7 +48,7 @@ def shelve_offload(ctx: Context, request: Request) -> Reply:
         return Reply(202)  # as clients ask who see it shelved and do not know that it goes on by itself
     check_allowed(ctx, instance, "shelve-offload")
     try:
-        ctx.backend.conductor.operations.shelving.offload(instance, ctx.requester)
+        ctx.backend.conductor.operations.shelving.offload(instance.uuid, ctx.requester)
     except UnexpectedTaskState as error:
         raise Conflict(error.message) from None
     return Reply(202)
@@ -73,7 +73,7 @@ def unshelve(ctx: Context, request: Request) -> Reply:
         _check_host(ctx, instance, host, zone if rezoned else _zone_of(ctx, instance))
     try:
         ctx.backend.conductor.operations.shelving.unshelve(
-            instance, ctx.requester, host=host, rezoned=rezoned, zone=zone
+            instance.uuid, ctx.requester, host=host, rezoned=rezoned, zone=zone
         )
     except UnexpectedTaskState as error:
         raise Conflict(error.message) from None
