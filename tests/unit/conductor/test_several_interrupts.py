@@ -119,3 +119,22 @@ def test_nothing_else_begins_while_a_move_ends_whose_server_shows_no_task(cell_o
     then(cell, uuid)
     cell.work_off()
     cell.check()
+
+
+def test_nothing_else_begins_while_a_revert_ends_whose_server_shows_no_task(cell_of: NewCell) -> None:
+    """It would reach the destination, which the server is about to leave."""
+    cell = cell_of(host("node1"), host("node2"))
+    (uuid,) = cell.boot(force_host="node1")
+    cell.bus.run()
+    cell.migrate(uuid, "node2")
+    cell.bus.run()
+    cell.revert(uuid)
+    cell.bus.step()
+    cell.conductor.operations.states.reset(cell.instance(uuid), VmState.ACTIVE, asker("req-reset"))
+    with pytest.raises(Conflict, match="revert-resize"):
+        cell.power(uuid, "stop")
+    cell.work_off()
+    assert cell.instance(uuid).host == "node1"
+    cell.power(uuid, "stop")
+    cell.work_off()
+    assert cell.check() == {uuid: VmState.STOPPED}

@@ -37,4 +37,5 @@ REVERT_RESIZE = Workflow(
     done="reverted",
     forward_only=True,
     overtaken_by=frozenset(),
+    is_move=True,
 )
