@@ -54,7 +54,7 @@ def differences(transition: Transition, seen: ObservedStates) -> list[str]:
 
     Failures are not asked for: an interrupt or an operator brings some of them, and no course of the matrix.
     """
-    ends = {state for state in (transition.settled, *transition.also) if state is not None}
+    ends = {state for state in (transition.settled, transition.settled_otherwise) if state is not None}
     failed = set() if transition.failed is None else {transition.failed}
     wrong = [f"{state.value} is not in the row" for state in sorted(seen.vm_states - transition.states - ends - failed)]
     wrong += [f"{task.value} is not shown by the row" for task in sorted(seen.tasks - set(transition.shown))]

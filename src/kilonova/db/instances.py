@@ -23,6 +23,7 @@ from kilonova.db.mirror_source import instance_value
 from kilonova.errors import NotFound, UnexpectedTaskState
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState, is_io_heavy
 from kilonova.model.quota import Usage
+from kilonova.model.transitions import TRANSITIONS
 
 _I = t.instances.c
 _INSERT = PreparedInsert(t.instances)
@@ -246,6 +247,9 @@ class Activation:
     image_properties: Mapping[str, str]
 
 
+_BUILD = TRANSITIONS["build"]
+assert _BUILD.settled is not None
+_BUILT = _BUILD.settled.value
 _ACTIVATE = ManyRows(
     {"uuid": _I.uuid.type, "host": _I.host.type},
     lambda given: (
@@ -253,11 +257,11 @@ _ACTIVATE = ManyRows(
         .where(
             # A deleted instance has no task. Asking for that column, too, leads SQLite to the wrong index.
             _I.uuid == given["uuid"],
-            _I.task_state == TaskState.SPAWNING.value,
+            _I.task_state == _BUILD.shown[-1].value,
             _I.host == given["host"],
         )
         .values(
-            vm_state=VmState.ACTIVE.value,
+            vm_state=_BUILT,
             task_state=None,
             power_state=int(PowerState.RUNNING),
             launched_at=sa.bindparam("now", type_=t.Time),
@@ -274,7 +278,7 @@ def activate(tx: Transaction, built: Sequence[Activation]) -> None:
         raise UnexpectedTaskState("An instance is no longer being spawned there.")
     for item in built:
         kind = item.flavor_id, item.image_properties
-        tx.log("instance", item.uuid, instance_value(item.host, item.node, VmState.ACTIVE.value, None, *kind))
+        tx.log("instance", item.uuid, instance_value(item.host, item.node, _BUILT, None, *kind))
 
 
 def log(tx: Transaction, uuid: str) -> None:

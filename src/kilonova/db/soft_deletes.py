@@ -15,21 +15,22 @@ from kilonova.db import instances, quotas
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import OverQuota
-from kilonova.model.instance import Instance, PowerState, TaskState, VmState
+from kilonova.model.instance import Instance, PowerState, VmState
 from kilonova.model.quota import Limits, QuotaRequest, Usage
+from kilonova.model.transitions import TRANSITIONS
 
 _I, _A = t.instances.c, t.instance_actions.c
 
 
 def hide(tx: Transaction, uuid: str, power_state: PowerState | None) -> None:
     """Make a server that shows ``soft-deleting`` a soft-deleted one. Raises: NotFound, UnexpectedTaskState."""
-    before = instances.get(tx.connection, uuid)
+    before, transition = instances.get(tx.connection, uuid), TRANSITIONS["soft-delete"]
     values: dict[str, Any] = {} if power_state is None else {"power_state": power_state}
     instances.change(
         tx,
         uuid,
-        expected_tasks={TaskState.SOFT_DELETING},
-        vm_state=VmState.SOFT_DELETED,
+        expected_tasks=transition.shown,
+        vm_state=transition.settled,
         task_state=None,
         progress=0,
         **values,

@@ -23,8 +23,8 @@ class Transition:
 
     ``name``: what the API calls it when it refuses. ``states``, ``tasks``: where it may start.
     ``shown``: the task states in the order in which a server shows them.
-    ``settled``: the state afterwards, or one of ``also``, as ``remark`` says; ``failed``: the state after a failure.
-    Each None: the state before.
+    ``settled``: the state afterwards, or ``settled_otherwise``, as ``remark`` says, None where there is no such;
+    ``failed``: the state after a failure. None as ``settled`` or ``failed``: the state before.
     ``launched``: only a server that ran once may. ``unlocked``: a locked server refuses it to its own project.
     ``remark``: what the columns do not say, for the documentation.
     """
@@ -34,8 +34,8 @@ class Transition:
     tasks: frozenset[T | None] = IDLE
     shown: tuple[T, ...] = ()
     settled: S | None = None
+    settled_otherwise: S | None = None
     failed: S | None = None
-    also: frozenset[S] = frozenset()
     launched: bool = True
     unlocked: bool = True
     remark: str = ""
@@ -139,8 +139,8 @@ TRANSITIONS: Mapping[str, Transition] = {
         _REBUILDABLE,
         shown=_REBUILD,
         settled=S.ACTIVE,
+        settled_otherwise=S.STOPPED,
         failed=S.ERROR,
-        also=_only(S.STOPPED),
         remark="A server that was stopped is stopped again.",
     ),
     "evacuate": Transition(
@@ -149,8 +149,8 @@ TRANSITIONS: Mapping[str, Transition] = {
         ANY_TASK - {T.DELETING, T.SOFT_DELETING},
         shown=_REBUILD,
         settled=S.ACTIVE,
+        settled_otherwise=S.STOPPED,
         failed=S.ERROR,
-        also=_only(S.STOPPED),
         unlocked=False,
         remark="Only when the service of its host is down. A server that was stopped is stopped again; from "
         "microversion 2.95 every server is stopped.",
@@ -175,8 +175,8 @@ TRANSITIONS: Mapping[str, Transition] = {
         "confirmResize",
         _only(S.RESIZED),
         settled=S.ACTIVE,
+        settled_otherwise=S.STOPPED,
         failed=S.ERROR,
-        also=_only(S.STOPPED),
         remark="A server that was stopped before the resize is stopped again.",
     ),
     "revert-resize": Transition(
@@ -184,8 +184,8 @@ TRANSITIONS: Mapping[str, Transition] = {
         _only(S.RESIZED),
         shown=(T.RESIZE_REVERTING,),
         settled=S.ACTIVE,
+        settled_otherwise=S.STOPPED,
         failed=S.ERROR,
-        also=_only(S.STOPPED),
         remark="A server that was stopped before the resize is stopped again.",
     ),
     "live-migrate": Transition("os-migrateLive", _only(S.ACTIVE, S.PAUSED), shown=(T.MIGRATING,)),
@@ -194,7 +194,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         _WORKING,
         shown=(T.SHELVING, T.SHELVING_IMAGE_PENDING_UPLOAD, T.SHELVING_IMAGE_UPLOADING, T.SHELVING_OFFLOADING),
         settled=S.SHELVED,
-        also=_only(S.SHELVED_OFFLOADED),
+        settled_otherwise=S.SHELVED_OFFLOADED,
         remark="Ends in shelved_offloaded where shelved_offload_time is 0, and shows shelving_offloading only then.",
     ),
     "shelve-offload": Transition(

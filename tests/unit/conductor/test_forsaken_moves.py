@@ -2,6 +2,7 @@
 """Resizes that nobody can confirm or revert any more, since the state of their server was reset; what comes then."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from kilonova.db import instances, server_migrations
 from kilonova.errors import DriverError
 from kilonova.model.instance import VmState
 from kilonova.model.server_migration import OPEN, MigrationStatus
-from support.cell import IMAGE, SMALL, Cell, NewCell, asker, host
+from support.cell import BIGGER, IMAGE, SMALL, Cell, NewCell, asker, host
 from support.evacuations import having, migrations, room
 from support.folder_images import FolderImages
 
@@ -36,7 +37,7 @@ def resized_and_reset(cell: Cell, state: VmState = VmState.ACTIVE) -> str:
 
 
 def shrink(cell: Cell, uuid: str) -> None:
-    cell.resize(uuid, SMALL)
+    cell.resize(uuid, replace(SMALL, root_gib=BIGGER.root_gib))
 
 
 def return_to_the_source(cell: Cell, uuid: str) -> None:

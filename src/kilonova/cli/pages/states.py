@@ -57,7 +57,7 @@ def _row(kind: str, transition: Transition) -> str:
 def _settled(transition: Transition) -> str:
     if transition.settled is None:
         return "as before"
-    return " or ".join((transition.settled, *sorted(transition.also)))
+    return " or ".join(filter(None, (transition.settled, transition.settled_otherwise)))
 
 
 def _while(tasks: AbstractSet[TaskState | None]) -> str:

@@ -10,7 +10,6 @@ from kilonova.conductor.workflows.build import BUILD
 from kilonova.db import instance_actions, instances, workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.model.instance import VmState
 
 _TOGETHER = 50
 
@@ -45,7 +44,11 @@ class Builds:
         event = step_outcome.failed_event(BUILD, run, failure)
         interrupted = self._starter.runner.interrupt(tx, row.instance_uuid, Interrupt.TIMEOUT)
         instances.change(
-            tx, row.instance_uuid, expected_states={VmState.BUILDING}, vm_state=VmState.ERROR, task_state=None
+            tx,
+            row.instance_uuid,
+            expected_states=BUILD.transition.states,
+            vm_state=BUILD.transition.failed,
+            task_state=None,
         )
         instances.record_fault(tx, row.instance_uuid, failure.as_fault())
         instance_actions.add_events(tx, [] if event is None else [event])

@@ -107,7 +107,7 @@ class Deletes:
         row = DELETE.first_row(flow, DeleteFacts(hosts, forced=forced))
         workflows.insert(tx, [row], self._starter.services.owner)
         instance_actions.begin(tx, [action_of(DELETE, current.uuid, who)])
-        instances.change(tx, current.uuid, task_state=TaskState.DELETING, progress=0)
+        instances.change(tx, current.uuid, task_state=DELETE.transition.shown[0], progress=0)
         return (*others, row)
 
     def _begin_soft(self, tx: Transaction, current: Instance, who: Requester) -> tuple[WorkflowRow, ...]:
@@ -116,7 +116,7 @@ class Deletes:
         row = SOFT_DELETE.first_row(flow, SoftDeleteFacts(current.deleted_at))
         workflows.insert(tx, [row], self._starter.services.owner)
         instance_actions.begin(tx, [action_of(SOFT_DELETE, current.uuid, who)])
-        instances.change(tx, current.uuid, task_state=TaskState.SOFT_DELETING, progress=0, deleted_at=tx.now)
+        instances.change(tx, current.uuid, task_state=SOFT_DELETE.transition.shown[0], progress=0, deleted_at=tx.now)
         return (*others, row)
 
     def _begin_reclaim(self, tx: Transaction, instance: Instance) -> WorkflowRow:
@@ -129,7 +129,7 @@ class Deletes:
             instance.uuid,
             expected_states={VmState.SOFT_DELETED},
             expected_tasks={None},
-            task_state=TaskState.DELETING,
+            task_state=DELETE.transition.shown[0],
         )
         return row
 

@@ -3,7 +3,7 @@
 
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import NOTHING, Effect, Run, Step, Workflow, Write, complete_or_fail
-from kilonova.conductor.workflows.endings import done_without_its_host, settle
+from kilonova.conductor.workflows.endings import done_without_its_host, settle, settled_state
 from kilonova.conductor.workflows.move_steps import drop_source
 from kilonova.conductor.workflows.moves import MoveFacts
 from kilonova.db import moves, server_migrations
@@ -26,7 +26,7 @@ def _settle(_services: Services, run: Run[MoveFacts], _power_state: PowerState |
             moves.forsake(tx, migration)
         else:
             moves.confirm(tx, migration)
-            settle(tx, run, run.facts.settled_state, None)
+            settle(tx, run, settled_state(run, otherwise=not run.facts.runs_there), None)
 
     return write
 

@@ -27,7 +27,13 @@ from kilonova.model.transitions import TRANSITIONS
 
 def settled(_services: Services, run: Run[Any], power_state: PowerState | None) -> Write:
     """The server is in the state in which the action settles, and nothing is under way for it."""
-    return lambda tx: settle(tx, run, TRANSITIONS[run.row.kind].settled, power_state)
+    return lambda tx: settle(tx, run, settled_state(run), power_state)
+
+
+def settled_state(run: Run[Any], *, otherwise: bool = False) -> VmState | None:
+    """Return the state in which the action of a workflow settles, None for the one before; ``otherwise``: the other."""
+    transition = TRANSITIONS[run.row.kind]
+    return transition.settled_otherwise if otherwise else transition.settled
 
 
 def settle(tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state: PowerState | None) -> None:

@@ -40,7 +40,7 @@ from kilonova.conductor.workflow_engine.workflow import (
     complete_or_repeat,
     is_unreachable,
 )
-from kilonova.conductor.workflows.endings import fail, require_absent, settle
+from kilonova.conductor.workflows.endings import fail, require_absent, settle, settled_state
 from kilonova.conductor.workflows.move_steps import left_halfway, move_away
 from kilonova.conductor.workflows.moves import (
     MoveFacts,
@@ -172,7 +172,7 @@ def _settle(_services: Services, run: Run[MoveFacts], _power_state: PowerState |
     power_state = PowerState.RUNNING if facts.runs_there else PowerState.SHUTDOWN
 
     def write(tx: Transaction) -> None:
-        settle(tx, run, facts.settled_state, power_state)
+        settle(tx, run, settled_state(run, otherwise=not facts.runs_there), power_state)
         done(tx)
         if facts.source_clean:
             moves.clean_source(tx, server_migrations.get(tx.connection, facts.migration))

@@ -15,7 +15,7 @@ from kilonova.conductor.workflow_engine.workflow import (
     Workflow,
     Write,
 )
-from kilonova.conductor.workflows.endings import failed, settle
+from kilonova.conductor.workflows.endings import failed, settle, settled_state
 from kilonova.db import instances, server_passwords
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import SetAdminPassword, TriggerCrashDump
@@ -49,7 +49,7 @@ def _set_password(_services: Services, run: Run[PasswordFacts]) -> Effect:
 
 def _settle_password(_services: Services, run: Run[PasswordFacts], power_state: PowerState | None) -> Write:
     def write(tx: Transaction) -> None:
-        settle(tx, run, TRANSITIONS[run.row.kind].settled, power_state)
+        settle(tx, run, settled_state(run), power_state)
         server_passwords.store(tx, run.instance_uuid, run.facts.encrypted)
 
     return write

@@ -24,7 +24,7 @@ from kilonova.conductor.workflows.guest_description import config_drive_for, gue
 from kilonova.db import instances, moves, request_specs, server_migrations
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import NotFound
-from kilonova.model.instance import Fault, GuestSpec, Instance, VmState
+from kilonova.model.instance import Fault, GuestSpec, Instance
 from kilonova.model.request_spec import StoredRequest
 from kilonova.model.server_migration import MigrationStatus, MigrationType, MoveKind, ServerMigration
 from kilonova.model.transitions import TRANSITIONS
@@ -77,11 +77,6 @@ class MoveFacts:
     @property
     def host(self) -> str:
         return self.destination or self.source
-
-    @property
-    def settled_state(self) -> VmState:
-        """What the server is when the move is over."""
-        return VmState.ACTIVE if self.runs_there else VmState.STOPPED
 
 
 def load(services: Services, run: Run[MoveFacts]) -> tuple[Instance, StoredRequest, ServerMigration] | None:

@@ -30,13 +30,13 @@ from kilonova.conductor.workflow_engine.workflow import (
     Workflow,
     Write,
 )
-from kilonova.conductor.workflows.endings import failed, settle
+from kilonova.conductor.workflows.endings import failed, settle, settled_state
 from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
 from kilonova.db import instances, request_specs
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import NotFound
 from kilonova.messaging.messages import RebuildGuest
-from kilonova.model.instance import Instance, PowerState, TaskState, VmState
+from kilonova.model.instance import Instance, PowerState, TaskState
 from kilonova.model.request_spec import StoredRequest
 from kilonova.model.server_migration import MoveKind
 from kilonova.model.transitions import TRANSITIONS
@@ -68,10 +68,6 @@ class RebuildFacts:
     runs: bool = True
     new_image: bool = False
     before: MadeOf = field(default_factory=MadeOf)
-
-    @property
-    def settled_state(self) -> VmState:
-        return VmState.ACTIVE if self.runs else VmState.STOPPED
 
 
 def _check(services: Services, run: Run[RebuildFacts]) -> Effect:
@@ -148,7 +144,7 @@ def _settle(_services: Services, run: Run[RebuildFacts], power_state: PowerState
 
     def write(tx: Transaction) -> None:
         if run.interrupt is not Interrupt.DELETE:  # which has said already what the server does now
-            settle(tx, run, run.facts.settled_state, power_state)
+            settle(tx, run, settled_state(run, otherwise=not run.facts.runs), power_state)
         if before is not None:
             request_specs.delete_unused(tx, [before])
 

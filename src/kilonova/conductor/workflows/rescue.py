@@ -19,7 +19,7 @@ from kilonova.conductor.workflow_engine.workflow import (
     Workflow,
     Write,
 )
-from kilonova.conductor.workflows.endings import ended_in, settle, settled
+from kilonova.conductor.workflows.endings import ended_in, settle, settled, settled_state
 from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, reserved_for
 from kilonova.db import instances, request_specs
 from kilonova.db.core.transaction import Transaction
@@ -81,7 +81,7 @@ def _settle(_services: Services, run: Run[RescueFacts], power_state: PowerState 
     """As in Nova, a server that is rescued is launched anew: ``rescue_timeout`` counts from then on."""
 
     def write(tx: Transaction) -> None:
-        settle(tx, run, TRANSITIONS["rescue"].settled, power_state)
+        settle(tx, run, settled_state(run), power_state)
         instances.change(tx, run.instance_uuid, launched_at=tx.now)
 
     return write

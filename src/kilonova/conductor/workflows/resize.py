@@ -20,7 +20,7 @@ from kilonova.conductor.workflow_engine.workflow import (
     Workflow,
     Write,
 )
-from kilonova.conductor.workflows.endings import settle
+from kilonova.conductor.workflows.endings import settle, settled_state
 from kilonova.conductor.workflows.move_steps import (
     abandon,
     advance,
@@ -39,7 +39,7 @@ from kilonova.conductor.workflows.moves import (
 )
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import FinishMove
-from kilonova.model.instance import PowerState, TaskState, VmState
+from kilonova.model.instance import PowerState, TaskState
 from kilonova.model.server_migration import MigrationStatus, MoveKind
 from kilonova.model.transitions import TRANSITIONS
 
@@ -56,7 +56,7 @@ def _settle(_services: Services, run: Run[MoveFacts], power_state: PowerState | 
     finished = status_write(run, MigrationStatus.FINISHED)
 
     def write(tx: Transaction) -> None:
-        settle(tx, run, VmState.RESIZED, power_state)
+        settle(tx, run, settled_state(run), power_state)
         finished(tx)
 
     return write

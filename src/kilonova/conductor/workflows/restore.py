@@ -16,7 +16,7 @@ from kilonova.conductor.workflow_engine.workflow import (
     Workflow,
     Write,
 )
-from kilonova.conductor.workflows.endings import fail, settle
+from kilonova.conductor.workflows.endings import fail, settle, settled_state
 from kilonova.db import instances, shelved, soft_deletes
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import StartGuest
@@ -39,7 +39,7 @@ def _power_on(_services: Services, run: Run[RestoreFacts]) -> Effect:
 
 def _settle(_services: Services, run: Run[RestoreFacts], power_state: PowerState | None) -> Write:
     def write(tx: Transaction) -> None:
-        settle(tx, run, TRANSITIONS["restore"].settled, power_state)
+        settle(tx, run, settled_state(run), power_state)
         shelved.forget_image(tx, run.instance_uuid)  # one that was shelved before runs from its own disk again
         instances.change(tx, run.instance_uuid, deleted_at=None, shelved_image=None, shelved_at=None)
 

@@ -3,7 +3,7 @@
 
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import NOTHING, Completed, Effect, Run, Step, Workflow, Write
-from kilonova.conductor.workflows.endings import settle
+from kilonova.conductor.workflows.endings import settle, settled_state
 from kilonova.conductor.workflows.move_steps import abandon, return_home
 from kilonova.conductor.workflows.moves import MoveFacts
 from kilonova.db import moves, server_migrations
@@ -20,7 +20,7 @@ def _switch_back(_services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def _settle(_services: Services, run: Run[MoveFacts], power_state: PowerState | None) -> Write:
-    return lambda tx: settle(tx, run, run.facts.settled_state, power_state)
+    return lambda tx: settle(tx, run, settled_state(run, otherwise=not run.facts.runs_there), power_state)
 
 
 REVERT_RESIZE = Workflow(

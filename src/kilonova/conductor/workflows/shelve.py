@@ -31,7 +31,14 @@ from kilonova.conductor.workflow_engine.workflow import (
     is_unreachable,
 )
 from kilonova.conductor.workflows import snapshot_steps
-from kilonova.conductor.workflows.endings import done_without_its_host, ended_in, failed, leave_behind, settle
+from kilonova.conductor.workflows.endings import (
+    done_without_its_host,
+    ended_in,
+    failed,
+    leave_behind,
+    settle,
+    settled_state,
+)
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import instances, shelved, unwanted_images
 from kilonova.db.core.transaction import Transaction
@@ -105,7 +112,7 @@ def _keep(_services: Services, run: Run[ShelveFacts]) -> Effect:
             tx,
             run.instance_uuid,
             expected_tasks={None, *shown},
-            vm_state=VmState.SHELVED,
+            vm_state=settled_state(run),
             power_state=PowerState.SHUTDOWN,
             shelved_image=facts.image_id,
             shelved_at=tx.now,
@@ -133,20 +140,20 @@ def _settle(_services: Services, run: Run[ShelveFacts], _power_state: PowerState
     if run.facts.given_up:
         return lambda _tx: None
     if run.facts.offload:
-        return lambda tx: leave_host(tx, run)
-    return lambda tx: settle(tx, run, VmState.SHELVED, PowerState.SHUTDOWN)
+        return lambda tx: leave_host(tx, run, settled_state(run, otherwise=True))
+    return lambda tx: settle(tx, run, settled_state(run), PowerState.SHUTDOWN)
 
 
-def leave_host(tx: Transaction, run: Run[ShelveFacts] | Run[OffloadFacts]) -> None:
-    """Give back what a shelved server holds, and record that it is nowhere.
+def leave_host(tx: Transaction, run: Run[ShelveFacts] | Run[OffloadFacts], offloaded: VmState | None) -> None:
+    """Give back what a shelved server holds, and record that it is nowhere, in the state ``offloaded``.
 
     Whoever interrupted that, and waits for it, has said already what the server does now.
     """
     host, group_uuid = instances.place_of(tx.connection, run.instance_uuid)
     release_claim(tx, run.instance_uuid, group_uuid, host)
     if run.interrupted is None:
-        settle(tx, run, VmState.SHELVED_OFFLOADED, PowerState.SHUTDOWN)
-    away: dict[str, Any] = {"vm_state": VmState.SHELVED_OFFLOADED, "power_state": PowerState.SHUTDOWN}
+        settle(tx, run, offloaded, PowerState.SHUTDOWN)
+    away: dict[str, Any] = {"vm_state": offloaded, "power_state": PowerState.SHUTDOWN}
     instances.change(tx, run.instance_uuid, **away, host=None, node=None)
 
 
@@ -199,7 +206,7 @@ SHELVE_OFFLOAD = Workflow(
         ),
     ),
     TRANSITIONS["shelve-offload"],
-    settle=lambda _services, run, _power_state: lambda tx: leave_host(tx, run),
+    settle=lambda _services, run, _power_state: lambda tx: leave_host(tx, run, settled_state(run)),
     unwound=failed,
     overtaken_by=frozenset(),  # the guest may be gone already: a delete begins when the server has left its host
     action="shelveOffload",

@@ -36,7 +36,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.messages import ConfirmMove, StepReply, StopGuest
-from kilonova.model.instance import PowerState, TaskState, VmState
+from kilonova.model.instance import PowerState, TaskState
 from kilonova.model.server_migration import MigrationStatus
 from kilonova.model.transitions import TRANSITIONS
 
@@ -83,10 +83,10 @@ def _confirmed(services: Services, run: Run[SoftDeleteFacts], reply: StepReply) 
         if is_unreachable(reply):
             leave_behind(services, tx, reply.host, run.instance_uuid)
         moves.confirm(tx, server_migrations.get(tx.connection, facts.migration))
-        server = instances.get(tx.connection, run.instance_uuid)
-        if server.vm_state is VmState.RESIZED:
+        server, confirm = instances.get(tx.connection, run.instance_uuid), TRANSITIONS["confirm-resize"]
+        if server.vm_state in confirm.states:
             runs = server.power_state is not PowerState.SHUTDOWN
-            instances.change(tx, server.uuid, vm_state=VmState.ACTIVE if runs else VmState.STOPPED)
+            instances.change(tx, server.uuid, vm_state=confirm.settled if runs else confirm.settled_otherwise)
 
     return Completed(facts, confirm)
 

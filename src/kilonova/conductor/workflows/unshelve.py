@@ -29,13 +29,13 @@ from kilonova.conductor.workflow_engine.workflow import (
     complete_or_repeat,
     is_unreachable,
 )
-from kilonova.conductor.workflows.endings import failed, leave_behind, settle
+from kilonova.conductor.workflows.endings import failed, leave_behind, settle, settled_state
 from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, reserved_for
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import instances, request_specs, unwanted_images
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StartGuest, StepReply, StopGuest
-from kilonova.model.instance import Instance, PowerState, TaskState, VmState
+from kilonova.model.instance import Instance, PowerState, TaskState
 from kilonova.model.request_spec import RequestSpec, StoredRequest
 from kilonova.model.server_migration import MoveKind
 from kilonova.model.transitions import TRANSITIONS
@@ -152,7 +152,7 @@ def _settle(_services: Services, run: Run[UnshelveFacts], _power_state: PowerSta
         if facts.rezoned:
             values["availability_zone"] = facts.zone
             request_specs.change(tx, run.instance_uuid, availability_zone=facts.zone)
-        settle(tx, run, VmState.ACTIVE, PowerState.RUNNING)
+        settle(tx, run, settled_state(run), PowerState.RUNNING)
         instances.change(tx, run.instance_uuid, **values)
         if facts.image_id is not None:
             unwanted_images.note(tx, [facts.image_id])
