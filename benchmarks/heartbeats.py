@@ -35,6 +35,7 @@ from kilonova.messaging.bus import Speaker
 from kilonova.messaging.messages import Heartbeat, HeartbeatAnswer, HostsStarted
 from kilonova.model.host import NodeReport
 from kilonova.model.provider import Inventory
+from kilonova.process_parts import ProcessParts
 
 AGENTS, HOSTS_EACH, SECONDS = 100, 1_000, 120.0
 GOAL_CPU, GOAL_MIB_AN_HOUR = 2.0, 10.0
@@ -191,15 +192,16 @@ def main(options: Sequence[str] = ()) -> None:
         file = Path(folder) / "kilonova.conf"
         url = database.url.render_as_string(hide_password=False)
         file.write_text(_CONFIG.format(url=url, down_time=_DOWN_TIME_S))
-        core = start_core(load_settings([str(file)]), database, (), undo)
+        parts = ProcessParts()
+        undo.callback(parts.stop)
+        core = start_core(load_settings([str(file)]), database, (), parts)
         _report_hosts(core)
         add_hosts(database, agents * hosts, traits=2)  # which do not matter here
         core.mirror.reload()
         names = [host for host in core.mirror.snapshot().hosts if not host.startswith("new")]
         processes = [_AgentProcess(each, names[each * hosts : (each + 1) * hosts]) for each in range(agents)]
         _join(core, processes)
-        core.upkeep.start()
-        undo.callback(core.upkeep.stop)
+        parts.start(core.upkeep)
         own_share = 0.0
         phases: tuple[tuple[str, Callable[..., None], float], ...] = (
             ("without heartbeats", _rest, _ALONE_S),

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """``/healthcheck`` says yes or no to anybody, cheaply; why is for administrators."""
 
+import gc
+import socket
 import threading
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 
@@ -11,8 +13,10 @@ from kilonova.api.health import Check, DatabaseAnswers, Health
 from kilonova.cli.wiring.control import ControlProcess
 from kilonova.db.database import Database
 from kilonova.errors import Unavailable
+from kilonova.periodic import PeriodicThread
 from support.api_client import Answer, Client, send
 from support.control import Control, start_control
+from support.waiting import wait_until
 
 
 class Away:
@@ -103,3 +107,40 @@ def test_nobody_waits_for_a_database_that_somebody_waits_for_already(control: Co
     goes_on.set()
     first.join()
     assert answers() == "away"
+
+
+def test_health_shows_every_periodic_task_of_the_process(tmp_path: Path) -> None:
+    before = {each for each in gc.get_objects() if isinstance(each, PeriodicThread)}
+    control = start_control(tmp_path)
+    try:
+        alive = [each for each in gc.get_objects() if isinstance(each, PeriodicThread) and each.is_alive]
+        operator = Client(control.process.application, api="operator")
+        wait_until(lambda: by_name(operator)["silence"]["last_start"], "a task has run")
+        tasks = by_name(operator)
+        assert {each.name for each in alive if each not in before} == set(tasks)
+        assert {"leases", "checkpoints", "guest reports", "power states"} <= set(tasks)
+        silence = tasks["silence"]
+        assert silence["description"] == "Count the services of silent processes as down."
+        assert (silence["interval_s"], silence["last_error"]) == (5.0, None)
+        assert silence["last_duration_s"] is not None
+        assert tasks["guest reports"]["last_start"] is None
+        assert tasks["guest reports"]["next_start"].endswith("Z")
+        assert operator.as_user("alice:wonder").get("/health").status == 403
+    finally:
+        control.process.close()
+    assert not any(each.is_alive for each in alive if each not in before)
+
+
+def by_name(operator: Client) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in operator.get("/health").body["health"]["periodic_tasks"]}
+
+
+def test_a_start_that_fails_at_its_last_part_leaves_no_thread_and_no_lock(tmp_path: Path) -> None:
+    before = {each for each in gc.get_objects() if isinstance(each, PeriodicThread)}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Unavailable):
+            start_control(tmp_path, more=f"[prometheus]\nmetrics_host = 127.0.0.1\nmetrics_port = {port}\n")
+    left = [each for each in gc.get_objects() if isinstance(each, PeriodicThread) and each.is_alive]
+    assert [each.name for each in left if each not in before] == []
+    start_control(tmp_path).process.close()

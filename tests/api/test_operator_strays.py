@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kilonova.compute.agent import Agent
+from kilonova.compute.report_timer import ReportTimer
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import GuestSpec
 from support.api_client import Answer, Client
@@ -39,19 +40,23 @@ def remove(control: Control, host: str, guest: str) -> Answer:
     return operator(control).post("/strays/remove", {"remove": {"host": host, "guest": guest}})
 
 
+def report_guests(control: Control) -> None:
+    ReportTimer(control.process.core.bus, control.process.core.agents, 3600).report()
+
+
 @pytest.fixture
 def lost(control: Control) -> Iterator[list[str]]:
     """Three guests on the first host and one on the second that no server owns."""
     uuids = [new_uuid() for _ in range(4)]
     for uuid, host in zip(uuids, ("node1", "node1", "node1", "node2"), strict=True):
         agents(control)[host].driver.spawn(replace(GUEST, uuid=uuid))
-    control.process.reports.report()
+    report_guests(control)
     wait_until(lambda: len(strays(control)) == 4, "the guests are listed")
     yield uuids
     for agent in agents(control).values():
         for uuid in uuids:
             agent.driver.destroy(uuid)
-    control.process.reports.report()
+    report_guests(control)
     wait_until(lambda: strays(control) == [], "nothing is listed any more")
 
 
@@ -87,7 +92,7 @@ def test_what_may_not_be_removed(control: Control, lost: list[str]) -> None:
     driver: Any = agents(control)["node1"].driver
     guests = driver.hypervisor.guests
     guests.put(lost[1], guest=replace(guests.guest(lost[1]), ordered_at=None))
-    control.process.reports.report()
+    report_guests(control)
     wait_until(lambda: {each["reason"] for each in strays(control)} == {"unknown", "unmarked"}, "the mark is missed")
     refused = remove(control, "node1", lost[1])
     assert (refused.status, "does not bear the mark" in refused.fault[1]) == (409, True)

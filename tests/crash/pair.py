@@ -20,7 +20,8 @@ import sqlalchemy as sa
 from crash import cloud, random_load
 from crash.points import Watch
 from crash.processes import Child, in_child
-from kilonova.conductor.periodic.keep_alive import KeepAlive
+from kilonova.cli.wiring.core import keep_alive
+from kilonova.config.compute import ComputeSettings
 from kilonova.db.audits import audit
 from kilonova.db.core import tables as t
 from kilonova.db.database import Database
@@ -39,7 +40,7 @@ def _open(folder: Path, seed: str, half: int, url: str) -> Cell:
     hosts = random_load.hosts(random.Random(seed))[2 * half : 2 * half + 2]
     options = {"lease": Lease(_LEASE), "pause_s": lambda tries: min(2.0, 0.3 * tries)}
     cell = cloud.open_cell(folder, hosts, Watch(), url=url, **options)
-    KeepAlive(cell.conductor, (), cell.announce).start()
+    keep_alive(cell.conductor, cell.bus, ComputeSettings(), cell.announce).start()
     return cell
 
 

@@ -7,7 +7,6 @@
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,11 +17,10 @@ import sqlalchemy as sa
 
 from kilonova.claims.claimer import Claimer
 from kilonova.claims.outside_driver import OutsideDriver
-from kilonova.cli.wiring.core import Connect, Parts, start_core
+from kilonova.cli.wiring.core import Connect, Parts, keep_alive, start_core
 from kilonova.cli.wiring.rules import Rules, build_engine
 from kilonova.compute.agent import Agent
 from kilonova.compute.sessions import start_agents
-from kilonova.conductor.periodic.keep_alive import KeepAlive
 from kilonova.conductor.periodic.unwanted_images import ImageRemover
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.workflow_engine.retries import MAX_TRIES
@@ -49,6 +47,7 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.model.requester import Requester
 from kilonova.model.server_group import ServerGroup
 from kilonova.model.server_migration import OPEN, ServerMigration
+from kilonova.process_parts import ProcessParts
 from kilonova.scenario.model import AllocationRatios, SimulatedHost
 from kilonova.scheduler.settings import SchedulerConfig
 from support.folder_images import FolderImages
@@ -310,7 +309,7 @@ class Cell:
 
     def renew_leases(self) -> None:
         """The moment has come at which the process does what it does every few seconds."""
-        KeepAlive(self.conductor, (), self.announce).renew()
+        keep_alive(self.conductor, self.bus, AS_BIG_AS_IT_IS, self.announce).renew()
 
     def announce(self) -> None:
         """The agents introduce themselves (again)."""
@@ -391,9 +390,9 @@ def start_cell(
         image_keeper=images,
         transfers=images,
     )
-    with ExitStack() as undo:
-        core = start_core(adapt(settings), database, hosts, undo, parts)
-        undo.pop_all()
+    started = ProcessParts()
+    with started.stopped_on_failure():
+        core = start_core(adapt(settings), database, hosts, started, parts)
     drivers = {agent.host: agent.driver for agent in core.agents}
     parts_of_it = core.bus, core.mirror, core.claimer, core.conductor, drivers, core.agents
     return Cell(folder, hosts, database, *parts_of_it, images, core.image_remover)

@@ -27,7 +27,8 @@ ALLOWED: dict[str, set[str]] = {
     "server": {"errors", "wsgi_keys"},
     "deadline": {"errors"},
     "lease": set(),
-    "periodic": {"errors"},
+    "periodic": {"clock", "errors"},
+    "process_parts": {"periodic"},
     "model": set(),
     "placement": {"model", "errors"},
     "scheduler": {"model", "placement", "errors"},
@@ -38,21 +39,23 @@ ALLOWED: dict[str, set[str]] = {
     "claims": {"db", "logs", "mirror", "model", "scheduler", "errors", "identifiers", "periodic"},
     "messaging": {"logs", "model", "errors"},
     "conductor": {"clock", "claims", "db", "lease", "logs", "messaging", "model", "errors", "identifiers", "periodic"},
-    "compute": {"config", "lease", "messaging", "model", "scenario", "errors", "identifiers", "periodic"},
+    "compute": {
+        "config", "lease", "messaging", "model", "scenario", "errors", "identifiers", "periodic", "process_parts",
+    },
     "metrics": {"conductor", "db", "errors"},
     "notifications": {"clock", "conductor", "db", "errors", "identifiers", "logs", "model", "periodic"},
     "images": {"logs", "model", "errors"},
     "identity": {"logs", "model", "errors"},
     "bundled_services": {"errors", "logs", "server"},
-    "console_proxy": {"errors", "model"},
+    "console_proxy": {"errors", "model", "process_parts"},
     "api": {
         "claims", "conductor", "config", "db", "deadline", "errors", "identifiers", "identity", "images", "logs",
-        "metrics", "mirror", "model", "notifications", "placement", "scheduler", "wsgi_keys",
+        "metrics", "mirror", "model", "notifications", "periodic", "placement", "scheduler", "wsgi_keys",
     },
     "cli": {
         "api", "claims", "clock", "bundled_services", "compute", "conductor", "config", "console_proxy", "db", "errors",
         "identifiers", "identity", "images", "lease", "logs", "messaging", "metrics", "mirror", "model",
-        "notifications", "scenario", "scheduler", "server",
+        "notifications", "periodic", "process_parts", "scenario", "scheduler", "server",
     },
     "wsgi": {"cli"},
     "__main__": {"cli"},
@@ -283,6 +286,11 @@ def test_control_processes_are_wired_in_one_place(made: str, place: str) -> None
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == made:
                 makers.add(file)
     assert makers == {ROOT / "cli" / "wiring" / place}
+
+
+def test_periodic_tasks_of_the_conductor_do_not_import_what_calls_them() -> None:
+    for file in (ROOT / "conductor" / "periodic").rglob("*.py"):
+        assert not [name for name in imported(file) if name.startswith("kilonova.conductor.service.")], file
 
 
 def test_no_driver_imports_another() -> None:

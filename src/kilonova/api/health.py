@@ -18,6 +18,7 @@ from kilonova import deadline
 from kilonova.db.database import Database
 from kilonova.deadline import Deadline, nobody_left
 from kilonova.errors import Unavailable
+from kilonova.periodic import PeriodicTasks
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -74,10 +75,11 @@ def switched_off_by(file: Path | None) -> Callable[[], str | None]:
 
 
 class Health:
-    """What has to hold for this process to be given work."""
+    """What has to hold for this process to be given work. ``tasks``: its periodic tasks."""
 
-    def __init__(self, checks: Iterable[Check]) -> None:
+    def __init__(self, checks: Iterable[Check], tasks: PeriodicTasks | None = None) -> None:
         self._checks = tuple(checks)
+        self.tasks = tasks or PeriodicTasks()
 
     def problems(self) -> Mapping[str, str | None]:
         """Return check → what is wrong."""

@@ -9,16 +9,17 @@ from itertools import islice
 from kilonova.db import checkpoints, mirror_source
 from kilonova.db.change_log.changes import Change
 from kilonova.db.database import Database
-from kilonova.periodic import PeriodicThread
+from kilonova.periodic import PeriodicPart, PeriodicThread
 
 _LOOK_EVERY_S = 15.0
 _CHANGES_A_PART = 2_000
 
 
-class Checkpointer:
+class Checkpointer(PeriodicPart):
     """Takes one of ``kept`` checkpoints at the start, every ``every``, and after ``commits`` commits.
 
-    Of several processes on a database the first that notices takes it. ``kept`` 0 takes none.
+    Of several processes on a database the first that notices takes it. ``kept`` 0 takes none. One that is under way
+    when the process stops is dropped.
     """
 
     def __init__(
@@ -29,17 +30,14 @@ class Checkpointer:
         self._every = every
         self._commits = commits
         self._thread = PeriodicThread(
-            "checkpoints", self.take_if_due, _LOOK_EVERY_S, complaint="No checkpoint was taken", from_start=True
+            "checkpoints",
+            self.take_if_due,
+            _LOOK_EVERY_S,
+            description="Take a checkpoint of the scheduler's state where one is due.",
+            complaint="No checkpoint was taken",
+            from_start=True,
         )
-
-    def start(self) -> None:
-        """Begin to look whether one is due."""
-        if self._kept:
-            self._thread.start()
-
-    def stop(self) -> None:
-        """Leave the one under way incomplete and end."""
-        self._thread.stop()
+        super().__init__("checkpoints", [self._thread] if kept else [])
 
     def take_if_due(self) -> int | None:
         """Take a checkpoint and return the seq whose state it holds; None when none is due."""

@@ -5,14 +5,14 @@ import logging
 from collections.abc import Sequence
 
 from kilonova.compute.files.images import HostImages
-from kilonova.periodic import PeriodicThread
+from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 #: As in Nova, what is to be done every 0 seconds is done this often.
 _DEFAULT_S = 60.0
 
 
-class ImageCacheManager:
+class ImageCacheManager(PeriodicPart):
     """Looks after the images that the hosts of a process keep, in each place where they keep some.
 
     ``interval_s``: seconds between two looks; a negative one stands for never. ``min_age_s``: for how long an image has
@@ -29,17 +29,14 @@ class ImageCacheManager:
         self._images = images
         self._min_age_s = min_age_s
         self._ephemeral_min_age_s = ephemeral_min_age_s
-        self._is_on = bool(images) and min_age_s is not None and interval_s >= 0
-        self._thread = PeriodicThread(
-            "image cache", self.look, interval_s or _DEFAULT_S, complaint="Nobody looked for images that are not used"
+        thread = PeriodicThread(
+            "image cache",
+            self.look,
+            interval_s or _DEFAULT_S,
+            description="Hosts remove cached images that no guest has used for long.",
+            complaint="Nobody looked for images that are not used",
         )
-
-    def start(self) -> None:
-        if self._is_on:
-            self._thread.start()
-
-    def stop(self) -> None:
-        self._thread.stop()
+        super().__init__("image cache", [thread] if images and min_age_s is not None and interval_s >= 0 else [])
 
     def look(self) -> None:
         """Remove what has not been used for long."""

@@ -6,14 +6,14 @@ stopped, paused or removed.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kilonova.compute.agent import Agent
 from kilonova.messaging.bus import AgentBus
 from kilonova.messaging.messages import PowerStates
 from kilonova.model.instance import PowerState
-from kilonova.periodic import PeriodicThread
+from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 _TOLD_TOGETHER = 200
@@ -36,7 +36,7 @@ class PowerReporting:
     resume: bool = False
 
 
-class PowerReports:
+class PowerReports(PeriodicPart):
     """The reports of ``agents``. Whoever begins a session for them calls :meth:`came_up`."""
 
     def __init__(self, bus: AgentBus, agents: Sequence[Agent], how: PowerReporting) -> None:
@@ -45,26 +45,25 @@ class PowerReports:
         self._how = how
         self._has_come_up = False
         self._has_looked = False
-        self._threads: list[PeriodicThread] = []
-        if agents and how.interval_s >= 0:
-            every_s = how.interval_s or _DEFAULT_S
-            self._threads.append(
-                PeriodicThread("power states", self.report, every_s, complaint="Power states were not reported")
-            )
-        if agents and how.events:
-            self._threads.append(
-                PeriodicThread("events", self.report_events, _EVENTS_EVERY_S, complaint="Events were not reported")
-            )
+        super().__init__("power states", tuple(self._switched_on()) if agents else ())
 
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        for thread in self._threads:
-            thread.ask_to_stop()
-        for thread in self._threads:
-            thread.stop()
+    def _switched_on(self) -> Iterator[PeriodicThread]:
+        if self._how.interval_s >= 0:
+            yield PeriodicThread(
+                "power states",
+                self.report,
+                self._how.interval_s or _DEFAULT_S,
+                description="Agents report the power states of all guests.",
+                complaint="Power states were not reported",
+            )
+        if self._how.events:
+            yield PeriodicThread(
+                "events",
+                self.report_events,
+                _EVENTS_EVERY_S,
+                description="Agents report guests that have stopped, paused or gone by themselves.",
+                complaint="Events were not reported",
+            )
 
     def came_up(self) -> None:
         """The agents serve their hosts: report all guests, if that is done at all. What changes later is an event."""

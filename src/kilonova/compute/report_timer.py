@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from kilonova.compute.agent import Agent, guests_of
 from kilonova.messaging.bus import AgentBus
 from kilonova.messaging.messages import GuestsFound
-from kilonova.periodic import PeriodicThread
+from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 _TOLD_TOGETHER = 200
@@ -15,23 +15,20 @@ _TOLD_TOGETHER = 200
 _DEFAULT_S = 60.0
 
 
-class ReportTimer:
+class ReportTimer(PeriodicPart):
     """Reports the guests of ``agents``. Units: ``interval_s`` seconds; a negative one stands for never."""
 
     def __init__(self, bus: AgentBus, agents: Sequence[Agent], interval_s: float) -> None:
         self._bus = bus
         self._agents = tuple(agents)
-        self._is_on = interval_s >= 0 and bool(self._agents)
-        self._thread = PeriodicThread(
-            "guest reports", self.report, interval_s or _DEFAULT_S, complaint="The guests of hosts were not reported"
+        thread = PeriodicThread(
+            "guest reports",
+            self.report,
+            interval_s or _DEFAULT_S,
+            description="Agents report which guests their hosts have.",
+            complaint="The guests of hosts were not reported",
         )
-
-    def start(self) -> None:
-        if self._is_on:
-            self._thread.start()
-
-    def stop(self) -> None:
-        self._thread.stop()
+        super().__init__("guest reports", [thread] if self._agents and interval_s >= 0 else [])
 
     def report(self) -> None:
         """Report all guests. A host whose hypervisor does not answer is left out, and keeps no other one waiting."""

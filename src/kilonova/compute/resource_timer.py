@@ -10,14 +10,14 @@ from kilonova.compute.sessions import report_again
 from kilonova.errors import HypervisorAway
 from kilonova.messaging.bus import AgentBus
 from kilonova.model.host import NodeReport
-from kilonova.periodic import PeriodicThread
+from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 #: As in Nova, what is to be done every 0 seconds is done this often.
 _DEFAULT_S = 60.0
 
 
-class ResourceTimer:
+class ResourceTimer(PeriodicPart):
     """Reports the hypervisors of ``agents`` that have changed. Nothing is sent for those that have not.
 
     ``session``: of the process at present, "" while it has none. Units: ``interval_s`` seconds; a negative one stands
@@ -28,22 +28,23 @@ class ResourceTimer:
         self._bus = bus
         self._agents = tuple(agents)
         self._session = session
-        self._is_on = interval_s >= 0 and bool(self._agents)
         self._told: dict[str, NodeReport] = {}
-        self._thread = PeriodicThread(
-            "resources", self.look, interval_s or _DEFAULT_S, complaint="Changed hypervisors were not reported"
+        thread = PeriodicThread(
+            "resources",
+            self.look,
+            interval_s or _DEFAULT_S,
+            description="Agents report hypervisors whose resources have changed.",
+            complaint="Changed hypervisors were not reported",
         )
+        super().__init__("resources", [thread] if self._agents and interval_s >= 0 else [])
 
     def start(self) -> None:
         """Begin, before the hypervisors are reported for the first time: what changes from now on is noticed."""
-        if self._is_on:
+        if self.periodic_threads:
             for agent in self._agents:
                 with suppress(HypervisorAway):  # nothing is reported of it until it is there
                     self._told[agent.host] = agent.report()
-            self._thread.start()
-
-    def stop(self) -> None:
-        self._thread.stop()
+        super().start()
 
     def look(self) -> None:
         """Report what has changed. A hypervisor that does not answer keeps no other one waiting."""

@@ -2,7 +2,7 @@
 """What the API asks of the conductor, and what agents tell it. Each call returns once what was asked is durable."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -118,6 +118,7 @@ class Conductor:
         config_drives: ConfigDrives | None = None,
     ) -> None:
         self.database = database
+        self._bus = bus
         self.claimer = claimer
         #: Whether there is an image service from which, and to which, hosts can bring images.
         self.makes_images = image_keeper is not None
@@ -153,8 +154,6 @@ class Conductor:
             response_timeout_s=response_timeout_s,
             find_agent=find_agent,
         )
-        if directory is not None:
-            directory.on_moved = lambda hosts: bus.run_urgently(partial(self.runner.ask_hosts, hosts))
         self.membership = ProcessLease(
             database,
             self.runner,
@@ -197,6 +196,10 @@ class Conductor:
         self._services.config_drives.passwords.remember(drives, admin_pass)
         rows = tuple(build_row(instance, spec.request_id) for instance in new)
         self._store.store(NewServers(new, request, rows, at_least or len(new), limits))
+
+    def hosts_moved(self, hosts: Collection[str]) -> None:
+        """Ask hosts that have another session now, or none any more, about what waits for them; return at once."""
+        self._bus.run_urgently(partial(self.runner.ask_hosts, hosts))
 
     def _begin(self, rows: Sequence[WorkflowRow]) -> None:
         self.runner.begin(rows)

@@ -19,6 +19,7 @@ from kilonova.console_proxy.token_check import TokenCheck, TokenDesk
 from kilonova.console_proxy.tokens import Tokens
 from kilonova.console_proxy.web_files import WebFiles
 from kilonova.model.console import ConsoleProtocol
+from kilonova.process_parts import PartOf, ProcessParts
 
 LOG = logging.getLogger(__name__)
 _STOP_S = 3.0
@@ -78,6 +79,7 @@ class ConsoleProxy:
         ]
         self._loop = asyncio.new_event_loop()
         self._servers: list[Server] = []
+        self._parts = ProcessParts()
         self._thread = threading.Thread(target=self._loop.run_forever, name="console-proxy", daemon=True)
 
     @property
@@ -86,16 +88,23 @@ class ConsoleProxy:
         return self._seats.taken
 
     def start(self) -> None:
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(_START_S)
+        with self._parts.stopped_on_failure():
+            self._parts.start(PartOf("event loop", self._thread.start, self._end_loop))
+            self._parts.opened("token checks", self._desk.close)
+            self._parts.start(PartOf("listeners", self._listen, self._hang_up))
 
     def stop(self) -> None:
         """End all consoles, and listen no more. Done twice it is done once."""
-        if not self._thread.is_alive():
-            return
+        self._parts.stop()
+
+    def _listen(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(_START_S)
+
+    def _hang_up(self) -> None:
         with contextlib.suppress(TimeoutError):
             asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(2 * _STOP_S)
-        self._desk.close()
+
+    def _end_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_STOP_S)
         if not self._thread.is_alive():

@@ -8,7 +8,7 @@ the change log tells whether it happened.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import datetime
@@ -38,6 +38,7 @@ from kilonova.db.core.server_watch import AWAY
 from kilonova.db.core.transaction import BatchedWrite, Transaction, run_singly
 from kilonova.db.core.writer import Writer
 from kilonova.errors import DeadlineExceeded, Unavailable
+from kilonova.periodic import PeriodicThread
 
 LOG = logging.getLogger(__name__)
 
@@ -85,6 +86,11 @@ class Database:
     def waiting_writes(self) -> int:
         """How many jobs wait for the writer."""
         return self._writer.waiting
+
+    @property
+    def periodic_threads(self) -> Sequence[PeriodicThread]:
+        """The periodic tasks that look after a server and its readers."""
+        return (*self._watch.periodic_threads, *(() if self._unwanted is None else self._unwanted.periodic_threads))
 
     @property
     def unheard_writes(self) -> int:

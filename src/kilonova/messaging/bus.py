@@ -106,3 +106,20 @@ class ConductorBus(Protocol):
 
     def run_blocking(self, work: Callable[[], None]) -> None:
         """Run the conductor's own work where it may wait for seconds and hold nothing else up."""
+
+
+class ControlBus(AgentBus, ConductorBus, Protocol):
+    """Both ends, for a control process with hosts of its own."""
+
+    def close(self) -> None:
+        """Take nothing more, and wait for what runs."""
+
+
+class RemoteBus(ControlBus, Protocol):
+    """The same, for one that also reaches agents in other processes."""
+
+    def start(self) -> None:
+        """Begin to hear agents. Call it when the conductor is served."""
+
+    def agents_changed(self) -> None:
+        """Look at once which agents are enrolled."""

@@ -12,7 +12,7 @@ from kilonova.db.database import Database
 from kilonova.model.audit_periods import AuditPeriods, Period
 from kilonova.notifications.events import ServerExists
 from kilonova.notifications.publisher import Publisher
-from kilonova.periodic import PeriodicThread
+from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 #: As in Nova.
@@ -21,8 +21,11 @@ _TOGETHER = 100
 _WAIT_S = 0.2
 
 
-class UsageAudit:
-    """``may_act``: whether this process counts as alive. ``together``: how many servers one transaction takes."""
+class UsageAudit(PeriodicPart):
+    """``may_act``: whether this process counts as alive. ``together``: how many servers one transaction takes.
+
+    It stops after the transaction under way; the next process goes on from there.
+    """
 
     def __init__(
         self,
@@ -40,15 +43,14 @@ class UsageAudit:
         self._together = together
         self._last: Period | None = None
         self._thread = PeriodicThread(
-            "usage audit", self.look, _EVERY_S, complaint="Nobody was told which servers exist", from_start=True
+            "usage audit",
+            self.look,
+            _EVERY_S,
+            description="Notify which servers existed in an audit period that is over.",
+            complaint="Nobody was told which servers exist",
+            from_start=True,
         )
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End after the transaction under way; the next process goes on from there."""
-        self._thread.stop()
+        super().__init__("usage audit", [self._thread])
 
     def look(self) -> int:
         """Tell of the servers of the last period that is over, as far as nobody has; return how many those were."""

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /operator/v1/health: what ``/healthcheck`` only says yes or no about, of the process that answers."""
 
+from datetime import datetime
+
 import kilonova
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
 from kilonova.db import schema
+from kilonova.periodic import TaskRun
 
 RULES = (rule("kilonova:health:show", ADMIN, "See how a control process is", ("GET", "/operator/v1/health")),)
 
@@ -25,8 +28,26 @@ def show_health(ctx: Context, request: Request) -> Reply:
         "schema": schema.head(),
         "read_only": reason is not None,
         "waiting_writes": backend.database.waiting_writes,
+        "periodic_tasks": [_task_view(run) for run in backend.health.tasks.runs()],
     }
     return Reply(200, {"health": body})
+
+
+def _task_view(run: TaskRun) -> dict[str, object]:
+    return {
+        "name": run.name,
+        "description": run.description,
+        "interval_s": run.interval_s,
+        "running": run.is_running,
+        "last_start": _time(run.last_start),
+        "last_duration_s": run.last_duration_s,
+        "last_error": run.last_error,
+        "next_start": _time(run.next_start),
+    }
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else f"{at.isoformat(timespec='milliseconds')}Z"
 
 
 ROUTES: Routes = {"/v1/health": {"GET": Endpoint(show_health, query=NO_QUERY)}}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova status upgrade-check`: what is to be mended before or after an upgrade, as ``nova-status`` tells it."""
+"""`kilonova status`: what is to be mended before or after an upgrade, as ``nova-status`` tells it; periodic tasks."""
 
 import logging
 import textwrap
@@ -10,12 +10,14 @@ import typer
 
 from kilonova.cli.cloud.printing import print_json
 from kilonova.cli.cloud.settings import AsJson, ConfigFiles, DataFolder, settings_of_cloud
+from kilonova.cli.commands.periodic_tasks import tasks
 from kilonova.errors import ConfigurationError
 
 if TYPE_CHECKING:  # slow to import, and not needed to show the help
     from kilonova.cli.commands.upgrade_checks import Checked
 
-app = typer.Typer(no_args_is_help=True, help="Check whether a cloud can be upgraded.")
+app = typer.Typer(no_args_is_help=True, help="Check whether a cloud can be upgraded, list periodic tasks.")
+app.command("tasks")(tasks)
 _UNEXPECTED = 255
 _WIDTH = 100
 _TITLE = "Upgrade Check Results"
@@ -60,4 +62,4 @@ def table_of(checked: Iterable["Checked"]) -> str:
 
 @app.callback()
 def status() -> None:
-    """Check whether a cloud can be upgraded."""
+    """Check whether a cloud can be upgraded, list periodic tasks."""

@@ -53,7 +53,7 @@ def make_agent_process(settings: AgentSettings) -> AgentProcess:
     else:
         folder = compute.instances_path
     cache = image_cache_of([] if folder is None else [folder], settings.image_cache)
-    return AgentProcess(agents, bus, lease, every_s, reports, power, resources_s=resources_s, image_cache=cache)
+    return AgentProcess(agents, bus, lease, every_s, power, resources_s=resources_s, others=(cache, reports))
 
 
 def agents_of(settings: AgentSettings, bus: AgentBus, may_act: Callable[[], bool]) -> tuple[Agent, ...]:

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One control process: its database, the core that works on it, the APIs, and what it does from time to time."""
+"""One control process: its database, the core that works on it, the APIs, and its periodic tasks, in this order."""
 
 import logging
 import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
 
 from kilonova.api.agents.application import AgentsApi
 from kilonova.api.application import WsgiApp
@@ -29,7 +28,6 @@ from kilonova.cli.wiring.metrics_listener import serve_metrics
 from kilonova.cli.wiring.quota_drivers import limit_source
 from kilonova.cli.wiring.rules import load_rules
 from kilonova.cli.wiring.simulated_hosts import folder_of, hosts_of, image_cache_of, power_reporting_of, scenario_of
-from kilonova.compute.image_cache import ImageCacheManager
 from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.compute.resource_timer import ResourceTimer
@@ -47,6 +45,8 @@ from kilonova.images.proxied import FixedImageProxy, ImageProxy
 from kilonova.images.source import FixedImages, ImageSource
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.image import Image
+from kilonova.periodic import PeriodicTasks
+from kilonova.process_parts import ProcessParts
 from kilonova.scenario.model import Scenario
 from kilonova.server.server import Server
 
@@ -56,22 +56,15 @@ _BEGUN_AGAIN_AFTER_S = 1.0
 _OFTENEST_S = 60.0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControlProcess:
-    """A running control process; ``application`` is its WSGI app."""
+    """A running control process; ``application`` is its WSGI app. ``parts``: what it is made of, in order."""
 
     settings: Settings
     core: Core
-    checkpointer: Checkpointer
-    purger: Purger
-    chores: Timetable
     application: WsgiApp
-    reports: ReportTimer
-    image_cache: ImageCacheManager
-    power: PowerReports
-    resources: ResourceTimer
-    lock: IO[bytes] | None
     metrics_server: Server | None
+    parts: ProcessParts
 
     @property
     def database(self) -> Database:
@@ -91,31 +84,7 @@ class ControlProcess:
 
     def close(self) -> None:
         """Stop taking work, finish what runs, let go of the database."""
-        self.claimer.close()
-        if self.metrics_server is not None:
-            self.metrics_server.stop()
-        self.reports.stop()
-        self.image_cache.stop()
-        self.power.stop()
-        self.resources.stop()
-        self.checkpointer.stop()
-        self.purger.stop()
-        if self.core.image_remover is not None:
-            self.core.image_remover.stop()
-        self.chores.stop()
-        self.core.notifying.stop()
-        self.core.upkeep.stop()
-        if self.conductor.directory is not None:
-            self.conductor.directory.stop()
-        for agent in self.core.agents:
-            agent.stop()
-        self.core.bus.close()
-        self.core.notifying.close()
-        if self.core.replica is not None:
-            self.core.replica.close()
-        self.database.close()
-        if self.lock is not None:
-            self.lock.close()
+        self.parts.stop()
 
 
 def start_control_process(settings: Settings, parts: Parts | None = None) -> ControlProcess:
@@ -155,79 +124,83 @@ def _told_apart(database: Database) -> Iterator[None]:
         raise _DatabaseLostError(error.message) from error
 
 
-def _start(settings: Settings, policy: Policy, parts: Parts) -> ControlProcess:
+def _start(settings: Settings, policy: Policy, given: Parts) -> ControlProcess:
     """Start, once the database answers. Raises: ConfigurationError; _DatabaseLostError when it is away again."""
-    rules, session = parts.rules, parts.image_session
-    assert rules is not None
     scenario = scenario_of(settings.fake)
-    hosts = hosts_of(settings.fake, scenario)
-    with ExitStack() as undo:
-        database = Database(
-            settings.database.connection,
-            longest_read_s=settings.api.request_timeout_s,
-            response_timeout_s=settings.database.response_timeout_s,
-        )
-        lock = lock_database(database)
-        if lock is not None:
-            undo.callback(lock.close)
-        undo.callback(database.close)
-        warn_if_exposed(database)
-        schema.wait_until_it_answers(database)
+    parts = ProcessParts()
+    with parts.stopped_on_failure():
+        database = _open_database(settings, parts)
         with _told_apart(database):
             schema.require_current(database)
-            core = start_core(settings, database, hosts, undo, parts)
-        reports = ReportTimer(core.bus, core.agents, settings.compute.running_deleted_instance_poll_interval_s)
-        reports.start()
-        image_cache = image_cache_of(_image_folders(settings), settings.image_cache)
-        image_cache.start()
-        undo.callback(image_cache.stop)
-        undo.callback(reports.stop)
-        power = PowerReports(core.bus, core.agents, power_reporting_of(settings.compute))
-        power.came_up()
-        power.start()
-        undo.callback(power.stop)
-        owner = core.conductor.owner
-        resources = ResourceTimer(core.bus, core.agents, lambda: owner, settings.compute.update_resources_interval_s)
-        resources.start()
-        undo.callback(resources.stop)
+            core = start_core(settings, database, hosts_of(settings.fake, scenario), parts, given)
         if core.resumed:
             LOG.info("%d unfinished operations are resumed", core.resumed)
-        images = _images(settings, scenario)
-        backend = Backend(
-            settings,
-            database,
-            core.mirror,
-            policy,
-            core.conductor,
-            images,
-            _image_proxy(settings, images),
-            rules.engine,
-            limits=limit_source(settings),
-            projects=_projects(settings),
-            driver_name=None if rules.driver is None else rules.driver.name,
-            metrics=core.metrics,
-            announcer=core.notifying.announcer,
-            health=_health(settings, core),
-            writability=ReadOnlySwitch(database, configured=settings.api.read_only),
-        )
-        app = application_of(settings, backend, _agents_api(settings, core, image_store(settings, session)))
+        parts.start(core.upkeep)
+        _start_periodic_tasks(settings, core, parts)
+        backend = _backend(settings, policy, core, scenario, parts)
+        app = application_of(settings, backend, _agents_api(settings, core, image_store(settings, given.image_session)))
         metrics_server = serve_metrics(settings.prometheus, core.metrics)
         if metrics_server is not None:
-            undo.callback(metrics_server.stop)
-        core.upkeep.start()
-        kept = settings.operator
-        checkpointer = Checkpointer(database, kept.checkpoints_kept if kept.decision_retention else 0)
-        checkpointer.start()
-        purger = Purger(database, kept.purge_deleted_after_days)
-        purger.start()
-        if core.image_remover is not None:
-            core.image_remover.start()
-        chores = Timetable(core.conductor, _patience(settings.chores, settings.consoles.token_ttl_s))
-        chores.start()
-        core.notifying.start()
-        undo.pop_all()
-    timers = reports, image_cache, power, resources
-    return ControlProcess(settings, core, checkpointer, purger, chores, app, *timers, lock, metrics_server)
+            parts.opened("metrics", metrics_server.stop)
+    return ControlProcess(settings=settings, core=core, application=app, metrics_server=metrics_server, parts=parts)
+
+
+def _open_database(settings: Settings, parts: ProcessParts) -> Database:
+    """Return the database once it answers, which this process alone has if it is SQLite."""
+    database = Database(
+        settings.database.connection,
+        longest_read_s=settings.api.request_timeout_s,
+        response_timeout_s=settings.database.response_timeout_s,
+    )
+    lock = lock_database(database)
+    if lock is not None:
+        parts.opened("lock of the database", lock.close)
+    parts.opened("database", database.close)
+    parts.tasks.add(database)
+    warn_if_exposed(database)
+    schema.wait_until_it_answers(database)
+    return database
+
+
+def _start_periodic_tasks(settings: Settings, core: Core, parts: ProcessParts) -> None:
+    """Start what this process does from time to time, for the cloud and for its own hosts."""
+    database, conductor, kept, compute = core.database, core.conductor, settings.operator, settings.compute
+    if core.notifying.audit is not None:
+        parts.start(core.notifying.audit)
+    ages = _ages(settings.chores, settings.consoles.token_ttl_s)
+    parts.start(Timetable(conductor.operations, ages, lambda: conductor.runner.may_act))
+    if core.image_remover is not None:
+        parts.start(core.image_remover)
+    parts.start(Purger(database, kept.purge_deleted_after_days))
+    parts.start(Checkpointer(database, kept.checkpoints_kept if kept.decision_retention else 0))
+    bus, agents, owner = core.bus, core.agents, conductor.owner
+    parts.start(ResourceTimer(bus, agents, lambda: owner, compute.update_resources_interval_s))
+    power = PowerReports(bus, agents, power_reporting_of(compute))
+    power.came_up()
+    parts.start(power)
+    parts.start(image_cache_of(_image_folders(settings), settings.image_cache))
+    parts.start(ReportTimer(bus, agents, compute.running_deleted_instance_poll_interval_s))
+
+
+def _backend(settings: Settings, policy: Policy, core: Core, scenario: Scenario | None, parts: ProcessParts) -> Backend:
+    images = _images(settings, scenario)
+    return Backend(
+        settings,
+        core.database,
+        core.mirror,
+        policy,
+        core.conductor,
+        images,
+        _image_proxy(settings, images),
+        core.rules.engine,
+        limits=limit_source(settings),
+        projects=_projects(settings),
+        driver_name=None if core.rules.driver is None else core.rules.driver.name,
+        metrics=core.metrics,
+        announcer=core.notifying.announcer,
+        health=_health(settings, core, parts.tasks),
+        writability=ReadOnlySwitch(core.database, configured=settings.api.read_only),
+    )
 
 
 def _image_folders(settings: Settings) -> list[Path]:
@@ -238,7 +211,7 @@ def _image_folders(settings: Settings) -> list[Path]:
     return [folder for folder in {simulated: None, served: None} if folder is not None]
 
 
-def _health(settings: Settings, core: Core) -> Health:
+def _health(settings: Settings, core: Core, tasks: PeriodicTasks) -> Health:
     def lease() -> str | None:
         return None if core.conductor.runner.may_act else "other processes count this one as dead"
 
@@ -247,11 +220,12 @@ def _health(settings: Settings, core: Core) -> Health:
             Check("database", DatabaseAnswers(core.database)),
             Check("lease", lease),
             Check("disable_by_file", switched_off_by(settings.health.disable_by_file_path)),
-        )
+        ),
+        tasks,
     )
 
 
-def _patience(chores: ChoreSettings, console_s: float) -> Ages:
+def _ages(chores: ChoreSettings, console_s: float) -> Ages:
     return Ages(
         reclaim=chores.reclaim_instance_interval_s,
         build=chores.instance_build_timeout_s,

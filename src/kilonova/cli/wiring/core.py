@@ -5,8 +5,8 @@ The only place that does. Tests wire the same with other parts in some places (:
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,10 +29,13 @@ from kilonova.conductor.guest_data.image_keeper import ImageKeeper
 from kilonova.conductor.guest_data.vendor_data import vendor_data_of
 from kilonova.conductor.hosts.agent_directory import AgentDirectory
 from kilonova.conductor.hosts.agent_questions import QuestionLimits
+from kilonova.conductor.hosts.service_liveness import ServiceLiveness
+from kilonova.conductor.hosts.service_registration import register_services
 from kilonova.conductor.periodic.keep_alive import KeepAlive
 from kilonova.conductor.periodic.unwanted_images import ImageRemover
 from kilonova.conductor.service import Conductor
 from kilonova.conductor.workflow_engine.retries import MAX_TRIES, pause_s
+from kilonova.config.compute import ComputeSettings
 from kilonova.config.database import DatabaseSettings
 from kilonova.config.scheduler import scheduling_digest
 from kilonova.config.settings import Settings
@@ -44,6 +47,7 @@ from kilonova.errors import ConfigurationError
 from kilonova.identifiers import new_uuid
 from kilonova.images.tickets import TicketOffice
 from kilonova.lease import Lease
+from kilonova.messaging.bus import AgentBus, ConductorBus, ControlBus, RemoteBus
 from kilonova.messaging.codec import VERSION
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.rabbit.transport_url import Transport
@@ -52,6 +56,8 @@ from kilonova.mirror.mirror import Mirror
 from kilonova.model.found_guest import StrayKind
 from kilonova.model.quota import Limits
 from kilonova.notifications.sinks import Sink
+from kilonova.periodic import OwnsPeriodicThreads
+from kilonova.process_parts import ProcessParts
 from kilonova.scenario.model import SimulatedHost
 from kilonova.scheduler.devices.pci_request import read_aliases
 
@@ -60,7 +66,7 @@ _SERVICES = ("nova-conductor", "nova-scheduler")
 
 #: Makes the bus by which the agents beyond a process are reached, too, of its name, where they are, and whether it may
 #: send.
-Connect = Callable[[str, AgentDirectory, Callable[[], bool]], Any]
+Connect = Callable[[str, AgentDirectory, Callable[[], bool]], RemoteBus]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +82,7 @@ class Parts:
     """
 
     rules: Rules | None = None
-    bus: Any = None
+    bus: ControlBus | None = None
     connect: Connect | None = None
     lease: Lease | None = None
     limits: Limits | None = None
@@ -91,12 +97,12 @@ class Parts:
     max_tries: int = MAX_TRIES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """A control process without APIs and without threads of its own that do something from time to time.
+    """A control process without APIs and without periodic tasks of its own, but for those of its agent directory.
 
-    ``office``: issues the tickets for image data. ``image_remover``: removes images that nobody needs; None without an
-    image service. ``replica``: of the database, where one is read.
+    ``upkeep``: to be started once the process is complete. ``office``: issues the tickets for image data.
+    ``image_remover``: removes images that nobody needs; None without an image service.
     ``resumed``: how many unfinished operations it found and goes on with.
     """
 
@@ -106,68 +112,165 @@ class Core:
     claimer: Claimer
     conductor: Conductor
     upkeep: KeepAlive
-    bus: Any
+    bus: ControlBus
     agents: tuple[Agent, ...]
     resumed: int
     metrics: Metrics
     notifying: Notifying
     office: TicketOffice
-    image_remover: ImageRemover | None = None
-    replica: Database | None = None
+    image_remover: ImageRemover | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    """What everything in a control process stands on."""
+
+    settings: Settings
+    parts: Parts
+    database: Database
+    owner: str
+    lease: Lease
+    metrics: Metrics
+    notifying: Notifying
+
+    def may_act(self) -> bool:
+        """Tell whether nobody counts this process as dead."""
+        return self.database.is_sole_process or self.lease.is_held
 
 
 def start_core(
-    settings: Settings, database: Database, hosts: Sequence[SimulatedHost], undo: ExitStack, parts: Parts | None = None
+    settings: Settings,
+    database: Database,
+    hosts: Sequence[SimulatedHost],
+    started: ProcessParts,
+    parts: Parts | None = None,
 ) -> Core:
-    """Start on a database of the present schema. Raises: ConfigurationError.
+    """Start on a database of the present schema; ``started`` gets what stops the core again.
 
-    ``undo``: gets what stops the core again.
+    Raises: ConfigurationError.
     """
-    parts = parts or Parts()
-    rules = parts.rules or load_rules(settings)
-    metrics = Metrics()
-    mirror = Mirror.follow(database, lock=parts.decision_lock)
-    owner = new_uuid()
-    lease = parts.lease or Lease(timedelta(seconds=settings.conductor.lease_time_s))
-    directory = None
-    bus: Any = parts.bus or LocalBus()
-    connect = parts.connect or _broker_of(settings.rabbit.transport)
-    if connect is not None:
-        directory = AgentDirectory(database, lease.duration)
-        bus = connect(owner, directory, lambda: database.is_sole_process or lease.is_held)
-    undo.callback(bus.close)
-    notifying = start_notifications(
-        settings, database, metrics, lambda: database.is_sole_process or lease.is_held, parts.sinks
+    base = _base(settings, database, parts or Parts(), started)
+    rules = base.parts.rules or load_rules(settings)
+    mirror = Mirror.follow(database, lock=base.parts.decision_lock)
+    replica = _replica(settings.database, started)
+    connect = base.parts.connect or _broker_of(settings.rabbit.transport)
+    directory, remote = (None, None) if connect is None else _reach_agents(base, connect, lambda: conductor)
+    bus = remote or base.parts.bus or LocalBus()
+    started.opened("bus", bus.close)
+    claimer = _claimer(base, mirror, rules)
+    # A claim may wait for a scheduler driver outside Kilonova on a thread of the bus, which its close would wait for.
+    started.opened("claims", claimer.close)
+    office = ticket_office(settings, database)
+    keeper = base.parts.image_keeper or image_keeper(settings, base.parts.image_session)
+    offers = ImageOffers(settings, office, available=keeper is not None)
+    conductor = _conductor(base, claimer, bus, directory, offers, keeper)
+    agents = _agents(settings, hosts, bus, lambda: conductor.runner.may_act, base.parts.transfers)
+    _note_agents(agents, started)
+
+    def announce() -> None:
+        start_agents(agents, bus, base.owner)
+
+    if new := register_services(database, conductor.process.machine, _SERVICES):
+        base.notifying.listeners.new_services(new)
+    if directory is not None and base.parts.connect is None:
+        started.start(directory)
+    resumed = conductor.membership.enter(announce)
+    if remote is not None:
+        remote.start()
+    _watch(base.metrics, database, replica or database, bus, conductor)
+    return Core(
+        database=database,
+        mirror=mirror,
+        rules=rules,
+        claimer=claimer,
+        conductor=conductor,
+        upkeep=keep_alive(conductor, bus, settings.compute, announce),
+        bus=bus,
+        agents=agents,
+        resumed=resumed,
+        metrics=base.metrics,
+        notifying=base.notifying,
+        office=office,
+        image_remover=None if keeper is None else ImageRemover(database, keeper),
     )
-    undo.callback(notifying.close)
-    scheduler = settings.scheduler
-    claimer = Claimer(
-        database,
+
+
+def _base(settings: Settings, database: Database, parts: Parts, started: ProcessParts) -> _Base:
+    metrics, lease = Metrics(), parts.lease or Lease(timedelta(seconds=settings.conductor.lease_time_s))
+
+    def may_act() -> bool:
+        return base.may_act()
+
+    # What ends while the bus closes is still notified: this is started before it, and stopped after it.
+    notifying = start_notifications(settings, database, metrics, may_act, parts.sinks)
+    started.opened("notifications", notifying.close)
+    base = _Base(
+        settings=settings,
+        parts=parts,
+        database=database,
+        owner=new_uuid(),
+        lease=lease,
+        metrics=metrics,
+        notifying=notifying,
+    )
+    return base
+
+
+def _reach_agents(
+    base: _Base, connect: Connect, conductor: Callable[[], Conductor]
+) -> tuple[AgentDirectory, RemoteBus]:
+    """Return where the agents beyond this process are, and the bus that reaches them.
+
+    ``conductor``: of this process, which is there before the directory starts.
+    """
+
+    def moved(hosts: Collection[str]) -> None:
+        conductor().hosts_moved(hosts)
+
+    def enrolled() -> None:
+        bus.agents_changed()
+
+    directory = AgentDirectory(base.database, base.lease.duration, on_moved=moved, on_enrolled=enrolled)
+    bus = connect(base.owner, directory, base.may_act)
+    return directory, bus
+
+
+def _claimer(base: _Base, mirror: Mirror, rules: Rules) -> Claimer:
+    scheduler, kept = base.settings.scheduler, base.settings.operator.decision_retention
+    return Claimer(
+        base.database,
         mirror,
         rules.engine,
-        owner,
-        DecisionLog(database, settings.operator.decision_retention, configuration=scheduling_digest(scheduler)),
-        rng=parts.rng,
+        base.owner,
+        DecisionLog(base.database, kept, configuration=scheduling_digest(scheduler)),
+        rng=base.parts.rng,
         aliases=read_aliases(scheduler.pci_alias),
         alternates=scheduler.max_attempts - 1,
         driver=rules.driver,
-        piece=parts.piece,
-        observers=notifying.claim_observers(metrics),
+        piece=base.parts.piece,
+        observers=base.notifying.claim_observers(base.metrics),
     )
-    undo.callback(claimer.close)
-    office = ticket_office(settings, database)
-    keeper = parts.image_keeper or image_keeper(settings, parts.image_session)
-    offers = ImageOffers(settings, office, available=keeper is not None)
-    conductor = Conductor(
-        database,
+
+
+def _conductor(
+    base: _Base,
+    claimer: Claimer,
+    bus: ControlBus,
+    directory: AgentDirectory | None,
+    offers: ImageOffers,
+    keeper: ImageKeeper | None,
+) -> Conductor:
+    settings, parts, notifying = base.settings, base.parts, base.notifying
+    return Conductor(
+        base.database,
         claimer,
         bus,
-        owner,
-        max_attempts=scheduler.max_attempts,
+        base.owner,
+        max_attempts=settings.scheduler.max_attempts,
         limits=settings.quota.limits() if parts.limits is None else parts.limits,
         counts_failed_builds=settings.conductor.consecutive_build_service_disable_threshold > 0,
-        lease=lease,
-        observers=(metrics.observe, *notifying.observers),
+        lease=base.lease,
+        observers=(base.metrics.observe, *notifying.observers),
         beginnings=notifying.observers,
         listeners=notifying.listeners,
         pause_s=parts.pause_s,
@@ -182,51 +285,52 @@ def start_core(
             settings.api.dhcp_domain,
             vendor_data_of(settings.api.vendordata_jsonfile_path),
         ),
-        process=Process(owner, os.uname().nodename, None, kilonova.__version__, VERSION),
+        process=Process(base.owner, os.uname().nodename, None, kilonova.__version__, VERSION),
         directory=directory,
     )
-    agents = _agents(settings, hosts, bus, lambda: conductor.runner.may_act, parts.transfers)
 
-    def announce() -> None:
-        start_agents(agents, bus, owner)
 
-    down_time = timedelta(seconds=settings.compute.service_down_time_s)
-    upkeep = KeepAlive(
-        conductor,
-        _SERVICES,
-        announce,
-        report_interval_s=settings.compute.report_interval_s,
-        down_time=down_time,
-        hears=lambda: bus.hears_agents,
+def keep_alive(
+    conductor: Conductor, bus: ConductorBus, compute: ComputeSettings, announce: Callable[[], None]
+) -> KeepAlive:
+    """Return what keeps the lease of a control process; it is not started yet."""
+    down_time = timedelta(seconds=compute.service_down_time_s)
+    return KeepAlive(
+        conductor.database,
+        conductor.lease,
+        conductor.membership,
+        conductor.runner,
+        conductor.claimer,
+        conductor.heartbeats,
+        ServiceLiveness(conductor.database, down_time, listener=conductor.owner, hears=lambda: bus.hears_agents),
+        announce=announce,
+        report_interval_s=compute.report_interval_s,
     )
-    upkeep.register()
-    if directory is not None:
-        directory.on_enrolled = bus.agents_changed
-        if parts.connect is None:
-            directory.start()
-            undo.callback(directory.stop)
-    resumed = conductor.membership.enter(announce)
-    if directory is not None:
-        bus.start()
-    replica = _replica(settings.database, undo)
+
+
+def _watch(metrics: Metrics, database: Database, counted: Database, bus: ConductorBus, conductor: Conductor) -> None:
     metrics.watch(
         Sources(
-            lambda: _under_way(replica or database, database),
+            lambda: _under_way(counted, database),
             lambda: database.waiting_writes,
             lambda: bus.waiting,
             lambda: conductor.runner.waits_for_agents,
-            lambda: _odd_guests(replica or database),
+            lambda: _odd_guests(counted),
         )
     )
-    remover = None if keeper is None else ImageRemover(database, keeper)
-    known = database, mirror, rules, claimer, conductor, upkeep, bus, agents, resumed, metrics, notifying, office
-    return Core(*known, remover, replica)
+
+
+def _note_agents(agents: Sequence[Agent], started: ProcessParts) -> None:
+    for agent in agents:
+        started.opened(f"agent of {agent.host}", agent.stop)
+        if isinstance(agent.driver, OwnsPeriodicThreads):
+            started.tasks.add(agent.driver)
 
 
 def _agents(
     settings: Settings,
     hosts: Sequence[SimulatedHost],
-    bus: Any,
+    bus: AgentBus,
     may_act: Callable[[], bool],
     transfers: ImageTransfers | None,
 ) -> tuple[Agent, ...]:
@@ -248,12 +352,13 @@ def _broker_of(transport: Transport | None) -> Connect | None:
     return lambda owner, directory, may_send: RabbitConductorBus(transport, owner, directory, LocalBus(), may_send)
 
 
-def _replica(settings: DatabaseSettings, undo: ExitStack) -> Database | None:
+def _replica(settings: DatabaseSettings, started: ProcessParts) -> Database | None:
     """Open the database that is read where an older state will do; None where there is none of its own."""
     if settings.slave_connection is None:
         return None
     replica = Database(settings.slave_connection, response_timeout_s=settings.response_timeout_s)
-    undo.callback(replica.close)
+    started.opened("replica of the database", replica.close)
+    started.tasks.add(replica)
     return replica
 
 

@@ -30,23 +30,16 @@ _DRIVERS = "oslo.messaging.notify.drivers"
 
 @dataclass(frozen=True, slots=True)
 class Notifying:
-    """Who is told what happens in a control process, so that others are told. Without anybody: nobody."""
+    """Who is told what happens in a control process, so that others are told. Without anybody: nobody.
+
+    ``audit``: to be started once the process is complete, None where it is switched off.
+    """
 
     announcer: Publisher = field(default_factory=Publisher)
     dispatcher: Dispatcher | None = None
     observers: tuple[Observer, ...] = ()
     listeners: Listeners = field(default_factory=Listeners)
     audit: UsageAudit | None = None
-
-    def start(self) -> None:
-        """Begin to do what is done from time to time."""
-        if self.audit is not None:
-            self.audit.start()
-
-    def stop(self) -> None:
-        """End that; what is told from now on is still sent."""
-        if self.audit is not None:
-            self.audit.stop()
 
     def claim_observers(self, metrics: Metrics) -> ClaimObservers:
         """Return who is told of decisions."""

@@ -14,7 +14,7 @@ from kilonova.db.agent_sessions import Session
 from kilonova.db.database import Database
 from kilonova.messaging.codec import NEEDS
 from kilonova.messaging.routes import Route
-from kilonova.periodic import PeriodicThread
+from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 #: How soon a process notices agents that another one has registered.
@@ -24,47 +24,53 @@ _LOOK_EVERY_S = 1.0
 _READ_AFTER_S = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
-class AgentDirectory:
+class AgentDirectory(PeriodicPart):
     """Implements ``Routes``. What is asked of it is answered from memory, which :meth:`refresh` keeps up to date.
 
     ``lease``: how long a host stays where it was after the end of its session, or longer, for as long as it counts as
     up. Its agent may be about to begin the next one; then it says that what was sent is not for that, and it is sent
-    anew. ``on_moved``: told of hosts that have
-    come with another session, or are given up with theirs; ``on_enrolled`` when other agents may speak. Both are set
-    before it starts.
+    anew. ``on_moved``: told of hosts that have come with another session, or are given up with theirs; ``on_enrolled``
+    when other agents may speak.
     """
 
-    def __init__(self, database: Database, lease: timedelta, clock: Callable[[], float] = time.monotonic) -> None:
-        self.on_moved: Callable[[Collection[str]], None] = lambda _: None
-        self.on_enrolled: Callable[[], None] = lambda: None
+    def __init__(
+        self,
+        database: Database,
+        lease: timedelta,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        on_moved: Callable[[Collection[str]], object] = lambda _: None,
+        on_enrolled: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._on_moved = on_moved
         self._database = database
         self._lease = lease
         self._clock = clock
-        self._enrolled = EnrolledAgents(database, self._tell_of_enrolments, self._end_sessions)
+        self._enrolled = EnrolledAgents(database, on_enrolled, self._end_sessions)
         self._lock = threading.Lock()
         self._routes: dict[str, Route] = {}
         #: The sessions that have their lease.
         self._alive: frozenset[str] = frozenset()
         #: Session → when it was seen first, and how often since then its hosts should have been read.
         self._seen: Mapping[str, tuple[float, int]] = {}
-        self._thread = PeriodicThread(
-            "routes", self.refresh, _LOOK_EVERY_S, complaint="Where agents are was not looked at"
+        thread = PeriodicThread(
+            "routes",
+            self.refresh,
+            _LOOK_EVERY_S,
+            description="Read which agent process has which host.",
+            complaint="Where agents are was not looked at",
         )
+        super().__init__("agent directory", [*self._enrolled.periodic_threads, thread])
 
     def start(self) -> None:
         """Read everything, and go on to look what changes. Raises: Unavailable."""
-        self._enrolled.start()
-        self.refresh()
-        self._thread.start()
+        self.look()
+        super().start()
 
     def look(self) -> None:
         """Read what has changed, of enrolments too. Raises: Unavailable."""
         self._enrolled.look()
         self.refresh()
-
-    def stop(self) -> None:
-        self._enrolled.stop()
-        self._thread.stop()
 
     def of(self, host: str) -> Route | None:
         return self._routes.get(host)
@@ -99,7 +105,7 @@ class AgentDirectory:
             self._alive = frozenset(each.uuid for each, until in sessions.items() if until > now)
             moved = self._take(hosts, ended)
         if moved:
-            self.on_moved(moved)
+            self._on_moved(moved)
 
     def _reads(self, session: str, at: float) -> tuple[float, int]:
         """Return when a session was seen first, and how often its hosts should have been read by now."""
@@ -134,9 +140,6 @@ class AgentDirectory:
                     self._routes[host] = route
                     moved.add(host)
         return frozenset(moved)
-
-    def _tell_of_enrolments(self) -> None:
-        self.on_enrolled()
 
     def _end_sessions(self, agents: Collection[str]) -> None:
         """Let nobody count agents as alive that were revoked. Raises: Unavailable."""

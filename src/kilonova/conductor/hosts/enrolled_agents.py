@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from kilonova.db import enrolment
 from kilonova.db.database import Database
-from kilonova.periodic import PeriodicThread
+from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 _LOOK_EVERY_S = 1.0
@@ -27,7 +27,7 @@ class _Known:
     agent_of: Mapping[str, str] = field(default_factory=dict)
 
 
-class EnrolledAgents:
+class EnrolledAgents(PeriodicPart):
     """Follows the enrolments of a database. ``on_change``: told after each change; ``on_revoked``: of whom first."""
 
     def __init__(
@@ -44,7 +44,14 @@ class EnrolledAgents:
         self._known = _Known()
         #: Revoked, and ``on_revoked`` has not succeeded yet.
         self._to_end: set[str] = set()
-        self._thread = PeriodicThread("enrolments", self.look, every_s, complaint="Enrolled agents were not looked at")
+        thread = PeriodicThread(
+            "enrolments",
+            self.look,
+            every_s,
+            description="Read which agents were enrolled or revoked.",
+            complaint="Enrolled agents were not looked at",
+        )
+        super().__init__("enrolments", [thread])
 
     def enrolled(self) -> Collection[str]:
         """Return the names of all agents that may speak."""
@@ -65,10 +72,7 @@ class EnrolledAgents:
     def start(self) -> None:
         """Read everything, and go on to look what changes. Raises: Unavailable."""
         self.look()
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._thread.stop()
+        super().start()
 
     def look(self) -> None:
         """Read what has changed. Raises: Unavailable."""

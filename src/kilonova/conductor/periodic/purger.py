@@ -6,27 +6,26 @@ from datetime import timedelta
 
 from kilonova.db import purge
 from kilonova.db.database import Database
-from kilonova.periodic import PeriodicThread
+from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 _EVERY_S = 3600.0
 
 
-class Purger:
+class Purger(PeriodicPart):
     """Purges once an hour what was deleted ``days`` days ago or earlier; 0 days: nothing, ever."""
 
     def __init__(self, database: Database, days: int, *, every_s: float = _EVERY_S) -> None:
         self._database = database
         self._kept = timedelta(days=days)
-        self._thread = PeriodicThread("purge", self._purge, every_s, complaint="Deleted servers were not purged")
-
-    def start(self) -> None:
-        if self._kept:
-            self._thread.start()
-
-    def stop(self) -> None:
-        """End after the transaction under way."""
-        self._thread.stop()
+        self._thread = PeriodicThread(
+            "purge",
+            self._purge,
+            every_s,
+            description="Purge servers from the database that were deleted long ago.",
+            complaint="Deleted servers were not purged",
+        )
+        super().__init__("purge", [self._thread] if days else [])
 
     def _purge(self) -> None:
         removed = purge.purge(self._database, self._database.clock.now() - self._kept, rest=self._thread.rest)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from kilonova.conductor.service import Conductor
-from kilonova.periodic import PeriodicThread
+from kilonova.conductor.operations import Operations
+from kilonova.periodic import PeriodicPart, PeriodicThread
 
 #: As in Nova, what has no spacing of its own is done this often.
 _EVERY_S = 60.0
@@ -34,57 +34,62 @@ class Ages:
     console: float = 0
 
 
-class Timetable:
-    """The chores of one control process, a thread for each that is switched on."""
+@dataclass(frozen=True, slots=True)
+class _Chore:
+    """``some``: does some of what is older than ``age_s``, and returns how many those were; 0: that was all.
 
-    def __init__(self, conductor: Conductor, patience: Ages) -> None:
-        self._conductor = conductor
-        self._threads = tuple(self._chores(patience))
+    ``every_s``: how often to look; None: every minute, and more often where that is long compared with the age.
+    """
 
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+    name: str
+    description: str
+    some: Callable[[timedelta], int]
+    age_s: float
+    every_s: float | None = None
 
-    def stop(self) -> None:
-        """End after the transactions under way."""
-        for thread in self._threads:
-            thread.ask_to_stop()
-        for thread in self._threads:
-            thread.stop()
 
-    def _chores(self, patience: Ages) -> Iterator[PeriodicThread]:
-        operations = self._conductor.operations
-        if patience.offload > 0 and patience.offload_every_s >= 0:
-            every_s = patience.offload_every_s or _EVERY_S
-            yield self._chore("offload", operations.shelving.offload_due, patience.offload, every_s)
-        chores: tuple[tuple[float, str, Callable[[timedelta], int]], ...] = (
-            (patience.reclaim, "reclaim", operations.deletes.reclaim),
-            (patience.build, "build timeouts", operations.builds.time_out),
-            (patience.confirm, "resize confirmations", operations.moves.confirm_unconfirmed),
-            (patience.unrescue, "rescue timeouts", operations.rescues.unrescue_forgotten),
-            (patience.reboot, "hanging reboots", operations.power.end_hanging_reboots),
-            (patience.console, "console tokens", operations.consoles.forget_expired),
-        )
-        for seconds, name, some in chores:
-            if seconds > 0:
-                yield self._chore(name, some, seconds)
+class Timetable(PeriodicPart):
+    """The chores of one control process, a thread for each that is switched on. They end after a transaction.
 
-    def _chore(
-        self, name: str, some: Callable[[timedelta], int], seconds: float, every_s: float | None = None
-    ) -> PeriodicThread:
-        """Return the thread that does a chore, ``some`` of it at a time, for what is older than ``seconds``.
+    ``may_act``: whether this process counts as alive.
+    """
 
-        Unless ``every_s`` says how often, it looks every minute, and more often where that is long compared with the
-        patience.
-        """
-        patience = timedelta(seconds=seconds)
+    def __init__(self, operations: Operations, ages: Ages, may_act: Callable[[], bool]) -> None:
+        self._may_act = may_act
+        chores = _chores(operations, ages)
+        super().__init__("chores", [self._thread_of(chore) for chore in chores if chore.age_s > 0])
+
+    def _thread_of(self, chore: _Chore) -> PeriodicThread:
+        age = timedelta(seconds=chore.age_s)
 
         def work_off() -> None:
-            while self._conductor.runner.may_act and some(patience):
+            while self._may_act() and chore.some(age):
                 if thread.rest(0):
                     return
 
-        if every_s is None:
-            every_s = min(_EVERY_S, max(_OFTENEST_S, seconds / 10))
-        thread = PeriodicThread(name, work_off, every_s, complaint=f"A chore could not be done ({name})")
+        thread = PeriodicThread(
+            chore.name,
+            work_off,
+            chore.every_s or min(_EVERY_S, max(_OFTENEST_S, chore.age_s / 10)),
+            description=chore.description,
+            complaint=f"A chore could not be done ({chore.name})",
+        )
         return thread
+
+
+def _chores(operations: Operations, ages: Ages) -> Iterator[_Chore]:
+    if ages.offload_every_s >= 0:
+        what, every_s = "Remove shelved servers from their hosts.", ages.offload_every_s or _EVERY_S
+        yield _Chore("offload", what, operations.shelving.offload_due, ages.offload, every_s)
+    what = "Delete for good what was soft-deleted long ago."
+    yield _Chore("reclaim", what, operations.deletes.reclaim, ages.reclaim)
+    what = "Give up builds that take too long."
+    yield _Chore("build timeouts", what, operations.builds.time_out, ages.build)
+    what = "Confirm resizes and cold migrations that have waited long enough."
+    yield _Chore("resize confirmations", what, operations.moves.confirm_unconfirmed, ages.confirm)
+    what = "Unrescue servers that were rescued long ago."
+    yield _Chore("rescue timeouts", what, operations.rescues.unrescue_forgotten, ages.unrescue)
+    what = "End soft reboots that hang."
+    yield _Chore("hanging reboots", what, operations.power.end_hanging_reboots, ages.reboot)
+    what = "Forget console tokens that have expired."
+    yield _Chore("console tokens", what, operations.consoles.forget_expired, ages.console)

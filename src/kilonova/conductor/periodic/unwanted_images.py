@@ -6,28 +6,27 @@ import logging
 from kilonova.conductor.guest_data.image_keeper import ImageKeeper
 from kilonova.db import unwanted_images
 from kilonova.db.database import Database
-from kilonova.periodic import PeriodicThread
+from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 _EVERY_S = 1.0
 _AT_ONCE = 100
 
 
-class ImageRemover:
+class ImageRemover(PeriodicPart):
     """Works off what is noted. Several processes may do so side by side: an image that is gone is success."""
 
     def __init__(self, database: Database, keeper: ImageKeeper, *, every_s: float = _EVERY_S) -> None:
         self._database = database
         self._keeper = keeper
-        self._thread = PeriodicThread(
-            "unwanted images", self.turn, every_s, complaint="Images that nobody needs were not removed"
+        thread = PeriodicThread(
+            "unwanted images",
+            self.turn,
+            every_s,
+            description="Remove images from the image service that no operation needs any more.",
+            complaint="Images that nobody needs were not removed",
         )
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._thread.stop()
+        super().__init__("unwanted images", [thread])
 
     def turn(self) -> None:
         """Remove some images. Raises: Unavailable, when not all of them could be."""

@@ -6,7 +6,7 @@ SQLite, which works in the thread that waits, asks the deadline by itself.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,7 +56,11 @@ class AbandonedReads:
             self._reads.add(read)
             if self._thread is None:
                 self._thread = PeriodicThread(
-                    "db-watch", self._look, _LOOK_EVERY_S, complaint="Reads that nobody waits for were not ended"
+                    "db-watch",
+                    self._look,
+                    _LOOK_EVERY_S,
+                    description="Cancel database reads whose client has gone or whose deadline is over.",
+                    complaint="Reads that nobody waits for were not ended",
                 )
                 self._thread.start()
         try:
@@ -70,6 +74,12 @@ class AbandonedReads:
                 connection.invalidate()  # the server may hear of it only now, in the middle of somebody else's read
         if read.is_cancelled:
             limit.check()
+
+    @property
+    def periodic_threads(self) -> Sequence[PeriodicThread]:
+        """Its thread, from the first read on that has a deadline."""
+        thread = self._thread
+        return () if thread is None else (thread,)
 
     def stop(self) -> None:
         with self._gate:

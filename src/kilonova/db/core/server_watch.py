@@ -15,10 +15,12 @@ import logging
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from kilonova.db.core.socket_timeouts import Connect, socket_of
 from kilonova.errors import Unavailable
+from kilonova.periodic import PeriodicThread
 
 LOG = logging.getLogger(__name__)
 AWAY = "The database cannot be reached."
@@ -43,6 +45,10 @@ class Watch(Protocol):
     def heard(self) -> None:
         """Note that the server has answered somebody."""
 
+    @property
+    def periodic_threads(self) -> Sequence[PeriodicThread]:
+        """The thread that asks the server, once there is one."""
+
     def close(self) -> None: ...
 
 
@@ -50,6 +56,7 @@ class NoWatch:
     """Of a database without a server."""
 
     is_silent = False
+    periodic_threads: Sequence[PeriodicThread] = ()
 
     def require_answers(self) -> None: ...
 
@@ -70,11 +77,11 @@ class ServerWatch:
         self._heard_at = 0.0
         self._answers = threading.Event()
         self._answers.set()
-        self._stop = threading.Event()
+        self._is_closed = False
         #: Held while connections and the thread come and go.
         self._lock = threading.Lock()
         self._sockets: dict[int, socket.socket] = {}
-        self._thread: threading.Thread | None = None
+        self._thread: PeriodicThread | None = None
 
     @property
     def is_silent(self) -> bool:
@@ -95,12 +102,18 @@ class ServerWatch:
         """
         self._heard_at = time.monotonic()
 
+    @property
+    def periodic_threads(self) -> Sequence[PeriodicThread]:
+        thread = self._thread
+        return () if thread is None else (thread,)
+
     def close(self) -> None:
         with self._lock:
-            self._stop.set()
+            self._is_closed = True
             thread, self._thread = self._thread, None
         if thread is not None:
-            thread.join()
+            thread.stop()
+        self._close_probe()
         for each in self._sockets.values():
             each.close()
         self._sockets.clear()
@@ -109,8 +122,14 @@ class ServerWatch:
         """Watch over a driver's connection until it is :meth:`closed`."""
         with self._lock:
             self._sockets[id(connection)] = socket_of(connection)
-            if self._thread is None and not self._stop.is_set():
-                self._thread = threading.Thread(target=self._run, name="db-server-watch", daemon=True)
+            if self._thread is None and not self._is_closed:
+                self._thread = PeriodicThread(
+                    "db-server-watch",
+                    self._look,
+                    self._timeout_s / 3,
+                    description="Ask the database server whether it answers.",
+                    complaint="The database server could not be watched",
+                )
                 self._thread.start()
 
     def closed(self, connection: Any) -> None:
@@ -122,20 +141,18 @@ class ServerWatch:
 
     # --- the thread ---------------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._timeout_s / 3):
-            began = time.monotonic()
-            try:
-                self._ask()
-            except Exception as error:  # noqa: BLE001 - of whichever driver
-                waited_s = time.monotonic() - began
-                if waited_s < _PROMPT * self._timeout_s:
-                    self._answers.set()  # it is away, or shutting down; everybody hears that at once
-                elif self._heard_at < began:
-                    self._give_up(error)
-            else:
-                self._take_up()
-        self._close_probe()
+    def _look(self) -> None:
+        began = time.monotonic()
+        try:
+            self._ask()
+        except Exception as error:  # noqa: BLE001 - of whichever driver
+            waited_s = time.monotonic() - began
+            if waited_s < _PROMPT * self._timeout_s:
+                self._answers.set()  # it is away, or shutting down; everybody hears that at once
+            elif self._heard_at < began:
+                self._give_up(error)
+        else:
+            self._take_up()
 
     def _ask(self) -> None:
         try:

@@ -95,8 +95,8 @@ class RabbitConductorBus:
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
         self._local.tell(message, urgent=urgent)
 
-    def ask(self, question: Question) -> Answer:
-        return self._local.ask(question)
+    def ask(self, question: Question, within_s: float | None = None) -> Answer:
+        return self._local.ask(question, within_s)
 
     # For the conductor, whose hosts may be anywhere.
 

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from kilonova.compute.virt.abilities import CONSOLE_BYTES
-from kilonova.periodic import PeriodicThread
+from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 NAME = "console.log"
@@ -17,16 +17,20 @@ _MOST_BYTES = 10 * CONSOLE_BYTES
 _EVERY_S = 5.0
 
 
-class ConsoleLogs:
+class ConsoleLogs(PeriodicPart):
     """Those of all guests of a host, in ``folder``: FOLDER/INSTANCE/console.log."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._thread = PeriodicThread("console logs", self.cut, _EVERY_S, complaint="Logs of consoles were not cut")
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._thread.stop()
+        thread = PeriodicThread(
+            "console logs",
+            self.cut,
+            _EVERY_S,
+            description="Cut the logs of serial consoles that have grown too long.",
+            complaint="Logs of consoles were not cut",
+        )
+        super().__init__("console logs", [thread])
+        self.start()
 
     def cut(self) -> None:
         """Leave of each log that is too long its end, which is as much as is ever told."""

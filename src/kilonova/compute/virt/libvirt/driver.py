@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real guests on one host: QEMU by libvirt."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from kilonova.compute.virt.abilities import Rescue, SnapshotMonitor
@@ -26,6 +26,7 @@ from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.host import NodeReport
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec, PowerState
+from kilonova.periodic import PeriodicThread
 
 
 class LibvirtDriver:
@@ -75,6 +76,11 @@ class LibvirtDriver:
 
     def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
         self._power.stop(uuid, patience)
+
+    @property
+    def periodic_threads(self) -> Sequence[PeriodicThread]:
+        """Its periodic tasks, which began with it."""
+        return self.host.console_logs.periodic_threads
 
     def close(self) -> None:
         self.host.close()

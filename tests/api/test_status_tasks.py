@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``kilonova status tasks`` prints what a control process answers."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kilonova.cli.commands import periodic_tasks
+from kilonova.cli.main import main
+from support.api_client import Client
+from support.control import Control
+
+
+class LiveApi:
+    """The operator API of a control process."""
+
+    def __init__(self, control: Control) -> None:
+        self.client = Client(control.process.application, api="operator")
+
+    def get(self, service: str, path: str, version: str | None = None, **query: str) -> Any:
+        assert (service, version, query) == ("kilonova", None, {})
+        return self.client.get(path).body
+
+
+@pytest.fixture(autouse=True)
+def api(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(periodic_tasks, "connect", lambda *_: LiveApi(control))
+
+
+def test_tasks_are_listed_with_the_process_that_has_them(control: Control, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "tasks"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = [each for each in lines if each.startswith("guest reports")]
+    assert line.split() == ["guest", "reports", "1800", "s", "not", "yet"]
+    assert lines[-1] == f"Of control process {control.process.conductor.owner}; the others and agents have their own."
+
+
+def test_json_has_what_the_api_answers(control: Control, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "tasks", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["process"] == control.process.conductor.owner
+    shown = {each["name"]: each["description"] for each in told["periodic_tasks"]}
+    assert shown["retries"] == "Try again the steps of workflows that broke, ask agents that have not replied."
+
+
+def test_errors_and_runs_under_way_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    task = {"name": "purge", "interval_s": 3600.0, "last_start": "2026-01-01T00:00:00.000Z", "last_duration_s": 1.5}
+    failed = {**task, "running": False, "last_error": "The database cannot be reached."}
+    running = {**task, "name": "silence", "running": True, "last_error": None}
+    well = {**task, "name": "routes", "running": False, "last_error": None}
+    health = {"process": "p1", "periodic_tasks": [failed, running, well]}
+    periodic_tasks.show_tasks(health, periodic_tasks.output_console())
+    lines = [each.rstrip() for each in capsys.readouterr().out.splitlines()]
+    assert lines[2].split(maxsplit=7) == [
+        *("purge", "3600", "s", "2026-01-01", "00:00:00", "1.500", "s", "The database cannot be reached.")
+    ]
+    assert lines[3].endswith("running")
+    assert lines[4].endswith("ok")
