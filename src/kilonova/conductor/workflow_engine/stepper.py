@@ -153,7 +153,7 @@ class Stepper:
     def begin_together(self, runs: Sequence[Run[Any]]) -> None:
         """Do the first step of all workflows of one request: those that ask for hosts get them all, or none."""
         try:
-            effects = [(run, self._step(run).do(self._services, run)) for run in runs]
+            effects = [(run, self._step(run).act(self._services, run)) for run in runs]
         except Exception as error:  # noqa: BLE001 - whatever it was, it is kept, logged and tried again
             self._break_all(runs, error)
             return
@@ -199,7 +199,7 @@ class Stepper:
                     step = self._step(run)
                     if self._beginnings and not (resumed or run.row.undoing):
                         self._tell_of_beginning(run)
-                    effect = (step.undo if run.row.undoing else step.do)(self._services, run)
+                    effect = step.act(self._services, run)
                     if self._claims.may_block(effect):
                         again = partial(self.advance, run, effect)
                         self._bus.run_blocking(partial(self._runs.post, run.row.uuid, again))

@@ -58,6 +58,10 @@ class HostIsBackError(Exception):
         self.host = host
 
 
+class ServerGoneError(Exception):
+    """What a workflow is about is gone, so that its step has nothing to do: as :class:`Gone`, from further down."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a step failed. ``message`` is for the owner of the server, ``details`` are for administrators.
@@ -349,6 +353,13 @@ class Step(Generic[F]):
     interrupts: Mapping[Interrupt, Do[F]] = field(default_factory=dict)
     blocking: bool = False
     on_skipped: Callable[[Services, Run[F], StepReply], Write | None] = lambda _services, _run, _reply: None
+
+    def act(self, services: Services, run: Run[F]) -> Effect:
+        """Do the step, or undo it if the workflow walks back."""
+        try:
+            return (self.undo if run.row.undoing else self.do)(services, run)
+        except ServerGoneError:
+            return Gone()
 
     @property
     def leaves_nothing(self) -> bool:

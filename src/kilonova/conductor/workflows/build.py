@@ -36,7 +36,7 @@ from kilonova.conductor.workflow_engine.workflow import (
     is_unreachable,
 )
 from kilonova.conductor.workflows.endings import leave_behind
-from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
+from kilonova.conductor.workflows.guest_description import new_guest
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import compute_nodes, instances, request_specs
 from kilonova.db.core.transaction import Transaction
@@ -135,10 +135,7 @@ def _spawn(services: Services, run: Run[BuildFacts]) -> Effect:
         return Gone()
     host = run.facts.host
     assert host is not None
-    reserved = reserved_for(services.database, memo.instance, memo.request)
-    image_data = image_data_for(services, host, memo.request)
-    drive = config_drive_for(services, host, memo.instance, memo.request)
-    guest = guest_of(memo.instance, memo.request, reserved, run.row.since, image_data, drive)
+    guest = new_guest(services, host, memo.instance, memo.request, run.row.since)
     return SendToAgent(host, SpawnGuest(run.step_id, guest))
 
 

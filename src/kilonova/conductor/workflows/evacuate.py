@@ -29,7 +29,6 @@ from kilonova.conductor.workflow_engine.workflow import (
     Ended,
     Failed,
     Failure,
-    Gone,
     Restarted,
     Run,
     SendToAgent,
@@ -77,10 +76,7 @@ def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
     facts = run.facts
     if facts.stranded or next_try(services, run) is not None:
         return Completed(durable=False)
-    guest = guest_at_home(services, run)
-    if guest is None:
-        return Gone()
-    return SendToAgent(facts.source, ReturnHome(run.step_id, guest, facts.runs))
+    return SendToAgent(facts.source, ReturnHome(run.step_id, guest_at_home(services, run), facts.runs))
 
 
 def _woken(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
@@ -130,10 +126,7 @@ def _left(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
 
 def _spawn(services: Services, run: Run[MoveFacts]) -> Effect:
     facts = run.facts
-    guest = guest_there(services, run)
-    if guest is None:
-        return Gone()
-    return SendToAgent(facts.host, RebuildGuest(run.step_id, guest, facts.runs_there))
+    return SendToAgent(facts.host, RebuildGuest(run.step_id, guest_there(services, run), facts.runs_there))
 
 
 def _destroy(_services: Services, run: Run[MoveFacts]) -> Effect:

@@ -1,31 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a hypervisor is told of a guest: everything it needs to make it, from the instance and what was asked for it."""
 
+from dataclasses import replace
 from datetime import datetime
+from typing import Any
+
+from sqlalchemy.engine import Connection
 
 from kilonova.clock import utc_now
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.db import host_devices, request_specs
+from kilonova.conductor.workflow_engine.workflow import Run, ServerGoneError
+from kilonova.db import host_devices, instances, request_specs
 from kilonova.db.database import Database
 from kilonova.model.config_drive import ConfigDrive
+from kilonova.model.flavor import Flavor
 from kilonova.model.guest_devices import GuestDevices
+from kilonova.model.image import Image
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec, Instance
 from kilonova.model.request_spec import StoredRequest
 
 
-def reserved_for(
-    database: Database, instance: Instance, request: StoredRequest, consumer: str | None = None
-) -> GuestDevices:
-    """Return the cells and devices that a claim has taken for an instance; only flavor and image can ask for any.
+def find_server(connection: Connection, uuid: str) -> tuple[Instance, StoredRequest]:
+    """Return a server and what was asked for it. Raises: ServerGoneError."""
+    instance = instances.find(connection, uuid)
+    requests = {} if instance is None else request_specs.get_many(connection, [instance])
+    if instance is None or uuid not in requests:
+        raise ServerGoneError(uuid)
+    return instance, requests[uuid]
 
-    ``consumer``: who holds them; None stands for the instance itself.
+
+def describe(services: Services, run: Run[Any], host: str, flavor: Flavor | None = None) -> GuestSpec:
+    """Return the guest of a workflow's server as ``host`` has to make it. Raises: ServerGoneError.
+
+    ``flavor``: None stands for the server's own.
     """
-    image = request.spec.image
-    if not instance.flavor.extra_specs and not (image and image.properties):
-        return GuestDevices()
-    with database.read() as connection:
-        return host_devices.of_guest(connection, consumer or instance.uuid)
+    with services.database.read() as connection:
+        instance, request = find_server(connection, run.instance_uuid)
+    sized = instance if flavor is None else replace(instance, flavor=flavor)
+    return new_guest(services, host, sized, request, run.row.since)
+
+
+def new_guest(
+    services: Services,
+    host: str,
+    instance: Instance,
+    request: StoredRequest,
+    ordered_at: datetime | None,
+    image: Image | None = None,
+) -> GuestSpec:
+    """Return a guest that ``host`` makes. ``image``: what its disk is made of; None: the image that was asked for."""
+    reserved = _reserved(services.database, instance, request, None)
+    data = image_data_for(services, host, request) if image is None else services.image_data(host, image)
+    drive = config_drive_for(services, host, instance, request)
+    return _guest(instance, request, reserved, ordered_at, data, drive)
+
+
+def kept_guest(
+    database: Database,
+    instance: Instance,
+    request: StoredRequest,
+    ordered_at: datetime | None,
+    holder: str | None = None,
+) -> GuestSpec:
+    """Return a guest whose disks are on its host. ``holder``: of its cells and devices; None: the server itself."""
+    return _guest(instance, request, _reserved(database, instance, request, holder), ordered_at, None, None)
 
 
 def image_data_for(services: Services, host: str, request: StoredRequest) -> ImageData | None:
@@ -39,21 +78,16 @@ def config_drive_for(services: Services, host: str, instance: Instance, request:
     return services.config_drives.of(services.database, instance, request, host)
 
 
-def present_guest(services: Services, instance: Instance, host: str, ordered_at: datetime | None) -> GuestSpec | None:
-    """Return the guest of a server that is no move's, as ``host`` would have to make it anew.
-
-    None for a server of which nobody knows any more what was asked for it.
-    """
-    with services.database.read() as connection:
-        request = request_specs.get_many(connection, [instance]).get(instance.uuid)
-    if request is None:
-        return None
-    reserved = reserved_for(services.database, instance, request)
-    image_data, drive = image_data_for(services, host, request), config_drive_for(services, host, instance, request)
-    return guest_of(instance, request, reserved, ordered_at, image_data, drive)
+def _reserved(database: Database, instance: Instance, request: StoredRequest, holder: str | None) -> GuestDevices:
+    """Return the cells and devices that a claim has taken for a guest; only flavor and image can ask for any."""
+    image = request.spec.image
+    if not instance.flavor.extra_specs and not (image and image.properties):
+        return GuestDevices()
+    with database.read() as connection:
+        return host_devices.of_guest(connection, holder or instance.uuid)
 
 
-def guest_of(
+def _guest(
     instance: Instance,
     request: StoredRequest,
     reserved: GuestDevices,
@@ -61,10 +95,7 @@ def guest_of(
     image_data: ImageData | None,
     config_drive: ConfigDrive | None,
 ) -> GuestSpec:
-    """Return what a hypervisor needs to make the guest of an instance. ``ordered_at``: when its step began.
-
-    ``image_data``, ``config_drive``: None where no guest is made, or it has none.
-    """
+    """Return what a hypervisor needs to make the guest of an instance. ``ordered_at``: when its step began."""
     flavor, image = instance.flavor, request.spec.image
     return GuestSpec(
         uuid=instance.uuid,

@@ -13,7 +13,6 @@ from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Effect,
-    Gone,
     Interrupt,
     Run,
     SendToAgent,
@@ -52,8 +51,6 @@ from kilonova.model.transitions import TRANSITIONS
 
 def _prepare(services: Services, run: Run[MoveFacts]) -> Effect:
     guest = guest_there(services, run)
-    if guest is None:
-        return Gone()
     return SendToAgent(run.facts.host, PrepareLiveMigration(run.step_id, guest, run.facts.source))
 
 

@@ -59,10 +59,7 @@ def abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
 
 def return_home(services: Services, run: Run[MoveFacts]) -> Effect:
     """Have the source make the guest again what it was before the move."""
-    guest = guest_at_home(services, run)
-    if guest is None:
-        return Gone()
-    return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest, run.facts.runs))
+    return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest_at_home(services, run), run.facts.runs))
 
 
 def left_halfway(

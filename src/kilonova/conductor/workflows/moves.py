@@ -13,15 +13,15 @@ from kilonova.conductor.workflow_engine.workflow import (
     Ended,
     Failed,
     Failure,
-    Gone,
     Interrupt,
     Restarted,
     Run,
+    ServerGoneError,
     Unwound,
 )
 from kilonova.conductor.workflows.endings import fail, settle
-from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
-from kilonova.db import instances, moves, request_specs, server_migrations
+from kilonova.conductor.workflows.guest_description import find_server, kept_guest, new_guest
+from kilonova.db import instances, moves, server_migrations
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import NotFound
 from kilonova.model.instance import Fault, GuestSpec, Instance
@@ -79,43 +79,32 @@ class MoveFacts:
         return self.destination or self.source
 
 
-def load(services: Services, run: Run[MoveFacts]) -> tuple[Instance, StoredRequest, ServerMigration] | None:
-    """Return the server, what was asked for it, and its migration; None when the server is gone."""
+def load(services: Services, run: Run[MoveFacts]) -> tuple[Instance, StoredRequest, ServerMigration]:
+    """Return the server, what was asked for it, and its migration. Raises: ServerGoneError."""
     with services.database.read() as connection:
+        instance, request = find_server(connection, run.instance_uuid)
         try:
-            instance = instances.get(connection, run.instance_uuid)
-            request = request_specs.get_many(connection, [instance])[instance.uuid]
             return instance, request, server_migrations.get(connection, run.facts.migration)
-        except (NotFound, KeyError):
-            return None
+        except NotFound as error:
+            raise ServerGoneError(run.instance_uuid) from error
 
 
-def guest_there(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
-    """Return the guest as it is at the destination; None when the server is gone."""
-    found = load(services, run)
-    if found is None:
-        return None
-    instance, request, migration = found
-    instance = replace(instance, flavor=migration.new_flavor)
-    reserved = reserved_for(services.database, instance, request)
-    host = run.facts.host
-    image_data, drive = image_data_for(services, host, request), config_drive_for(services, host, instance, request)
-    return guest_of(instance, request, reserved, run.row.since, image_data, drive)
+def guest_there(services: Services, run: Run[MoveFacts]) -> GuestSpec:
+    """Return the guest as it is at the destination. Raises: ServerGoneError."""
+    instance, request, migration = load(services, run)
+    sized = replace(instance, flavor=migration.new_flavor)
+    return new_guest(services, run.facts.host, sized, request, run.row.since)
 
 
-def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec | None:
-    """Return the guest as it is at the source; None when the server is gone.
+def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec:
+    """Return the guest as it is at the source. Raises: ServerGoneError.
 
     As long as the move is not reverted, the migration holds the source.
     """
-    found = load(services, run)
-    if found is None:
-        return None
-    instance, request, migration = found
-    instance = replace(instance, flavor=migration.old_flavor)
+    instance, request, migration = load(services, run)
     holder = migration.uuid if migration.is_claimed else None
-    reserved = reserved_for(services.database, instance, request, holder)
-    return guest_of(instance, request, reserved, run.row.since, image_data=None, config_drive=None)
+    sized = replace(instance, flavor=migration.old_flavor)
+    return kept_guest(services.database, sized, request, run.row.since, holder)
 
 
 def claim_destination(services: Services, run: Run[MoveFacts], *, kind: MoveKind, becomes: MigrationStatus) -> Effect:
@@ -123,10 +112,7 @@ def claim_destination(services: Services, run: Run[MoveFacts], *, kind: MoveKind
 
     ``kind``: for the rules.
     """
-    found = load(services, run)
-    if found is None:
-        return Gone()
-    instance, request, migration = found
+    instance, request, migration = load(services, run)
     migration = _of_present_flavor(services, instance, migration)
     facts = run.facts
     spec = request.spec.moving(

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from kilonova.conductor.workflows.guest_description import guest_of, reserved_for
+from kilonova.conductor.workflows.guest_description import kept_guest
 from kilonova.db import instances, pending_rollbacks, request_specs
 from kilonova.db.database import Database
 from kilonova.db.pending_rollbacks import DueRollback
@@ -32,8 +32,7 @@ def orders(database: Database, due: Sequence[DueRollback]) -> Mapping[str, tuple
         server, request = found.get(each.instance_uuid), requests.get(each.instance_uuid)
         if server is None or request is None:
             continue
-        reserved = reserved_for(database, server, request)
-        guest = guest_of(server, request, reserved, each.noted_at, image_data=None, config_drive=None)
+        guest = kept_guest(database, server, request, each.noted_at)
         told[each.host].append(PendingRollback(STEP, guest, _may_run(each, server), each.drops_made))
     return {host: tuple(pending_rollbacks) for host, pending_rollbacks in told.items()}
 

@@ -27,12 +27,13 @@ from kilonova.conductor.workflow_engine.workflow import (
     Interrupt,
     Run,
     SendToAgent,
+    ServerGoneError,
     Step,
     Workflow,
     is_unreachable,
 )
 from kilonova.conductor.workflows.endings import ended_in, settled
-from kilonova.conductor.workflows.guest_description import present_guest
+from kilonova.conductor.workflows.guest_description import describe
 from kilonova.conductor.workflows.power import PowerFacts
 from kilonova.db import instances
 from kilonova.db.core.transaction import Transaction
@@ -54,10 +55,10 @@ def _hard(_services: Services, run: Run[PowerFacts]) -> Effect:
 
 
 def _hard_or_anew(services: Services, run: Run[PowerFacts]) -> Effect:
-    with services.database.read() as connection:
-        server = instances.find(connection, run.instance_uuid)
-    guest = None if server is None else present_guest(services, server, run.facts.host, run.row.since)
-    return _send_hard(run, guest)
+    try:
+        return _send_hard(run, describe(services, run, run.facts.host))
+    except ServerGoneError:
+        return _send_hard(run, None)
 
 
 def _send_hard(run: Run[PowerFacts], guest: GuestSpec | None) -> Effect:

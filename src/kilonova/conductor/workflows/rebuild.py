@@ -22,7 +22,6 @@ from kilonova.conductor.workflow_engine.workflow import (
     Completed,
     Effect,
     Failed,
-    Gone,
     Interrupt,
     Run,
     SendToAgent,
@@ -31,13 +30,11 @@ from kilonova.conductor.workflow_engine.workflow import (
     Write,
 )
 from kilonova.conductor.workflows.endings import failed, settle, settled_state
-from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, image_data_for, reserved_for
+from kilonova.conductor.workflows.guest_description import describe, find_server
 from kilonova.db import instances, request_specs
 from kilonova.db.core.transaction import Transaction
-from kilonova.errors import NotFound
 from kilonova.messaging.messages import RebuildGuest
 from kilonova.model.instance import Instance, PowerState, TaskState
-from kilonova.model.request_spec import StoredRequest
 from kilonova.model.server_migration import MoveKind
 from kilonova.model.transitions import TRANSITIONS
 
@@ -75,10 +72,8 @@ def _check(services: Services, run: Run[RebuildFacts]) -> Effect:
     facts = run.facts
     if not facts.new_image:
         return Completed()
-    found = _load(services, run)
-    if found is None:
-        return Gone()
-    _, request = found
+    with services.database.read() as connection:
+        _, request = find_server(connection, run.instance_uuid)
     spec = request.spec.moving(MoveKind.REBUILD, run.instance_uuid, host=facts.host, node=facts.node)
     spec = replace(spec, request_id=run.request_id)
     try:
@@ -90,24 +85,8 @@ def _check(services: Services, run: Run[RebuildFacts]) -> Effect:
 
 
 def _rebuild(services: Services, run: Run[RebuildFacts]) -> Effect:
-    found = _load(services, run)
-    if found is None:
-        return Gone()
-    instance, request = found
     host = run.facts.host
-    reserved = reserved_for(services.database, instance, request)
-    image_data, drive = image_data_for(services, host, request), config_drive_for(services, host, instance, request)
-    guest = guest_of(instance, request, reserved, run.row.since, image_data, drive)
-    return SendToAgent(host, RebuildGuest(run.step_id, guest, run.facts.runs))
-
-
-def _load(services: Services, run: Run[RebuildFacts]) -> tuple[Instance, StoredRequest] | None:
-    with services.database.read() as connection:
-        try:
-            instance = instances.get(connection, run.instance_uuid)
-            return instance, request_specs.get_many(connection, [instance])[instance.uuid]
-        except (NotFound, KeyError):
-            return None
+    return SendToAgent(host, RebuildGuest(run.step_id, describe(services, run, host), run.facts.runs))
 
 
 def _give_back(_services: Services, run: Run[RebuildFacts]) -> Effect:

@@ -12,7 +12,6 @@ from kilonova.conductor.workflow_engine.workflow import (
     CALLED_OFF,
     Effect,
     Ended,
-    Gone,
     Run,
     SendToAgent,
     Step,
@@ -20,8 +19,8 @@ from kilonova.conductor.workflow_engine.workflow import (
     Write,
 )
 from kilonova.conductor.workflows.endings import ended_in, settle, settled, settled_state
-from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, reserved_for
-from kilonova.db import instances, request_specs
+from kilonova.conductor.workflows.guest_description import config_drive_for, find_server, kept_guest
+from kilonova.db import instances
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import RescueGuest, UnrescueGuest
 from kilonova.model.image import Image
@@ -51,16 +50,12 @@ class UnrescueFacts:
 
 def _rescue(services: Services, run: Run[RescueFacts]) -> Effect:
     with services.database.read() as connection:
-        instance = instances.find(connection, run.instance_uuid)
-        found = {} if instance is None else request_specs.get_many(connection, [instance])
-    if instance is None or instance.uuid not in found:
-        return Gone()
-    request, facts = found[instance.uuid], run.facts
-    reserved = reserved_for(services.database, instance, request)
+        instance, request = find_server(connection, run.instance_uuid)
+    facts = run.facts
+    guest = kept_guest(services.database, instance, request, run.row.since)
     drive = config_drive_for(services, facts.host, instance, request)
     if drive is not None:
-        drive = replace(drive, admin_pass=facts.admin_password or None)
-    guest = guest_of(instance, request, reserved, run.row.since, image_data=None, config_drive=drive)
+        guest = replace(guest, config_drive=replace(drive, admin_pass=facts.admin_password or None))
     order = RescueGuest(
         run.step_id,
         guest,

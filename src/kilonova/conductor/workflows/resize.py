@@ -12,7 +12,6 @@ from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Effect,
-    Gone,
     Interrupt,
     Run,
     SendToAgent,
@@ -47,8 +46,6 @@ from kilonova.model.transitions import TRANSITIONS
 def _finish(services: Services, run: Run[MoveFacts]) -> Effect:
     facts = run.facts
     guest = guest_there(services, run)
-    if guest is None:
-        return Gone()
     return SendToAgent(facts.host, FinishMove(run.step_id, guest, facts.source, facts.runs))
 
 

@@ -20,7 +20,6 @@ from kilonova.conductor.workflow_engine.workflow import (
     Effect,
     Failed,
     Failure,
-    Gone,
     Run,
     SendToAgent,
     Step,
@@ -30,13 +29,13 @@ from kilonova.conductor.workflow_engine.workflow import (
     is_unreachable,
 )
 from kilonova.conductor.workflows.endings import failed, leave_behind, settle, settled_state
-from kilonova.conductor.workflows.guest_description import config_drive_for, guest_of, reserved_for
+from kilonova.conductor.workflows.guest_description import find_server, new_guest
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import instances, request_specs, unwanted_images
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StartGuest, StepReply, StopGuest
 from kilonova.model.instance import Instance, PowerState, TaskState
-from kilonova.model.request_spec import RequestSpec, StoredRequest
+from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_migration import MoveKind
 from kilonova.model.transitions import TRANSITIONS
 
@@ -68,10 +67,8 @@ def _claim(services: Services, run: Run[UnshelveFacts]) -> Effect:
     facts = run.facts
     if not facts.offloaded:
         return Completed()
-    found = _load(services, run)
-    if found is None:
-        return Gone()
-    instance, request = found
+    with services.database.read() as connection:
+        instance, request = find_server(connection, run.instance_uuid)
     return ClaimHost(
         _spec_of(run, instance, request.spec),
         request.group_uuid,
@@ -111,17 +108,13 @@ def _spawn(services: Services, run: Run[UnshelveFacts]) -> Effect:
     facts, host = run.facts, run.facts.host or ""
     if not facts.offloaded:
         return SendToAgent(host, StartGuest(run.step_id, run.instance_uuid))
-    found = _load(services, run)
-    if found is None:
-        return Gone()
+    with services.database.read() as connection:
+        instance, request = find_server(connection, run.instance_uuid)
     image = None if facts.image_id is None else services.images.find(facts.image_id)
     if image is None:
         said = f"Image {facts.image_id}, which the server was shelved as, is not there any more."
         return Failed(Failure(said, fault_of=FaultOf.REQUEST))
-    instance, request = found
-    reserved = reserved_for(services.database, instance, request)
-    image_data, drive = services.image_data(host, image), config_drive_for(services, host, instance, request)
-    guest = guest_of(instance, request, reserved, run.row.since, image_data, drive)
+    guest = new_guest(services, host, instance, request, run.row.since, image)
     return SendToAgent(host, SpawnGuest(run.step_id, guest))
 
 
@@ -158,15 +151,6 @@ def _settle(_services: Services, run: Run[UnshelveFacts], _power_state: PowerSta
             unwanted_images.note(tx, [facts.image_id])
 
     return write
-
-
-def _load(services: Services, run: Run[UnshelveFacts]) -> tuple[Instance, StoredRequest] | None:
-    with services.database.read() as connection:
-        instance = instances.find(connection, run.instance_uuid)
-        if instance is None:
-            return None
-        request = request_specs.get_many(connection, [instance]).get(instance.uuid)
-    return None if request is None else (instance, request)
 
 
 UNSHELVE = Workflow(
