@@ -25,6 +25,7 @@ from kilonova.conductor.workflow_engine.workflow import (
     Workflow,
 )
 from kilonova.db import instances, workflows
+from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
@@ -82,11 +83,11 @@ def step(name: str, do: Do[Facts] = send, undo: Do[Facts] = NOTHING, **more: Any
 def workflow(*steps: Step[Facts], kind: str = "reboot", **more: Any) -> Workflow[Facts]:
     """Return a workflow that leaves its server active, or as it was when it has walked back."""
 
-    def settle(_services: Services, run: Run[Facts], _power_state: PowerState | None) -> Any:
-        return lambda tx: instances.change(tx, run.instance_uuid, vm_state=VmState.ACTIVE, task_state=None)
+    def settle(tx: Transaction, run: Run[Facts], _power_state: PowerState | None) -> None:
+        instances.change(tx, run.instance_uuid, vm_state=VmState.ACTIVE, task_state=None)
 
-    def unwound(_services: Services, run: Run[Facts]) -> Ended:
-        return Ended(lambda tx: instances.change(tx, run.instance_uuid, task_state=None))
+    def unwound(_services: Services, _run: Run[Facts]) -> Ended:
+        return Ended(lambda tx, run: instances.change(tx, run.instance_uuid, task_state=None))
 
     return Workflow(kind, Facts, steps, TRANSITIONS["reboot"], settle, unwound, **more)
 

@@ -54,7 +54,7 @@ def test_a_write_that_others_have_made_impossible_is_not_tried_without_a_pause(s
     """The workflow itself is as it was; what it would write into other rows is not."""
     calls = []
 
-    def refuse(_tx: Transaction) -> None:
+    def refuse(_tx: Transaction, _run: Run[Facts]) -> None:
         calls.append(1)
         raise ConcurrentUpdate("The server is somewhere else.")
 

@@ -6,8 +6,9 @@ from datetime import timedelta
 
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.workflow_engine import server_log
-from kilonova.conductor.workflows.inside_guest import CHANGE_PASSWORD, CRASH_DUMP, DumpFacts, PasswordFacts
-from kilonova.conductor.workflows.rescue import RESCUE, UNRESCUE, RescueFacts, UnrescueFacts
+from kilonova.conductor.workflows.host_facts import HostFacts
+from kilonova.conductor.workflows.inside_guest import CHANGE_PASSWORD, CRASH_DUMP, PasswordFacts
+from kilonova.conductor.workflows.rescue import RESCUE, UNRESCUE, RescueFacts
 from kilonova.db import instances
 from kilonova.errors import NotFound, UnexpectedTaskState
 from kilonova.identifiers import new_uuid
@@ -34,7 +35,7 @@ class Rescues:
 
     def unrescue(self, uuid: str, who: Requester) -> None:
         """Start to have a server run from its own disk again."""
-        self._start(UNRESCUE, lambda server: UnrescueFacts(server.host or ""), uuid, who)
+        self._start(UNRESCUE, lambda server: HostFacts(server.host or ""), uuid, who)
 
     def unrescue_forgotten(self, age: timedelta) -> int:
         """Start to unrescue some of the servers that were rescued longer ago than that; return how many.
@@ -67,4 +68,4 @@ class Rescues:
 
     def crash_dump(self, uuid: str, who: Requester) -> None:
         """Start to have a server's guest write a crash dump."""
-        self._start(CRASH_DUMP, lambda server: DumpFacts(server.host or ""), uuid, who)
+        self._start(CRASH_DUMP, lambda server: HostFacts(server.host or ""), uuid, who)

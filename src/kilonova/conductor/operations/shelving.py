@@ -7,7 +7,8 @@ from datetime import timedelta
 
 from kilonova.conductor.operations.abandoned_moves import give_up_all
 from kilonova.conductor.operations.starting import Starter
-from kilonova.conductor.workflows.shelve import SHELVE, SHELVE_OFFLOAD, OffloadFacts, ShelveFacts
+from kilonova.conductor.workflows.host_facts import HostFacts
+from kilonova.conductor.workflows.shelve import SHELVE, SHELVE_OFFLOAD, ShelveFacts
 from kilonova.conductor.workflows.stop import StopFacts
 from kilonova.conductor.workflows.unshelve import UNSHELVE, UnshelveFacts
 from kilonova.db import shelved
@@ -52,7 +53,7 @@ class Shelving:
 
     def offload(self, uuid: str, who: Requester) -> None:
         """Start to have a shelved server leave its host. Raises: NotFound, UnexpectedTaskState."""
-        self._starter.start(SHELVE_OFFLOAD, lambda server: OffloadFacts(server.host or ""), uuid, who)
+        self._starter.start(SHELVE_OFFLOAD, lambda server: HostFacts(server.host or ""), uuid, who)
 
     def offload_due(self, patience: timedelta) -> int:
         """Start to offload some of the servers that have been shelved for longer than that; return how many.

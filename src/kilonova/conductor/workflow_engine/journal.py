@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from kilonova.conductor.workflow_engine.step_outcome import StepOutcome
-from kilonova.conductor.workflow_engine.workflow import Batched, Write
+from kilonova.conductor.workflow_engine.workflow import Batched, BoundWrite
 from kilonova.db import host_agents, instance_actions, instances, workflows
 from kilonova.db.core.transaction import Transaction, batched
 from kilonova.db.database import Database
@@ -40,7 +40,7 @@ class Journal:
         with self._database.read() as connection:
             return workflows.get(connection, uuid, self._owner)
 
-    def end(self, row: WorkflowRow, writes: Sequence[Write] = ()) -> tuple[WorkflowRow, ...]:
+    def end(self, row: WorkflowRow, writes: Sequence[BoundWrite] = ()) -> tuple[WorkflowRow, ...]:
         """Remove a workflow that has nothing left to do, if it is as we know it: its action has failed.
 
         ``writes``: what belongs to that. Returns the workflows that waited for it to end.

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From an effect to what is journalled: which row a workflow has next, and what is written with it. Does no I/O."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from kilonova.claims.placing import NextStep
@@ -9,10 +11,13 @@ from kilonova.clock import utc_now
 from kilonova.conductor.workflow_engine.events import Phase, WorkflowEvent
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import (
+    Batched,
+    BoundWrite,
     Completed,
     Ended,
     Failure,
     Run,
+    SettleTogether,
     Step,
     Workflow,
     Write,
@@ -22,7 +27,7 @@ from kilonova.db import instances
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_actions import ERROR, SUCCESS, EndedEvent
 from kilonova.db.workflows import WorkflowRow
-from kilonova.model.instance import Instance, TaskState, VmState
+from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +43,14 @@ class StepOutcome:
     run: Run[Any]
     after: WorkflowRow | None
     phase: Phase
-    writes: tuple[Write, ...] = ()
+    writes: tuple[BoundWrite, ...] = ()
     shows: TaskState | None = None
     ended: EndedEvent | None = None
     failed: bool = False
     message: str = ""
     host: str | None = None
     step: str = ""
-    undoing: tuple[Write, ...] = ()
+    undoing: tuple[BoundWrite, ...] = ()
 
 
 def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect: Completed[Any]) -> StepOutcome:
@@ -53,11 +58,11 @@ def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect
     step = workflow.step(run.row.step)
     after = None if effect.final else workflow.after(run, effect.facts)
     known = run if effect.facts is None else replace(run, facts=effect.facts)
-    writes = _writes(effect.write)
+    writes = _writes(effect.write, run)
     goes_on = after is not None and workflow.step(after.step).event == step.event
     ended = None if goes_on else _event(workflow, step, known, SUCCESS)
     if after is None:
-        writes = (*writes, workflow.settle(services, known, effect.power_state))
+        writes = (*writes, _settling(services, workflow, known, effect.power_state))
         return StepOutcome(known, None, Phase.DONE, writes, ended=ended, host=known.facts.host)
     shows = _shown(workflow, known, after)
     return StepOutcome(known, after, Phase.STEP_DONE, writes, shows, ended, host=known.facts.host)
@@ -96,14 +101,14 @@ def undone(services: Services, workflow: Workflow[Any], run: Run[Any], effect: C
     known = run if effect.facts is None else replace(run, facts=effect.facts)
     index = workflow.index(run.row.step)
     if index == 0:
-        return _unwound(services, workflow, known, _writes(effect.write))
+        return _unwound(services, workflow, known, _writes(effect.write, run))
     after = workflow.at(known, workflow.steps[index - 1].name, undoing=True, facts=effect.facts)
-    return StepOutcome(known, after, Phase.STEP_DONE, _writes(effect.write))
+    return StepOutcome(known, after, Phase.STEP_DONE, _writes(effect.write, run))
 
 
-def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes: tuple[Write, ...]) -> StepOutcome:
+def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes: tuple[BoundWrite, ...]) -> StepOutcome:
     last, undoing = workflow.unwound(services, run), writes
-    writes = (*writes, *_writes(last.write))
+    writes = (*writes, *_writes(last.write, run))
     failure = run.failure
     if isinstance(last, Ended):
         phase = Phase.FAILED if run.interrupted is None else Phase.INTERRUPTED
@@ -116,8 +121,21 @@ def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes:
     )
 
 
-def _writes(write: Write | None) -> tuple[Write, ...]:
-    return () if write is None else (write,)
+def _settling(services: Services, workflow: Workflow[Any], run: Run[Any], power_state: PowerState | None) -> BoundWrite:
+    settle = workflow.settle
+    if isinstance(settle, SettleTogether):
+        return settle.write(services, run)
+    return lambda tx: settle(tx, run, power_state)
+
+
+def _writes(write: Write | None, run: Run[Any]) -> tuple[BoundWrite, ...]:
+    if write is None:
+        return ()
+    return (write if isinstance(write, Batched) else partial(_written, write, run),)
+
+
+def _written(write: Callable[[Transaction, Run[Any]], object], run: Run[Any], tx: Transaction) -> None:
+    write(tx, run)
 
 
 def failed_event(workflow: Workflow[Any], run: Run[Any], failure: Failure) -> EndedEvent | None:

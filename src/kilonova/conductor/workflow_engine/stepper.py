@@ -25,6 +25,7 @@ from kilonova.conductor.workflow_engine.step_outcome import StepOutcome
 from kilonova.conductor.workflow_engine.workflow import (
     TAKEN_OVER,
     Again,
+    BoundWrite,
     Claimed,
     ClaimForMembers,
     ClaimHost,
@@ -40,7 +41,6 @@ from kilonova.conductor.workflow_engine.workflow import (
     Step,
     UndoFailedError,
     Workflow,
-    Write,
 )
 from kilonova.db import instances
 from kilonova.db.workflows import WorkflowRow
@@ -307,7 +307,7 @@ class Stepper:
             return None
         return self._runs.remember(after, outcome.run.memo)
 
-    def _end_quietly(self, run: Run[Any], undoing: Sequence[Write] = ()) -> None:
+    def _end_quietly(self, run: Run[Any], undoing: Sequence[BoundWrite] = ()) -> None:
         """Remove a workflow that has nothing left to do, its action failed, and let those begin that waited for it.
 
         ``undoing``: what undoes its first step, unless that is what somebody else has changed.

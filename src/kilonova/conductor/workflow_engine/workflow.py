@@ -8,7 +8,15 @@
        ▼             ▼
     unwound ◀── undo step 1 ◀── undo step 2
 
-``do`` and ``undo`` return an effect, and may be called again after a crash: "already so" and "never done" are success.
+Three kinds of hooks, each with the parameters of its kind:
+
+- ``(services, run)``, and ``reply`` after one: decides, and returns an effect (``do``, ``undo``, ``on_reply``, …). It
+  may be called again after a crash: "already so" and "never done" are success.
+- ``(tx, run)``: writes, in the transaction of the journal (:data:`Write`; ``settle`` gets the power state as well).
+- ``(run)``: makes a message (:func:`~kilonova.conductor.workflow_engine.step_kinds.sends`).
+
+What a kind has and a hook does not need is given by :mod:`~kilonova.conductor.workflow_engine.step_kinds`, so that a
+workflow says only what it uses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -175,8 +183,10 @@ class Batched(Generic[T]):
     item: T
 
 
-#: What a step changes beside the journal, in the same transaction.
-Write = Batched[Any] | Callable[[Transaction], object]
+#: What a step changes beside the journal, in the same transaction; of its run, with the facts from before the change.
+Write = Batched[Any] | Callable[[Transaction, Run[Any]], object]
+#: The same, of a run that is known.
+BoundWrite = Batched[Any] | Callable[[Transaction], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +382,21 @@ class Step(Generic[F]):
 
 
 @dataclass(frozen=True, slots=True)
+class SettleTogether(Generic[F]):
+    """The last write of a workflow of which many end at the same time."""
+
+    write: Callable[[Services, Run[F]], Batched[Any]]
+
+
+#: What the last transaction of a workflow writes; the power state is that of its guest, if its last reply told any.
+Settle = Callable[[Transaction, Run[F], PowerState | None], object] | SettleTogether[F]
+
+
+def WRITE_NOTHING(_tx: Transaction, _run: Run[Any], _power_state: PowerState | None) -> None:  # noqa: N802 - as NOTHING
+    """The workflow leaves its server as it is, or has none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Workflow(Generic[F]):
     """One kind of long operation.
 
@@ -390,7 +415,7 @@ class Workflow(Generic[F]):
     facts: type[F]
     steps: tuple[Step[F], ...]
     transition: Transition
-    settle: Callable[[Services, Run[F], PowerState | None], Write]
+    settle: Settle[F]
     unwound: Callable[[Services, Run[F]], Unwound] = lambda _services, _run: Ended()
     action: str | None = None
     done: str = "done"

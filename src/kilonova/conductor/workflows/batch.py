@@ -24,8 +24,9 @@ from kilonova.conductor.workflow_engine import server_log
 from kilonova.conductor.workflow_engine.listeners import NotBuilt
 from kilonova.conductor.workflow_engine.placing_errors import CannotPlaceError
 from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.step_kinds import one_way
 from kilonova.conductor.workflow_engine.workflow import (
-    NOTHING,
+    WRITE_NOTHING,
     Again,
     ClaimForMembers,
     Completed,
@@ -35,7 +36,6 @@ from kilonova.conductor.workflow_engine.workflow import (
     Run,
     Step,
     Workflow,
-    Write,
 )
 from kilonova.conductor.workflows import build
 from kilonova.conductor.workflows.build import BUILD, BuildFacts
@@ -43,7 +43,7 @@ from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import group_guards, instance_actions, instances, request_specs, workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.model.instance import PowerState, TaskState
+from kilonova.model.instance import TaskState
 from kilonova.model.transitions import TRANSITIONS
 
 #: How many times as many servers are decided under one hold of the decision lock as are claimed in one transaction.
@@ -65,9 +65,8 @@ class BatchFacts:
     host: None = None
 
 
-def _store(_services: Services, _run: Run[BatchFacts]) -> Effect:
-    """The request was cut off while its servers were being stored; whoever stored them moves on by himself."""
-    return Failed(Failure("The request was interrupted; send it again."))
+#: It was cut off while its servers were being stored; whoever stored them moves on by himself.
+_CUT_OFF = Failed(Failure("The request was interrupted; send it again."))
 
 
 def _withdraw(services: Services, run: Run[BatchFacts]) -> Effect:
@@ -153,20 +152,16 @@ def _members(
         return workflows.members(connection, run.row.uuid, services.owner, limit=limit, step=step, after=after)
 
 
-def _settle(_services: Services, _run: Run[BatchFacts], _power_state: PowerState | None) -> Write:
-    return lambda _tx: None
-
-
 BATCH = Workflow(
     "batch",
     BatchFacts,
     (
-        Step("store", do=_store, undo=_withdraw),
+        Step("store", do=lambda *_: _CUT_OFF, undo=_withdraw),
         Step("claim", do=_claim, undo=_give_up),
-        Step("start", do=_start, undo=NOTHING),
+        one_way("start", _start),
     ),
     TRANSITIONS["build"],
-    settle=_settle,
+    settle=WRITE_NOTHING,
     point_of_no_return="claim",
     overtaken_by=frozenset(),
     leads_others=True,

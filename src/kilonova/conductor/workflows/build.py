@@ -17,6 +17,7 @@ from typing import Any
 from kilonova.claims.placing import Chosen
 from kilonova.conductor.workflow_engine.placing_errors import refusals
 from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.step_kinds import sends
 from kilonova.conductor.workflow_engine.workflow import (
     Batched,
     ClaimHost,
@@ -29,10 +30,10 @@ from kilonova.conductor.workflow_engine.workflow import (
     Restarted,
     Run,
     SendToAgent,
+    SettleTogether,
     Step,
     Unwound,
     Workflow,
-    Write,
     is_unreachable,
 )
 from kilonova.conductor.workflows.endings import leave_behind
@@ -42,7 +43,7 @@ from kilonova.db import compute_nodes, instances, request_specs
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.instances import Activation
 from kilonova.messaging.messages import DestroyGuest, FaultOf, SpawnGuest, StepReply
-from kilonova.model.instance import Fault, Instance, PowerState, TaskState
+from kilonova.model.instance import Fault, Instance, TaskState
 from kilonova.model.request_spec import StoredRequest
 from kilonova.model.transitions import TRANSITIONS
 
@@ -108,7 +109,7 @@ def _release(services: Services, run: Run[BuildFacts]) -> Effect:
     host = facts.host
     failure = run.failure
 
-    def release(tx: Transaction) -> None:
+    def release(tx: Transaction, run: Run[BuildFacts]) -> None:
         if facts.unreachable:
             leave_behind(services, tx, host, run.instance_uuid)
         release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
@@ -139,12 +140,6 @@ def _spawn(services: Services, run: Run[BuildFacts]) -> Effect:
     return SendToAgent(host, SpawnGuest(run.step_id, guest))
 
 
-def _destroy_remains(_services: Services, run: Run[BuildFacts]) -> Effect:
-    if run.facts.host is None:
-        return Completed(durable=False)
-    return SendToAgent(run.facts.host, DestroyGuest(run.step_id, run.instance_uuid))
-
-
 def _remains_destroyed(_services: Services, run: Run[BuildFacts], reply: StepReply) -> Effect:
     """A host that does not answer counts as clean: a record says what it has to remove when it comes back."""
     if reply.error is not None:
@@ -168,7 +163,7 @@ def _activate(tx: Transaction, built: Sequence[_Built]) -> None:
     compute_nodes.reset_failed_builds(tx, {each.provider for each in built})
 
 
-def _settle(services: Services, run: Run[BuildFacts], _power_state: PowerState | None) -> Write:
+def _settle(services: Services, run: Run[BuildFacts]) -> Batched[_Built]:
     memo: BuildMemo | None = run.memo
     if memo is None:
         with services.database.read() as connection:
@@ -254,14 +249,14 @@ BUILD = Workflow(
         Step(
             "spawn",
             do=_spawn,
-            undo=_destroy_remains,
+            undo=sends(DestroyGuest),
             on_undone=_remains_destroyed,
             shows=TaskState.SPAWNING,
             event="compute__do_build_and_run_instance",
         ),
     ),
     TRANSITIONS["build"],
-    settle=_settle,
+    settle=SettleTogether(_settle),
     unwound=_unwound,
     action="create",
     done="spawned",

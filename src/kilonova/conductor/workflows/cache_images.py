@@ -11,22 +11,20 @@ from dataclasses import dataclass, replace
 
 from kilonova.conductor.workflow_engine.listeners import FetchedImages
 from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.step_kinds import one_way
 from kilonova.conductor.workflow_engine.workflow import (
-    NOTHING,
+    WRITE_NOTHING,
     Again,
     Completed,
     Effect,
     Run,
     SendToAgent,
-    Step,
     Workflow,
-    Write,
 )
 from kilonova.db import services as compute_services
 from kilonova.messaging.messages import CacheImages, StepReply
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.image_data import CacheResult, ImageData
-from kilonova.model.instance import PowerState
 from kilonova.model.transitions import TRANSITIONS
 
 LOG = logging.getLogger(__name__)
@@ -96,15 +94,11 @@ def _next(services: Services, run: Run[CacheFacts], results: Mapping[str, CacheR
     return Again(replace(facts, hosts=facts.hosts[1:]))
 
 
-def _settle(_services: Services, _run: Run[CacheFacts], _power_state: PowerState | None) -> Write:
-    return lambda _tx: None
-
-
 CACHE_IMAGES = Workflow(
     "cache-images",
     CacheFacts,
-    (Step("ask", do=_ask_next, undo=NOTHING, on_reply=_answered, blocking=True),),
+    (one_way("ask", _ask_next, on_reply=_answered, blocking=True),),
     TRANSITIONS["build"],  # of no server
-    settle=_settle,
+    settle=WRITE_NOTHING,
     overtaken_by=frozenset(),
 )

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from sqlalchemy.engine import Connection
 
 from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.step_kinds import one_way
 from kilonova.conductor.workflow_engine.workflow import (
-    NOTHING,
     Completed,
     Effect,
     Ended,
@@ -19,12 +19,10 @@ from kilonova.conductor.workflow_engine.workflow import (
     Gone,
     Run,
     SendToAgent,
-    Step,
     Workflow,
-    Write,
     is_unreachable,
 )
-from kilonova.conductor.workflows.endings import fail, leave_behind
+from kilonova.conductor.workflows.endings import fail, left_behind
 from kilonova.conductor.workflows.release import release_server
 from kilonova.db import group_guards, instances, pending_removals, shelved
 from kilonova.db.core.transaction import Transaction
@@ -86,7 +84,7 @@ def _guest_destroyed(services: Services, run: Run[DeleteFacts], reply: StepReply
     if is_unreachable(reply):
         return Completed(
             facts,
-            lambda tx: leave_behind(services, tx, reply.host, run.instance_uuid, RemovalReason.DELETED),
+            left_behind(services, reply, RemovalReason.DELETED),
             final=not facts.left,
         )
     if reply.error is not None:
@@ -94,40 +92,33 @@ def _guest_destroyed(services: Services, run: Run[DeleteFacts], reply: StepReply
     return Completed(facts, final=not facts.left)
 
 
-def _failed(_services: Services, run: Run[DeleteFacts]) -> Ended:
+def _failed(tx: Transaction, run: Run[DeleteFacts]) -> None:
     """The server is in error. One that was soft-deleted still is: it is reclaimed another time, or restored."""
-
-    def end(tx: Transaction) -> None:
-        hidden = instances.get(tx.connection, run.instance_uuid).vm_state is VmState.SOFT_DELETED
-        fail(tx, run, None if hidden else TRANSITIONS["delete"].failed, run.failure.known_power_state)
-
-    return Ended(end)
+    hidden = instances.get(tx.connection, run.instance_uuid).vm_state is VmState.SOFT_DELETED
+    fail(tx, run, None if hidden else TRANSITIONS["delete"].failed, run.failure.known_power_state)
 
 
-def _vanish(_services: Services, run: Run[DeleteFacts], _power_state: PowerState | None) -> Write:
-    def vanish(tx: Transaction) -> None:
-        for host in run.facts.absent:
-            pending_removals.note(tx, host, run.instance_uuid, RemovalReason.DELETED)
-        release_server(tx, run.instance_uuid)
-        group_guards.forget_members(tx, [run.instance_uuid])
-        shelved.forget_image(tx, run.instance_uuid)
-        instances.mark_deleted(tx, run.instance_uuid)
-
-    return vanish
+def _vanish(tx: Transaction, run: Run[DeleteFacts], _power_state: PowerState | None) -> None:
+    for host in run.facts.absent:
+        pending_removals.note(tx, host, run.instance_uuid, RemovalReason.DELETED)
+    release_server(tx, run.instance_uuid)
+    group_guards.forget_members(tx, [run.instance_uuid])
+    shelved.forget_image(tx, run.instance_uuid)
+    instances.mark_deleted(tx, run.instance_uuid)
 
 
 DELETE = Workflow(
     "delete",
     DeleteFacts,
     (
-        Step("destroy", do=_destroy_guest, undo=NOTHING, on_reply=_guest_destroyed, event="compute_terminate_instance"),
+        one_way("destroy", _destroy_guest, on_reply=_guest_destroyed, event="compute_terminate_instance"),
         # Of a server that is being moved. That the first host is clean is journalled before: the agent of the second
         # one may run in another process.
-        Step("destroy-elsewhere", do=_destroy_guest, undo=NOTHING, on_reply=_guest_destroyed),
+        one_way("destroy-elsewhere", _destroy_guest, on_reply=_guest_destroyed),
     ),
     TRANSITIONS["delete"],
     settle=_vanish,
-    unwound=_failed,
+    unwound=lambda *_: Ended(_failed),
     action="delete",
     done="deleted",
     overtaken_by=frozenset(),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How workflows usually end: in the state that the table says, or back where they were with a fault."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from kilonova.conductor.workflow_engine.services import Services
@@ -25,9 +25,17 @@ from kilonova.model.instance import Fault, PowerState, TaskState, VmState
 from kilonova.model.transitions import TRANSITIONS
 
 
-def settled(_services: Services, run: Run[Any], power_state: PowerState | None) -> Write:
-    """The server is in the state in which the action settles, and nothing is under way for it."""
-    return lambda tx: settle(tx, run, settled_state(run), power_state)
+def settled(tx: Transaction, run: Run[Any], power_state: PowerState | None, *, otherwise: bool = False) -> None:
+    """Write that the server is in the state in which the action settles, and that nothing is under way for it.
+
+    ``otherwise``: in the other one of the two in which it may.
+    """
+    settle(tx, run, settled_state(run, otherwise=otherwise), power_state)
+
+
+def as_before(tx: Transaction, run: Run[Any], _power_state: PowerState | None) -> None:
+    """Write that the server is what it was, and that nothing is under way for it."""
+    settle(tx, run, None, None)
 
 
 def settled_state(run: Run[Any], *, otherwise: bool = False) -> VmState | None:
@@ -47,17 +55,27 @@ def settle(tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state
     _leave(tx, run, {None, *TRANSITIONS[run.row.kind].shown}, vm_state, power_state)
 
 
-def failed(_services: Services, run: Run[Any]) -> Ended:
-    """The server keeps its state, or gets the one into which the action fails, and has a fault."""
-    return ended_in(run, TRANSITIONS[run.row.kind].failed, run.failure.known_power_state)
-
-
-def ended_in(run: Run[Any], vm_state: VmState | None, power_state: PowerState | None) -> Ended:
-    """End a workflow that has walked back, with its server in these states, None for the one before.
+def failing(write: Write) -> Callable[[Services, Run[Any]], Ended]:
+    """Return what ends a workflow that has walked back: with ``write``, unless it was interrupted.
 
     Whoever interrupted the workflow has said already what the server does now.
     """
-    return Ended() if run.interrupted is not None else Ended(lambda tx: fail(tx, run, vm_state, power_state))
+    return lambda _services, run: Ended() if run.interrupted is not None else Ended(write)
+
+
+def _fail(tx: Transaction, run: Run[Any]) -> None:
+    fail(tx, run, TRANSITIONS[run.row.kind].failed, run.failure.known_power_state)
+
+
+def _fail_at_host(tx: Transaction, run: Run[Any]) -> None:
+    power_state = run.failure.known_power_state
+    fail(tx, run, None if power_state is None else TRANSITIONS[run.row.kind].failed, power_state)
+
+
+#: The server keeps its state, or gets the one into which the action fails, and has a fault.
+failed = failing(_fail)
+#: The same, but it keeps its state where its host has never heard of the action.
+failed_at_host = failing(_fail_at_host)
 
 
 def fail(
@@ -106,18 +124,23 @@ def require_absent(services: Services, tx: Transaction, host: str) -> None:
         raise HostIsBackError(host)
 
 
+def left_behind(services: Services, reply: StepReply, departure: RemovalReason = RemovalReason.LEFT) -> Write:
+    """Return the write of :func:`leave_behind` for the host that could not be reached."""
+    return lambda tx, run: leave_behind(services, tx, reply.host, run.instance_uuid, departure)
+
+
 def gone_with_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:
     """What a reply to an undo means where a host that is not there leaves nothing to undo for now.
 
     What it has to remove when it comes back is recorded.
     """
     if is_unreachable(reply):
-        return Completed(write=lambda tx: leave_behind(services, tx, reply.host, run.instance_uuid))
+        return Completed(write=left_behind(services, reply))
     return complete_or_repeat(services, run, reply)
 
 
 def done_without_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:
     """What the reply to a step means that has nothing left to do where the host is not there."""
     if is_unreachable(reply):
-        return Completed(write=lambda tx: leave_behind(services, tx, reply.host, run.instance_uuid))
+        return Completed(write=left_behind(services, reply))
     return complete_or_fail(services, run, reply)

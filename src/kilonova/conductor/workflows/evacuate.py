@@ -17,11 +17,11 @@ host can be waited for, or declared down and left in turn.
 """
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
 from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Completed,
@@ -35,12 +35,11 @@ from kilonova.conductor.workflow_engine.workflow import (
     Step,
     Unwound,
     Workflow,
-    Write,
     complete_or_repeat,
     is_unreachable,
 )
-from kilonova.conductor.workflows.endings import fail, require_absent, settle, settled_state
-from kilonova.conductor.workflows.move_steps import left_halfway, move_away
+from kilonova.conductor.workflows.endings import fail, require_absent, settled
+from kilonova.conductor.workflows.move_steps import left_halfway, move_away, set_status
 from kilonova.conductor.workflows.moves import (
     MoveFacts,
     claim_destination,
@@ -49,22 +48,20 @@ from kilonova.conductor.workflows.moves import (
     give_destination_back,
     guest_at_home,
     guest_there,
+    migration_of,
     next_try,
+    shows_its_move,
+    source,
 )
-from kilonova.db import instances, moves, server_migrations
+from kilonova.db import moves
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import DestroyGuest, RebuildGuest, ReturnHome, StepReply
 from kilonova.model.instance import PowerState, TaskState
-from kilonova.model.server_migration import OPEN, MigrationStatus, MoveKind
+from kilonova.model.server_migration import MigrationStatus, MoveKind
 from kilonova.model.transitions import TRANSITIONS
 
 LOG = logging.getLogger(__name__)
 _OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
-
-
-def _begin(_services: Services, _run: Run[MoveFacts]) -> Effect:
-    """Do nothing; what is undone here is done last of all on the way back."""
-    return Completed(durable=False)
 
 
 def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
@@ -100,7 +97,7 @@ def _give_back(services: Services, run: Run[MoveFacts]) -> Effect:
     """Record the server at its source again; where the destination may run its guest it stays recorded there."""
     if not run.facts.stranded:
         return give_destination_back(services, run)
-    return Completed(write=_done(run))
+    return Completed(write=_end_migration)
 
 
 def _leave(services: Services, run: Run[MoveFacts]) -> Effect:
@@ -110,18 +107,18 @@ def _leave(services: Services, run: Run[MoveFacts]) -> Effect:
 
 def _left(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
     """Record the server at the destination, if the source has powered its guest off, or has nobody who could."""
-    facts, is_away = run.facts, is_unreachable(reply)
+    is_away = is_unreachable(reply)
     if reply.error is not None and not is_away:
         LOG.warning("Server %s: host %s: %s", run.instance_uuid, reply.host, reply.error)
         if reply.power_state not in _OFF:
             return Failed(Failure.of(reply))
 
-    def write(tx: Transaction) -> None:
+    def leave(tx: Transaction, run: Run[MoveFacts]) -> None:
         if is_away:
-            require_absent(services, tx, facts.source)
-        moves.leave_source(tx, server_migrations.get(tx.connection, facts.migration))
+            require_absent(services, tx, run.facts.source)
+        moves.leave_source(tx, migration_of(tx, run))
 
-    return Completed(write=write)
+    return Completed(write=leave)
 
 
 def _spawn(services: Services, run: Run[MoveFacts]) -> Effect:
@@ -129,21 +126,11 @@ def _spawn(services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(facts.host, RebuildGuest(run.step_id, guest_there(services, run), facts.runs_there))
 
 
-def _destroy(_services: Services, run: Run[MoveFacts]) -> Effect:
-    """Have the destination remove what it has made."""
-    return SendToAgent(run.facts.host, DestroyGuest(run.step_id, run.instance_uuid))
-
-
 def _destroyed(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
     """A destination that cannot be asked may have the guest: the server is stranded there."""
     if not is_unreachable(reply):
         return complete_or_repeat(services, run, reply)
-    host = run.facts.host
-    return Completed(replace(run.facts, stranded=True), lambda tx: require_absent(services, tx, host))
-
-
-def _clean_up(_services: Services, run: Run[MoveFacts]) -> Effect:
-    return SendToAgent(run.facts.source, DestroyGuest(run.step_id, run.instance_uuid))
+    return Completed(replace(run.facts, stranded=True), lambda tx, _run: require_absent(services, tx, reply.host))
 
 
 def _cleaned(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
@@ -153,24 +140,19 @@ def _cleaned(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effec
     if not is_unreachable(reply):
         LOG.warning("Server %s left on host %s: %s", run.instance_uuid, reply.host, reply.error)
         return Completed()
-    return Completed(write=lambda tx: require_absent(services, tx, run.facts.source))
+    return Completed(write=lambda tx, run: require_absent(services, tx, run.facts.source))
 
 
-def _done(run: Run[MoveFacts]) -> Callable[[Transaction], object]:
-    return lambda tx: server_migrations.set_status(tx, run.facts.migration, OPEN, MigrationStatus.DONE)
+def _end_migration(tx: Transaction, run: Run[MoveFacts]) -> None:
+    set_status(tx, run, MigrationStatus.DONE)
 
 
-def _settle(_services: Services, run: Run[MoveFacts], _power_state: PowerState | None) -> Write:
-    facts, done = run.facts, _done(run)
-    power_state = PowerState.RUNNING if facts.runs_there else PowerState.SHUTDOWN
-
-    def write(tx: Transaction) -> None:
-        settle(tx, run, settled_state(run, otherwise=not facts.runs_there), power_state)
-        done(tx)
-        if facts.source_clean:
-            moves.clean_source(tx, server_migrations.get(tx.connection, facts.migration))
-
-    return write
+def _evacuated(tx: Transaction, run: Run[MoveFacts], _power_state: PowerState | None) -> None:
+    facts = run.facts
+    settled(tx, run, PowerState.RUNNING if facts.runs_there else PowerState.SHUTDOWN, otherwise=not facts.runs_there)
+    _end_migration(tx, run)
+    if facts.source_clean:
+        moves.clean_source(tx, migration_of(tx, run))
 
 
 def _unwound(services: Services, run: Run[MoveFacts]) -> Unwound:
@@ -178,44 +160,40 @@ def _unwound(services: Services, run: Run[MoveFacts]) -> Unwound:
     if run.interrupted is not None:
         return Ended()
     again = next_try(services, run)
-    if again is not None:
-        return Restarted(again, elsewhere(run))
-    facts, transition = run.facts, TRANSITIONS["evacuate"]
-    here = facts.destination if facts.stranded else facts.source
+    return Ended(_failed) if again is None else Restarted(again, elsewhere)
 
-    def end(tx: Transaction) -> None:
-        server = instances.find(tx.connection, run.instance_uuid)
-        if server is None or server.task_state not in transition.shown:
-            return  # somebody else has changed it, and says what it does now
-        fail(tx, run, transition.failed if server.host == here else None, None, fault_of(run))
 
-    return Ended(end)
+def _failed(tx: Transaction, run: Run[MoveFacts]) -> None:
+    server = shows_its_move(tx, run)
+    if server is not None:
+        here = run.facts.destination if run.facts.stranded else run.facts.source
+        fail(tx, run, TRANSITIONS["evacuate"].failed if server.host == here else None, None, fault_of(run))
 
 
 EVACUATE = Workflow(
     "evacuate",
     MoveFacts,
     (
-        Step("begin", do=_begin, undo=_wake_source, on_undone=_woken),
+        Step("begin", do=NOTHING, undo=_wake_source, on_undone=_woken),
         Step(
             "claim",
             do=partial(claim_destination, kind=MoveKind.EVACUATE, becomes=MigrationStatus.PRE_MIGRATING),
             undo=_give_back,
             event="rebuild_server",
         ),
-        Step("leave", do=_leave, undo=NOTHING, on_reply=_left),
+        one_way("leave", _leave, on_reply=_left),
         Step(
             "spawn",
             do=_spawn,
-            undo=_destroy,
+            undo=sends(DestroyGuest),
             on_undone=_destroyed,
             shows=TaskState.REBUILD_SPAWNING,
             event="compute_rebuild_instance",
         ),
-        Step("clean-up", do=_clean_up, undo=NOTHING, on_reply=_cleaned),
+        one_way("clean-up", sends(DestroyGuest, to=source), on_reply=_cleaned),
     ),
     TRANSITIONS["evacuate"],
-    settle=_settle,
+    settle=_evacuated,
     unwound=_unwound,
     action="evacuate",
     done="evacuated",

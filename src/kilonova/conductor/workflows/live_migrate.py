@@ -10,32 +10,20 @@
 from functools import partial
 
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import (
-    NOTHING,
-    Effect,
-    Interrupt,
-    Run,
-    SendToAgent,
-    Step,
-    Workflow,
-    Write,
-)
+from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
+from kilonova.conductor.workflow_engine.workflow import Effect, Interrupt, Run, SendToAgent, Step, Workflow
 from kilonova.conductor.workflows.endings import done_without_its_host, gone_with_its_host, settle
-from kilonova.conductor.workflows.move_steps import (
-    abandon,
-    advance,
-    drop_source,
-    return_home,
-    switch,
-)
+from kilonova.conductor.workflows.move_steps import abandon, advance, drop_source, return_home, switch
 from kilonova.conductor.workflows.moves import (
     MoveFacts,
     came_to_nothing,
     claim_destination,
     give_destination_back,
     guest_there,
+    migration_of,
+    source,
 )
-from kilonova.db import moves, server_migrations
+from kilonova.db import moves
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import (
     AbortLiveMigration,
@@ -54,28 +42,20 @@ def _prepare(services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(run.facts.host, PrepareLiveMigration(run.step_id, guest, run.facts.source))
 
 
-def _copy(_services: Services, run: Run[MoveFacts]) -> Effect:
-    return SendToAgent(run.facts.source, LiveMigrate(run.step_id, run.instance_uuid, run.facts.host))
+def _copy(run: Run[MoveFacts]) -> LiveMigrate:
+    return LiveMigrate(run.step_id, run.instance_uuid, run.facts.host)
 
 
-def _abort(_services: Services, run: Run[MoveFacts]) -> Effect:
-    return SendToAgent(run.facts.source, AbortLiveMigration(run.step_id, run.instance_uuid))
+def _activate(run: Run[MoveFacts]) -> ActivateMigrated:
+    return ActivateMigrated(run.step_id, run.instance_uuid, run.facts.paused)
 
 
-def _force(_services: Services, run: Run[MoveFacts]) -> Effect:
-    return SendToAgent(run.facts.source, ForceCompleteLiveMigration(run.step_id, run.instance_uuid))
+def _migrated(tx: Transaction, run: Run[MoveFacts], _power_state: PowerState | None) -> None:
+    moves.confirm(tx, migration_of(tx, run))
+    settle(tx, run, None, None)
 
 
-def _activate(_services: Services, run: Run[MoveFacts]) -> Effect:
-    return SendToAgent(run.facts.host, ActivateMigrated(run.step_id, run.instance_uuid, run.facts.paused))
-
-
-def _settle(_services: Services, run: Run[MoveFacts], _power_state: PowerState | None) -> Write:
-    def write(tx: Transaction) -> None:
-        moves.confirm(tx, server_migrations.get(tx.connection, run.facts.migration))
-        settle(tx, run, None, None)
-
-    return write
+_abort = sends(AbortLiveMigration, to=source)
 
 
 LIVE_MIGRATE = Workflow(
@@ -98,22 +78,22 @@ LIVE_MIGRATE = Workflow(
         ),
         Step(
             "copy",
-            do=_copy,
+            do=sends(_copy, to=source),
             undo=return_home,
             on_reply=advance(MigrationStatus.POST_MIGRATING),
             event="compute_live_migration",
             interrupts={
                 Interrupt.ABORT: _abort,
                 Interrupt.DELETE: _abort,
-                Interrupt.FORCE_COMPLETE: _force,
+                Interrupt.FORCE_COMPLETE: sends(ForceCompleteLiveMigration, to=source),
             },
         ),
-        Step("activate", do=_activate, undo=NOTHING, event="compute_post_live_migration_at_destination"),
-        Step("switch", do=switch, undo=NOTHING),
-        Step("clean-up", do=drop_source, undo=NOTHING, on_reply=done_without_its_host),
+        one_way("activate", sends(_activate), event="compute_post_live_migration_at_destination"),
+        one_way("switch", switch),
+        one_way("clean-up", drop_source, on_reply=done_without_its_host),
     ),
     TRANSITIONS["live-migrate"],
-    settle=_settle,
+    settle=_migrated,
     unwound=came_to_nothing,
     action="live-migration",
     done="migrated",

@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps that several kinds of moves have, and what the replies to them mean."""
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.step_kinds import sends, writes
 from kilonova.conductor.workflow_engine.workflow import (
     Completed,
     Effect,
     Failed,
     Failure,
     Gone,
+    OnReply,
     Run,
     SendToAgent,
     Write,
     is_unreachable,
 )
 from kilonova.conductor.workflows.endings import require_absent
-from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home
+from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home, migration_of, source
 from kilonova.db import instances, moves, pending_rollbacks, server_migrations
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import AbandonMove, ConfirmMove, MoveAway, ReturnHome, StepReply
@@ -40,21 +42,17 @@ def move_away(services: Services, run: Run[MoveFacts], *, destination: str | Non
     return SendToAgent(run.facts.source, MoveAway(run.step_id, run.instance_uuid, to, timeout_s))
 
 
-def switch(_services: Services, run: Run[MoveFacts]) -> Effect:
-    """Record the server at the destination."""
-
-    def write(tx: Transaction) -> None:
-        moves.switch(tx, server_migrations.get(tx.connection, run.facts.migration))
-
-    return Completed(write=write)
+def _switch(tx: Transaction, run: Run[MoveFacts]) -> None:
+    moves.switch(tx, migration_of(tx, run))
 
 
-def abandon(_services: Services, run: Run[MoveFacts]) -> Effect:
-    """Have the destination remove the guest that the move made there.
-
-    A destination that cannot be reached may run that guest, so it is waited for before the source starts its own.
-    """
-    return SendToAgent(run.facts.host, AbandonMove(run.step_id, run.instance_uuid))
+#: Record the server at the destination.
+switch = writes(_switch)
+#: Have the destination remove the guest that the move made there. One that cannot be reached may run that guest, so it
+#: is waited for before the source starts its own.
+abandon = sends(AbandonMove)
+#: Have the source remove what it keeps of the guest.
+drop_source = sends(ConfirmMove, to=source)
 
 
 def return_home(services: Services, run: Run[MoveFacts]) -> Effect:
@@ -73,33 +71,27 @@ def left_halfway(
     if reply.host != facts.source or reply.error is None:
         return None
 
-    def write(tx: Transaction) -> None:
+    def write(tx: Transaction, run: Run[MoveFacts]) -> None:
         if is_unreachable(reply):
             require_absent(services, tx, facts.source)
-        move = server_migrations.get(tx.connection, facts.migration)
-        pending_rollbacks.note(tx, facts.source, move, drops_made=drops_made, runs=facts.runs)
+        pending_rollbacks.note(tx, facts.source, migration_of(tx, run), drops_made=drops_made, runs=facts.runs)
 
     return write
 
 
-def drop_source(_services: Services, run: Run[MoveFacts]) -> Effect:
-    """Have the source remove what it keeps of the guest."""
-    return SendToAgent(run.facts.source, ConfirmMove(run.step_id, run.instance_uuid))
-
-
-def advance(status: MigrationStatus | None = None, **facts: Any) -> Callable[[Services, Run[Any], StepReply], Effect]:
+def advance(status: MigrationStatus, **facts: Any) -> OnReply[MoveFacts]:
     """Return what completes a step whose agent succeeded: the migration gets a status, the facts these values."""
+    write: Write = partial(set_status, status=status)
 
-    def on_reply(_services: Services, run: Run[Any], reply: StepReply) -> Effect:
+    def on_reply(_services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
         known = replace(run.facts, **facts) if facts else run.facts
         if reply.error is not None:
             return Failed(Failure.of(reply))
-        write = None if status is None else status_write(run, status)
         return Completed(known, write, power_state=reply.power_state)
 
     return on_reply
 
 
-def status_write(run: Run[MoveFacts], status: MigrationStatus) -> Callable[[Transaction], object]:
-    """Return the write that says how far the migration is."""
-    return lambda tx: server_migrations.set_status(tx, run.facts.migration, OPEN, status)
+def set_status(tx: Transaction, run: Run[MoveFacts], status: MigrationStatus) -> None:
+    """Write how far the migration is."""
+    server_migrations.set_status(tx, run.facts.migration, OPEN, status)

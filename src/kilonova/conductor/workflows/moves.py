@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What moves have in common: its facts, claiming a destination and giving it back, coming to nothing."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kilonova.claims.moving import Moving
@@ -79,6 +79,11 @@ class MoveFacts:
         return self.destination or self.source
 
 
+def source(facts: MoveFacts) -> str:
+    """Return where messages go that are for the source."""
+    return facts.source
+
+
 def load(services: Services, run: Run[MoveFacts]) -> tuple[Instance, StoredRequest, ServerMigration]:
     """Return the server, what was asked for it, and its migration. Raises: ServerGoneError."""
     with services.database.read() as connection:
@@ -87,6 +92,11 @@ def load(services: Services, run: Run[MoveFacts]) -> tuple[Instance, StoredReque
             return instance, request, server_migrations.get(connection, run.facts.migration)
         except NotFound as error:
             raise ServerGoneError(run.instance_uuid) from error
+
+
+def migration_of(tx: Transaction, run: Run[MoveFacts]) -> ServerMigration:
+    """Return the migration of a move as it is now. Raises: NotFound."""
+    return server_migrations.get(tx.connection, run.facts.migration)
 
 
 def guest_there(services: Services, run: Run[MoveFacts]) -> GuestSpec:
@@ -154,12 +164,8 @@ def _uncleaned(services: Services, run: Run[MoveFacts]) -> frozenset[str]:
 
 def give_destination_back(services: Services, run: Run[MoveFacts]) -> Effect:
     """Undo the claim: the server has the source again; the migration is over, or waits for the next host."""
-    migration, status = run.facts.migration, _status(services, run)
-
-    def give_back(tx: Transaction) -> None:
-        moves.undo_claim(tx, server_migrations.get(tx.connection, migration), status)
-
-    return Completed(write=give_back)
+    status = _status(services, run)
+    return Completed(write=lambda tx, run: moves.undo_claim(tx, migration_of(tx, run), status))
 
 
 def _status(services: Services, run: Run[MoveFacts]) -> MigrationStatus:
@@ -191,37 +197,39 @@ def fault_of(run: Run[MoveFacts]) -> Fault:
     return failure.as_fault()
 
 
-def elsewhere(run: Run[MoveFacts]) -> Callable[[Transaction], object]:
-    """Return the write with which a move begins anew: the server shows its first task again.
+def elsewhere(tx: Transaction, run: Run[MoveFacts]) -> None:
+    """Write with what a move begins anew: the server shows its first task again.
 
     It may show none, since its state was reset meanwhile.
     """
     shown = TRANSITIONS[run.row.kind].shown
-    return lambda tx: instances.change(tx, run.instance_uuid, expected_tasks={None, *shown}, task_state=shown[0])
+    instances.change(tx, run.instance_uuid, expected_tasks={None, *shown}, task_state=shown[0])
 
 
 # --- how it ends ------------------------------------------------------------------------------------------------------
 
 
 def came_to_nothing(services: Services, run: Run[MoveFacts]) -> Unwound:
-    """Try the next host, if the destination has failed; else the server is where it was.
-
-    One whose guest was touched is in error, where the table says so.
-    """
-    transition = TRANSITIONS[run.row.kind]
+    """Try the next host, if the destination has failed; else the server is where it was."""
     if run.interrupted not in {None, Interrupt.ABORT}:
         return Ended()
     again = next_try(services, run)
     if again is not None:
-        return Restarted(again, elsewhere(run))
+        return Restarted(again, elsewhere)
+    return Ended(_stays)
 
-    def end(tx: Transaction) -> None:
-        server = instances.find(tx.connection, run.instance_uuid)
-        if server is None or server.task_state not in transition.shown:
-            return  # somebody else has changed it, and says what it does now
-        if run.interrupted is Interrupt.ABORT:
-            settle(tx, run, None, None)
-        else:  # the failure may tell of the guest on the other host, or before it was taken back
-            fail(tx, run, transition.failed if run.facts.touched else None, None, fault_of(run))
 
-    return Ended(end)
+def _stays(tx: Transaction, run: Run[MoveFacts]) -> None:
+    """Write that a server is where it was. One whose guest was touched is in error, where the table says so."""
+    if shows_its_move(tx, run) is None:
+        return
+    if run.interrupted is Interrupt.ABORT:
+        settle(tx, run, None, None)
+    else:  # the failure may tell of the guest on the other host, or before it was taken back
+        fail(tx, run, TRANSITIONS[run.row.kind].failed if run.facts.touched else None, None, fault_of(run))
+
+
+def shows_its_move(tx: Transaction, run: Run[MoveFacts]) -> Instance | None:
+    """Return the server of a move; None where somebody else has changed it, and says what it does now."""
+    server = instances.find(tx.connection, run.instance_uuid)
+    return server if server is not None and server.task_state in TRANSITIONS[run.row.kind].shown else None

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from kilonova.conductor.workflow_engine.placing_errors import CannotPlaceError, refusals
 from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.step_kinds import one_way, writes
 from kilonova.conductor.workflow_engine.workflow import (
     NOTHING,
     Completed,
@@ -27,9 +28,8 @@ from kilonova.conductor.workflow_engine.workflow import (
     SendToAgent,
     Step,
     Workflow,
-    Write,
 )
-from kilonova.conductor.workflows.endings import failed, settle, settled_state
+from kilonova.conductor.workflows.endings import failed, settled
 from kilonova.conductor.workflows.guest_description import describe, find_server
 from kilonova.db import instances, request_specs
 from kilonova.db.core.transaction import Transaction
@@ -89,14 +89,9 @@ def _rebuild(services: Services, run: Run[RebuildFacts]) -> Effect:
     return SendToAgent(host, RebuildGuest(run.step_id, describe(services, run, host), run.facts.runs))
 
 
-def _give_back(_services: Services, run: Run[RebuildFacts]) -> Effect:
+def _give_back(tx: Transaction, run: Run[RebuildFacts]) -> None:
     """Say again what the server was made of before; the host has left the guest alone, or it is gone."""
-    before = run.facts.before
-
-    def write(tx: Transaction) -> None:
-        made_of(tx, run.instance_uuid, before)
-
-    return Completed(write=write)
+    made_of(tx, run.instance_uuid, run.facts.before)
 
 
 def made_of(tx: Transaction, instance_uuid: str, wanted: MadeOf, *, keep_request: bool = False) -> None:
@@ -118,34 +113,29 @@ def made_of(tx: Transaction, instance_uuid: str, wanted: MadeOf, *, keep_request
         request_specs.delete_unused(tx, [str(present.request_spec_uuid)])
 
 
-def _settle(_services: Services, run: Run[RebuildFacts], power_state: PowerState | None) -> Write:
+def _rebuilt(tx: Transaction, run: Run[RebuildFacts], power_state: PowerState | None) -> None:
     before = run.facts.before.request_spec_uuid
-
-    def write(tx: Transaction) -> None:
-        if run.interrupt is not Interrupt.DELETE:  # which has said already what the server does now
-            settle(tx, run, settled_state(run, otherwise=not run.facts.runs), power_state)
-        if before is not None:
-            request_specs.delete_unused(tx, [before])
-
-    return write
+    if run.interrupt is not Interrupt.DELETE:  # which has said already what the server does now
+        settled(tx, run, power_state, otherwise=not run.facts.runs)
+    if before is not None:
+        request_specs.delete_unused(tx, [before])
 
 
 REBUILD = Workflow(
     "rebuild",
     RebuildFacts,
     (
-        Step("check", do=_check, undo=_give_back, event="rebuild_server"),
-        Step(
+        Step("check", do=_check, undo=writes(_give_back), event="rebuild_server"),
+        one_way(
             "rebuild",
-            do=_rebuild,
-            undo=NOTHING,
+            _rebuild,
             shows=TaskState.REBUILD_SPAWNING,
             event="compute_rebuild_instance",
             interrupts={Interrupt.DELETE: NOTHING},
         ),
     ),
     TRANSITIONS["rebuild"],
-    settle=_settle,
+    settle=_rebuilt,
     unwound=failed,
     action="rebuild",
     done="rebuilt",

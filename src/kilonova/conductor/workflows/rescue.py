@@ -7,19 +7,11 @@ A host that fails leaves the guest as it was. Whatever it did, a hard reboot of 
 from dataclasses import dataclass, field, replace
 
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import (
-    CALL_OFF,
-    CALLED_OFF,
-    Effect,
-    Ended,
-    Run,
-    SendToAgent,
-    Step,
-    Workflow,
-    Write,
-)
-from kilonova.conductor.workflows.endings import ended_in, settle, settled, settled_state
+from kilonova.conductor.workflow_engine.step_kinds import order, sends
+from kilonova.conductor.workflow_engine.workflow import Effect, Run, SendToAgent, Workflow
+from kilonova.conductor.workflows.endings import fail, failing, settled
 from kilonova.conductor.workflows.guest_description import config_drive_for, find_server, kept_guest
+from kilonova.conductor.workflows.host_facts import HostFacts
 from kilonova.db import instances
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import RescueGuest, UnrescueGuest
@@ -41,13 +33,6 @@ class RescueFacts:
     admin_password: str = field(default="", repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class UnrescueFacts:
-    """``host``: where the guest is."""
-
-    host: str
-
-
 def _rescue(services: Services, run: Run[RescueFacts]) -> Effect:
     with services.database.read() as connection:
         instance, request = find_server(connection, run.instance_uuid)
@@ -56,7 +41,7 @@ def _rescue(services: Services, run: Run[RescueFacts]) -> Effect:
     drive = config_drive_for(services, facts.host, instance, request)
     if drive is not None:
         guest = replace(guest, config_drive=replace(drive, admin_pass=facts.admin_password or None))
-    order = RescueGuest(
+    message = RescueGuest(
         run.step_id,
         guest,
         facts.image.id,
@@ -65,46 +50,38 @@ def _rescue(services: Services, run: Run[RescueFacts]) -> Effect:
         facts.image.properties,
         shutdown_timeout_s(instance.image_properties),
     )
-    return SendToAgent(facts.host, order)
+    return SendToAgent(facts.host, message)
 
 
-def _unrescue(_services: Services, run: Run[UnrescueFacts]) -> Effect:
-    return SendToAgent(run.facts.host, UnrescueGuest(run.step_id, run.instance_uuid))
-
-
-def _settle(_services: Services, run: Run[RescueFacts], power_state: PowerState | None) -> Write:
+def _rescued(tx: Transaction, run: Run[RescueFacts], power_state: PowerState | None) -> None:
     """As in Nova, a server that is rescued is launched anew: ``rescue_timeout`` counts from then on."""
-
-    def write(tx: Transaction) -> None:
-        settle(tx, run, settled_state(run), power_state)
-        instances.change(tx, run.instance_uuid, launched_at=tx.now)
-
-    return write
+    settled(tx, run, power_state)
+    instances.change(tx, run.instance_uuid, launched_at=tx.now)
 
 
-def _failed(_services: Services, run: Run[RescueFacts] | Run[UnrescueFacts]) -> Ended:
+def _failed(tx: Transaction, run: Run[RescueFacts] | Run[HostFacts]) -> None:
     """Leave the server in error, unless its host has never heard of it."""
     vm_state = None if run.failure.undone else TRANSITIONS[run.row.kind].failed
-    return ended_in(run, vm_state, run.failure.known_power_state)
+    fail(tx, run, vm_state, run.failure.known_power_state)
 
 
 RESCUE = Workflow(
     "rescue",
     RescueFacts,
-    (Step("act", do=_rescue, undo=CALL_OFF, on_undone=CALLED_OFF, event="compute_rescue_instance"),),
+    (order("act", _rescue, event="compute_rescue_instance"),),
     TRANSITIONS["rescue"],
-    settle=_settle,
-    unwound=_failed,
+    settle=_rescued,
+    unwound=failing(_failed),
     action="rescue",
     done="rescued",
 )
 UNRESCUE = Workflow(
     "unrescue",
-    UnrescueFacts,
-    (Step("act", do=_unrescue, undo=CALL_OFF, on_undone=CALLED_OFF, event="compute_unrescue_instance"),),
+    HostFacts,
+    (order("act", sends(UnrescueGuest), event="compute_unrescue_instance"),),
     TRANSITIONS["unrescue"],
     settle=settled,
-    unwound=_failed,
+    unwound=failing(_failed),
     action="unrescue",
     done="unrescued",
 )

@@ -9,24 +9,16 @@
 from functools import partial
 
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import (
-    NOTHING,
-    Effect,
-    Interrupt,
-    Run,
-    SendToAgent,
-    Step,
-    Workflow,
-    Write,
-)
-from kilonova.conductor.workflows.endings import settle, settled_state
+from kilonova.conductor.workflow_engine.step_kinds import one_way
+from kilonova.conductor.workflow_engine.workflow import Effect, Interrupt, Run, SendToAgent, Step, Workflow
+from kilonova.conductor.workflows.endings import settled
 from kilonova.conductor.workflows.move_steps import (
     abandon,
     advance,
     left_halfway,
     move_away,
     return_home,
-    status_write,
+    set_status,
     switch,
 )
 from kilonova.conductor.workflows.moves import (
@@ -49,14 +41,9 @@ def _finish(services: Services, run: Run[MoveFacts]) -> Effect:
     return SendToAgent(facts.host, FinishMove(run.step_id, guest, facts.source, facts.runs))
 
 
-def _settle(_services: Services, run: Run[MoveFacts], power_state: PowerState | None) -> Write:
-    finished = status_write(run, MigrationStatus.FINISHED)
-
-    def write(tx: Transaction) -> None:
-        settle(tx, run, settled_state(run), power_state)
-        finished(tx)
-
-    return write
+def _resized(tx: Transaction, run: Run[MoveFacts], power_state: PowerState | None) -> None:
+    settled(tx, run, power_state)
+    set_status(tx, run, MigrationStatus.FINISHED)
 
 
 def _workflow(kind: str, move: MoveKind) -> Workflow[MoveFacts]:
@@ -79,7 +66,7 @@ def _workflow(kind: str, move: MoveKind) -> Workflow[MoveFacts]:
                 shows=TaskState.RESIZE_MIGRATING,
                 event="compute_resize_instance",
             ),
-            Step("switch", do=switch, undo=NOTHING, shows=TaskState.RESIZE_MIGRATED),
+            one_way("switch", switch, shows=TaskState.RESIZE_MIGRATED),
             Step(
                 "finish",
                 do=_finish,
@@ -90,7 +77,7 @@ def _workflow(kind: str, move: MoveKind) -> Workflow[MoveFacts]:
             ),
         ),
         TRANSITIONS[kind],
-        settle=_settle,
+        settle=_resized,
         unwound=came_to_nothing,
         action=kind,
         done="resized" if kind == "resize" else "migrated",

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.step_kinds import one_way, sends, writes
 from kilonova.conductor.workflow_engine.workflow import (
-    NOTHING,
     Completed,
     Effect,
     Failed,
@@ -32,6 +32,7 @@ from kilonova.conductor.workflow_engine.workflow import (
 )
 from kilonova.conductor.workflows.guest_description import image_data_for
 from kilonova.db import instances, request_specs, unwanted_images
+from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import (
     CancelSnapshot,
     DiscardSnapshot,
@@ -51,9 +52,9 @@ def register(services: Services, run: Run[Any]) -> Effect:
     return _require(services, run, {_QUEUED})
 
 
-def unregister(_services: Services, run: Run[Any]) -> Effect:
+def _unregister(tx: Transaction, run: Run[Any]) -> None:
     """Have the image removed."""
-    return Completed(write=lambda tx: unwanted_images.note(tx, [run.facts.image_id]))
+    unwanted_images.note(tx, [run.facts.image_id])
 
 
 def snapshot(services: Services, run: Run[Any]) -> Effect:
@@ -65,11 +66,6 @@ def snapshot(services: Services, run: Run[Any]) -> Effect:
         request = request_specs.get_many(connection, [instance]).get(instance.uuid)
     base = None if request is None else image_data_for(services, run.facts.host, request)
     return SendToAgent(run.facts.host, SnapshotGuest(run.step_id, run.instance_uuid, run.facts.image_id, base))
-
-
-def discard(_services: Services, run: Run[Any]) -> Effect:
-    """Have the host drop the copy."""
-    return SendToAgent(run.facts.host, DiscardSnapshot(run.step_id, run.instance_uuid))
 
 
 def discarded(services: Services, run: Run[Any], reply: StepReply) -> Effect:
@@ -107,11 +103,6 @@ def uploaded(services: Services, run: Run[Any], reply: StepReply) -> Effect:
     return Completed() if run.facts.brought else complete_or_fail(services, run, reply)
 
 
-def cancel(_services: Services, run: Run[Any]) -> Effect:
-    """Have the host give up what it copies or uploads."""
-    return SendToAgent(run.facts.host, CancelSnapshot(run.step_id, run.instance_uuid))
-
-
 def _require(services: Services, run: Run[Any], statuses: set[str]) -> Effect:
     found = services.images.find(run.facts.image_id)
     if found is None:
@@ -128,7 +119,8 @@ def _taken(image: Image) -> Failed:
     return Failed(Failure(said, fault_of=FaultOf.REQUEST))
 
 
-_CUT_SHORT = {Interrupt.DELETE: cancel}
+#: The host gives up what it copies or uploads.
+_CUT_SHORT = {Interrupt.DELETE: sends(CancelSnapshot)}
 
 
 def steps(
@@ -136,24 +128,16 @@ def steps(
 ) -> tuple[Step[Any], Step[Any], Step[Any], Step[Any]]:
     """Return these steps, with the task states that a server shows meanwhile. ``event``: as users see the copying."""
     return (
-        Step("register", do=register, undo=unregister, blocking=True),
+        Step("register", do=register, undo=writes(_unregister), blocking=True),
         Step(
             "snapshot",
             do=snapshot,
-            undo=discard,
+            undo=sends(DiscardSnapshot),
             on_undone=discarded,
             shows=taken,
             event=event,
             interrupts=_CUT_SHORT,
         ),
-        Step("offer", do=offer, undo=NOTHING, shows=offered, blocking=True),
-        Step(
-            "upload",
-            do=upload,
-            undo=NOTHING,
-            on_reply=uploaded,
-            shows=uploading,
-            interrupts=_CUT_SHORT,
-            blocking=True,
-        ),
+        one_way("offer", offer, shows=offered, blocking=True),
+        one_way("upload", upload, on_reply=uploaded, shows=uploading, interrupts=_CUT_SHORT, blocking=True),
     )

@@ -10,12 +10,13 @@ import logging
 from dataclasses import dataclass
 
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import NOTHING, Completed, Effect, Run, Step, Workflow, Write
+from kilonova.conductor.workflow_engine.step_kinds import one_way
+from kilonova.conductor.workflow_engine.workflow import Completed, Effect, Run, Workflow
 from kilonova.conductor.workflows import snapshot_steps
-from kilonova.conductor.workflows.endings import failed, settle
+from kilonova.conductor.workflows.endings import as_before, failed
 from kilonova.db import unwanted_images
 from kilonova.errors import Unavailable
-from kilonova.model.instance import PowerState, TaskState
+from kilonova.model.instance import TaskState
 from kilonova.model.transitions import TRANSITIONS
 
 LOG = logging.getLogger(__name__)
@@ -42,11 +43,7 @@ def _rotate(services: Services, run: Run[SnapshotFacts]) -> Effect:
         LOG.warning("Backups of server %s are not rotated: %s", run.instance_uuid, error.message)
         return Completed()
     old = backups[run.facts.rotation :]
-    return Completed(write=lambda tx: unwanted_images.note(tx, old))
-
-
-def _settle(_services: Services, run: Run[SnapshotFacts], _power_state: PowerState | None) -> Write:
-    return lambda tx: settle(tx, run, None, None)
+    return Completed(write=lambda tx, _run: unwanted_images.note(tx, old))
 
 
 CREATE_IMAGE = Workflow(
@@ -59,7 +56,7 @@ CREATE_IMAGE = Workflow(
         uploading=TaskState.IMAGE_UPLOADING,
     ),
     TRANSITIONS["create-image"],
-    settle=_settle,
+    settle=as_before,
     unwound=failed,
     action="createImage",
     done="became an image",
@@ -74,10 +71,10 @@ CREATE_BACKUP = Workflow(
             offered=TaskState.IMAGE_PENDING_UPLOAD,
             uploading=TaskState.IMAGE_UPLOADING,
         ),
-        Step("rotate", do=_rotate, undo=NOTHING, blocking=True),
+        one_way("rotate", _rotate, blocking=True),
     ),
     TRANSITIONS["create-backup"],
-    settle=_settle,
+    settle=as_before,
     unwound=failed,
     action="createBackup",
     done="was backed up",

@@ -12,25 +12,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.step_kinds import one_way
 from kilonova.conductor.workflow_engine.workflow import (
-    NOTHING,
     TAKEN_OVER,
     Completed,
     Effect,
-    Ended,
     Failed,
     Failure,
     Gone,
     Run,
     SendToAgent,
-    Step,
     Workflow,
-    Write,
     complete_or_fail,
     is_unreachable,
 )
 from kilonova.conductor.workflows.delete import DELETE, DeleteFacts, hosts_of_guest
-from kilonova.conductor.workflows.endings import fail, leave_behind
+from kilonova.conductor.workflows.endings import fail, failing, leave_behind
 from kilonova.db import instances, moves, server_migrations, soft_deletes, workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
@@ -78,7 +75,7 @@ def _confirmed(services: Services, run: Run[SoftDeleteFacts], reply: StepReply) 
     if reply.error is not None and not is_unreachable(reply):
         return Failed(Failure.of(reply))
 
-    def confirm(tx: Transaction) -> None:
+    def confirm(tx: Transaction, run: Run[SoftDeleteFacts]) -> None:
         assert facts.migration is not None
         if is_unreachable(reply):
             leave_behind(services, tx, reply.host, run.instance_uuid)
@@ -119,32 +116,26 @@ def _delete_instead(services: Services, run: Run[SoftDeleteFacts]) -> Effect:
     return Gone()
 
 
-def _settle(_services: Services, run: Run[SoftDeleteFacts], power_state: PowerState | None) -> Write:
-    return lambda tx: soft_deletes.hide(tx, run.instance_uuid, power_state)
+def _hidden(tx: Transaction, run: Run[SoftDeleteFacts], power_state: PowerState | None) -> None:
+    soft_deletes.hide(tx, run.instance_uuid, power_state)
 
 
-def _failed(_services: Services, run: Run[SoftDeleteFacts]) -> Ended:
+def _failed(tx: Transaction, run: Run[SoftDeleteFacts]) -> None:
     """The server is what it was before, soft-deleted or not."""
-    if run.interrupted is not None:
-        return Ended()
-
-    def end(tx: Transaction) -> None:
-        fail(tx, run, None, run.failure.known_power_state)
-        instances.change(tx, run.instance_uuid, deleted_at=run.facts.deleted_before)
-
-    return Ended(end)
+    fail(tx, run, None, run.failure.known_power_state)
+    instances.change(tx, run.instance_uuid, deleted_at=run.facts.deleted_before)
 
 
 SOFT_DELETE = Workflow(
     "soft-delete",
     SoftDeleteFacts,
     (
-        Step("confirm", do=_confirm, undo=NOTHING, on_reply=_confirmed),
-        Step("power-off", do=_power_off, undo=NOTHING, on_reply=_powered_off, event="compute_soft_delete_instance"),
+        one_way("confirm", _confirm, on_reply=_confirmed),
+        one_way("power-off", _power_off, on_reply=_powered_off, event="compute_soft_delete_instance"),
     ),
     TRANSITIONS["soft-delete"],
-    settle=_settle,
-    unwound=_failed,
+    settle=_hidden,
+    unwound=failing(_failed),
     action="delete",
     done="soft-deleted",
     urgent=True,

@@ -6,17 +6,8 @@ A failure leaves a fault and no running task.
 
 from dataclasses import dataclass
 
-from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import (
-    CALL_OFF,
-    CALLED_OFF,
-    Effect,
-    Interrupt,
-    Run,
-    SendToAgent,
-    Step,
-    Workflow,
-)
+from kilonova.conductor.workflow_engine.step_kinds import order, sends
+from kilonova.conductor.workflow_engine.workflow import Interrupt, Run, Workflow
 from kilonova.conductor.workflows.endings import failed, settled
 from kilonova.messaging.messages import StopGuest
 from kilonova.model.image_properties import shutdown_timeout_s
@@ -37,15 +28,15 @@ class StopFacts:
         return cls(instance.host or "", shutdown_timeout_s(instance.image_properties))
 
 
-def _ask_host(_services: Services, run: Run[StopFacts]) -> Effect:
-    return SendToAgent(run.facts.host, StopGuest(run.step_id, run.instance_uuid, run.facts.timeout_s))
+def _stop(run: Run[StopFacts]) -> StopGuest:
+    return StopGuest(run.step_id, run.instance_uuid, run.facts.timeout_s)
 
 
 def _workflow(kind: str) -> Workflow[StopFacts]:
     return Workflow(
         kind,
         StopFacts,
-        (Step("act", do=_ask_host, undo=CALL_OFF, on_undone=CALLED_OFF, event="compute_stop_instance"),),
+        (order("act", sends(_stop), event="compute_stop_instance"),),
         TRANSITIONS[kind],
         settle=settled,
         unwound=failed,

@@ -14,6 +14,7 @@ from typing import Any
 
 from kilonova.claims.unshelving import Unshelving
 from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.step_kinds import sends
 from kilonova.conductor.workflow_engine.workflow import (
     ClaimHost,
     Completed,
@@ -24,11 +25,10 @@ from kilonova.conductor.workflow_engine.workflow import (
     SendToAgent,
     Step,
     Workflow,
-    Write,
     complete_or_repeat,
     is_unreachable,
 )
-from kilonova.conductor.workflows.endings import failed, leave_behind, settle, settled_state
+from kilonova.conductor.workflows.endings import failed, leave_behind, settled
 from kilonova.conductor.workflows.guest_description import find_server, new_guest
 from kilonova.conductor.workflows.release import release_claim
 from kilonova.db import instances, request_specs, unwanted_images
@@ -92,7 +92,7 @@ def _give_back(services: Services, run: Run[UnshelveFacts]) -> Effect:
         return _NOT_DONE
     host = facts.host
 
-    def release(tx: Transaction) -> None:
+    def release(tx: Transaction, run: Run[UnshelveFacts]) -> None:
         if facts.unreachable:
             leave_behind(services, tx, host, run.instance_uuid)
         release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
@@ -118,11 +118,9 @@ def _spawn(services: Services, run: Run[UnshelveFacts]) -> Effect:
     return SendToAgent(host, SpawnGuest(run.step_id, guest))
 
 
-def _take_back(_services: Services, run: Run[UnshelveFacts]) -> Effect:
-    if run.facts.host is None:
-        return _NOT_DONE
-    order: type[DestroyGuest | StopGuest] = DestroyGuest if run.facts.offloaded else StopGuest
-    return SendToAgent(run.facts.host, order(run.step_id, run.instance_uuid))
+def _take_back(run: Run[UnshelveFacts]) -> DestroyGuest | StopGuest:
+    message: type[DestroyGuest | StopGuest] = DestroyGuest if run.facts.offloaded else StopGuest
+    return message(run.step_id, run.instance_uuid)
 
 
 def _taken_back(services: Services, run: Run[UnshelveFacts], reply: StepReply) -> Effect:
@@ -135,22 +133,18 @@ def _taken_back(services: Services, run: Run[UnshelveFacts], reply: StepReply) -
 # --- how it ends ------------------------------------------------------------------------------------------------------
 
 
-def _settle(_services: Services, run: Run[UnshelveFacts], _power_state: PowerState | None) -> Write:
+def _unshelved(tx: Transaction, run: Run[UnshelveFacts], _power_state: PowerState | None) -> None:
     facts = run.facts
-
-    def write(tx: Transaction) -> None:
-        values: dict[str, Any] = {"shelved_image": None, "shelved_at": None}
-        if facts.offloaded:
-            values["launched_at"] = tx.now
-        if facts.rezoned:
-            values["availability_zone"] = facts.zone
-            request_specs.change(tx, run.instance_uuid, availability_zone=facts.zone)
-        settle(tx, run, settled_state(run), PowerState.RUNNING)
-        instances.change(tx, run.instance_uuid, **values)
-        if facts.image_id is not None:
-            unwanted_images.note(tx, [facts.image_id])
-
-    return write
+    values: dict[str, Any] = {"shelved_image": None, "shelved_at": None}
+    if facts.offloaded:
+        values["launched_at"] = tx.now
+    if facts.rezoned:
+        values["availability_zone"] = facts.zone
+        request_specs.change(tx, run.instance_uuid, availability_zone=facts.zone)
+    settled(tx, run, PowerState.RUNNING)
+    instances.change(tx, run.instance_uuid, **values)
+    if facts.image_id is not None:
+        unwanted_images.note(tx, [facts.image_id])
 
 
 UNSHELVE = Workflow(
@@ -166,7 +160,7 @@ UNSHELVE = Workflow(
         Step(
             "spawn",
             do=_spawn,
-            undo=_take_back,
+            undo=sends(_take_back),
             on_undone=_taken_back,
             shows=lambda facts: TaskState.SPAWNING if facts.offloaded else TaskState.POWERING_ON,
             event="compute_unshelve_instance",
@@ -174,7 +168,7 @@ UNSHELVE = Workflow(
         ),
     ),
     TRANSITIONS["unshelve"],
-    settle=_settle,
+    settle=_unshelved,
     unwound=failed,
     action="unshelve",
     done="unshelved",
