@@ -83,3 +83,6 @@ class AbandonMove:
 
     step: StepId
     instance_uuid: str
+
+
+ColdMoveOrder = MoveAway | FinishMove | ReturnHome | ConfirmMove | AbandonMove

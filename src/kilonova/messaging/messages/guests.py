@@ -146,3 +146,18 @@ class GuestsFound:
     guests: Mapping[str, Mapping[str, PowerState]]
     marked: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
     asked: tuple[str, ...] | None = None
+
+
+GuestOrder = (
+    SpawnGuest
+    | RebuildGuest
+    | DestroyGuest
+    | RebootGuest
+    | StartGuest
+    | StopGuest
+    | PauseGuest
+    | UnpauseGuest
+    | SuspendGuest
+    | ResumeGuest
+    | RemoveGuest
+)

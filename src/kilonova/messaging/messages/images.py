@@ -18,3 +18,6 @@ class CacheImages:
     def instance_uuid(self) -> str:
         """It is about none."""
         return ""
+
+
+ImageOrder = CacheImages

@@ -84,3 +84,7 @@ class MigrationProgress:
         """How much of memory and disk is copied."""
         total = self.memory_total_bytes + self.disk_total_bytes
         return 100 * (self.memory_processed_bytes + self.disk_processed_bytes) // total if total else 0
+
+
+LiveMigrationOrder = PrepareLiveMigration | LiveMigrate | ActivateMigrated
+LiveMigrationInterrupt = AbortLiveMigration | ForceCompleteLiveMigration

@@ -124,3 +124,8 @@ class QuestionRefused:
     asker: str = ""
     error: str = ""
     because: RefusedBecause = RefusedBecause.FAILED
+
+
+#: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
+GuestQuestion = AskConsoleOutput | AskConsoleAddress | AskDiagnostics | AskCachedImages
+GuestAnswer = ConsoleOutput | ConsoleAddress | Diagnostics | CachedImages | QuestionRefused

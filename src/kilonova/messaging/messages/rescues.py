@@ -56,3 +56,6 @@ class TriggerCrashDump:
 
     step: StepId
     instance_uuid: str
+
+
+RescueOrder = RescueGuest | UnrescueGuest | SetAdminPassword | TriggerCrashDump

@@ -70,3 +70,8 @@ class HostsRegistered:
     removals: Mapping[str, tuple[Removal, ...]] = field(default_factory=dict)
     lease_s: float = 60.0
     homecomings: Mapping[str, tuple[PendingRollback, ...]] = field(default_factory=dict)
+
+
+#: What a process with agents asks, and waits for the :data:`Answer` of.
+Question = HostsStarted | Heartbeat
+Answer = HostsRegistered | HeartbeatAnswer

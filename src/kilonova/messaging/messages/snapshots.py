@@ -46,3 +46,6 @@ class CancelSnapshot:
 
     step: StepId
     instance_uuid: str
+
+
+SnapshotOrder = SnapshotGuest | UploadSnapshot | DiscardSnapshot
