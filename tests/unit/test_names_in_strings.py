@@ -15,12 +15,10 @@ from kilonova.db.change_log.changes import KINDS
 from kilonova.messaging import messages
 from kilonova.mirror.state import MirrorState
 from kilonova.model.transitions import TRANSITIONS
-from kilonova.notifications.workflow_rules import PLACED, RULES, Rule
+from kilonova.notifications.workflow_rules import PLACED, RULES, SILENT, Rule
 from kilonova.notifications.workflow_watch import _SNAPSHOTS
 
 RULED = [(kind, rule) for kind, rules in RULES.items() for rule in rules]
-#: What brings no notification, as in Nova.
-SILENT = {"batch", "cache-images", "change-password"}
 
 
 def test_each_workflow_has_notifications_or_is_known_to_have_none() -> None:

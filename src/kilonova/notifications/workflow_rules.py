@@ -118,6 +118,8 @@ _AWAY_AND_BACK = (
 _COPIED = frozenset({"prepare", "copy"})
 _SNAPSHOT = _begins("snapshot", "snapshot"), _over("snapshot")
 
+#: Workflows of which nothing is told, as in Nova.
+SILENT = frozenset({"batch", "cache-images", "change-password"})
 #: Kind of workflow → what is told, in order.
 RULES: Mapping[str, tuple[Rule, ...]] = {
     "build": (_begins("spawn", "create"), _failed("spawn", "create"), _over("create")),
