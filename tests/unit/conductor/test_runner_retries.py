@@ -180,19 +180,21 @@ def test_a_reply_of_an_earlier_try_is_not_taken_for_one_of_this(sqlite: Database
 
 
 def test_together_all_break_and_all_are_tried_again(sqlite: Database) -> None:
-    calls: list[int] = []
+    calls: list[str] = []
 
-    def together(_services: Any, runs: Any) -> Any:
-        calls.append(len(runs))
-        raise ZeroDivisionError
+    def claim(services: Any, run: Run[Facts]) -> Effect:
+        calls.append(run.row.uuid)
+        if len(calls) == 2:
+            raise ZeroDivisionError
+        return note(services, run)
 
-    flow = workflow(step("claim", note, together=together))
+    flow = workflow(step("claim", claim))
     bench = Workbench(sqlite, [flow])
     rows = [flow.first_row(bench_row, Facts()) for bench_row in _two(bench)]
     sqlite.write(lambda tx: workflows.insert(tx, rows, "me"))
     bench.runner.begin(rows)
     bench.bus.run()
-    assert calls == [2]
+    assert len(calls) == 2
     bench.wait(1)
     assert [bench.row(row) for row in rows] == [None, None]
     assert bench.phases() == [Phase.BROKE] * 2 + [Phase.DONE] * 2
