@@ -11,10 +11,10 @@ from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.driver import LibvirtDriver
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.identifiers import new_uuid
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.console import ConsoleProtocol
 from kilonova.model.image import Image
 from kilonova.model.instance import VmState
-from kilonova.scenario.model import AllocationRatios
 from support.cell import new_cell
 from support.console_hosts import TOKEN, proxy_before
 from support.libvirt_node import LibvirtNode

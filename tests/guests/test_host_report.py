@@ -17,8 +17,8 @@ from kilonova.compute.virt.libvirt.report import HostReport
 from kilonova.config.host_resources import HostResourceSettings
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import ConfigurationError, DriverError
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.host import NodeReport
-from kilonova.scenario.model import AllocationRatios
 from support.libvirt_node import LibvirtNode
 
 _EMULATED = LibvirtSettings(virt_type="qemu")

@@ -21,9 +21,9 @@ from kilonova.db.decisions import StoredDecision
 from kilonova.identifiers import new_uuid
 from kilonova.messaging.messages import StepReply
 from kilonova.model.ability import Ability
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.image import Image
 from kilonova.model.instance import VmState
-from kilonova.scenario.model import AllocationRatios
 from kilonova.scheduler.settings import SchedulerConfig
 from support.cell import Cell, host, new_cell
 from support.libvirt_node import LibvirtNode

@@ -38,6 +38,7 @@ from kilonova.identifiers import new_uuid
 from kilonova.lease import Lease
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.aggregate import Aggregate
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
 from kilonova.model.instance import Instance, TaskState, VmState
@@ -48,7 +49,7 @@ from kilonova.model.requester import Requester
 from kilonova.model.server_group import ServerGroup
 from kilonova.model.server_migration import OPEN, ServerMigration
 from kilonova.process_parts import ProcessParts
-from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.scenario.model import SimulatedHost
 from kilonova.scheduler.settings import SchedulerConfig
 from support.folder_images import FolderImages
 from support.manual_bus import ManualBus

@@ -23,9 +23,10 @@ from kilonova.messaging.messages import (
     StepReply,
     StepStatus,
 )
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.found_guest import Removal, RemovalReason
 from kilonova.model.instance import GuestSpec
-from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.scenario.model import SimulatedHost
 from support.manual_bus import ManualBus
 
 T = TypeVar("T")

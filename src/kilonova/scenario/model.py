@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kilonova.model.ability import Ability
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.cpu_set import parse_cpus
 from kilonova.model.device_models import trait_of, unsupported
 from kilonova.model.host import Capabilities
@@ -35,16 +36,6 @@ DEFAULT_CAPABILITIES = Capabilities(
 )
 
 _PROJECT_REFERENCE = re.compile(r"\$\{project:([^${}]*)\}")
-
-
-@dataclass(frozen=True, slots=True)
-class AllocationRatios:
-    """Ratios that the operator configured, and memory kept for the host itself. Units: MiB."""
-
-    cpu: float = 4.0
-    memory: float = 1.0
-    disk: float = 1.0
-    reserved_memory_mib: int = 512
 
 
 #: What every simulated hypervisor can do unless its scenario says that it lacks it: what makes no difference to a guest

@@ -15,21 +15,14 @@ from typing import Protocol
 import numpy as np
 
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.flavor import Flavor
 from kilonova.model.host import NODE_TRAITS
 from kilonova.model.host_devices import DeviceShare
 from kilonova.model.image import Image
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
-from kilonova.scenario.model import (
-    PROJECTS,
-    AllocationRatios,
-    Scenario,
-    ScenarioFlavor,
-    ScenarioServer,
-    SimulatedHost,
-    with_project_ids,
-)
+from kilonova.scenario.model import PROJECTS, Scenario, ScenarioFlavor, ScenarioServer, SimulatedHost, with_project_ids
 from kilonova.scenario.outcome import SPAWN, Landing
 from kilonova.scheduler.decision import Decision
 from kilonova.scheduler.devices.choice import first_that_gives, needs_of

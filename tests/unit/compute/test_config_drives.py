@@ -10,10 +10,11 @@ import pytest
 from kilonova.compute.config_drives import files_of, iso9660_of
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import DriverError
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.config_drive import ConfigDrive, PublicKey
 from kilonova.model.guest_devices import GuestCell, GuestDevices
 from kilonova.model.instance import GuestSpec
-from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.scenario.model import SimulatedHost
 from support.drives import Drive, find_drive
 
 DRIVE = ConfigDrive(

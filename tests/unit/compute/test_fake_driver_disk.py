@@ -9,8 +9,9 @@ import pytest
 
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import DriverError
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.instance import GuestSpec, PowerState
-from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.scenario.model import SimulatedHost
 
 
 def driver(folder: Path) -> FakeDriver:

@@ -8,9 +8,10 @@ import pytest
 
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import DriverError
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.host import Capabilities
 from kilonova.model.instance import GuestSpec
-from kilonova.scenario.model import CAPABILITY_TRAITS, AllocationRatios, SimulatedHost
+from kilonova.scenario.model import CAPABILITY_TRAITS, SimulatedHost
 
 MODELS = {"hw_vif_model": ("virtio", "VirtualE1000"), "hw_disk_bus": ("scsi",)}
 

@@ -15,9 +15,10 @@ import pytest
 from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import DriverError, ImageUnusable
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec
-from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.scenario.model import SimulatedHost
 from kilonova.server.listening import tls_context
 from support.certificates import Authority
 from support.http_clients import Serving, serving

@@ -16,9 +16,10 @@ from kilonova.compute.virt.fake import FakeDriver
 from kilonova.compute.virt.fake.disks import Disks
 from kilonova.errors import DriverError
 from kilonova.messaging.messages import CacheImages
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec
-from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.scenario.model import SimulatedHost
 from support.folder_images import FolderImages
 from support.one_host import OneHost, new_step
 

@@ -12,10 +12,11 @@ from kilonova.compute.files.image_names import format_of, image_id_of, name_of, 
 from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import Unsupported
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.cached_image import CachedImage
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec
-from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.scenario.model import SimulatedHost
 from support.folder_images import FolderImages
 from support.manual_bus import ManualBus
 

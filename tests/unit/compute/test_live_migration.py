@@ -34,8 +34,9 @@ from kilonova.messaging.messages import (
     StopGuest,
 )
 from kilonova.messaging.thread_pools import AgentPool
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.instance import PowerState
-from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.scenario.model import SimulatedHost
 from support.one_host import OneHost, guest, new_step
 from support.waiting import wait_until
 

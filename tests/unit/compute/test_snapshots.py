@@ -12,8 +12,9 @@ from kilonova.compute.virt.base import AgentStopsError
 from kilonova.compute.virt.fake.driver import FakeDriver
 from kilonova.errors import SnapshotCancelled
 from kilonova.messaging.messages import CancelSnapshot, SnapshotGuest, StepId
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.image_data import ImageData
-from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.scenario.model import SimulatedHost
 
 PATIENCE_S = 10
 

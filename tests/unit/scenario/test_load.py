@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from kilonova.errors import ConfigurationError
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.numa import Pages
 from kilonova.scenario.load import load_scenario, scenario_of
-from kilonova.scenario.model import AllocationRatios, with_project_ids
+from kilonova.scenario.model import with_project_ids
 
 SMALL: dict[str, Any] = {
     "name": "small",

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from kilonova.claims.outside_driver import OutsideDriver
 from kilonova.cli.up.embedded_rules import rule_options
+from kilonova.cli.wiring.agent_settings import ratios_of
 from kilonova.cli.wiring.rules import load_rules
-from kilonova.cli.wiring.simulated_hosts import ratios_of
 from kilonova.config.configuration import public_options
 from kilonova.config.load import load_settings
 from kilonova.config.settings import Settings

@@ -4,15 +4,9 @@
 from collections.abc import Callable
 from datetime import timedelta
 
+from kilonova.cli.wiring.agent_settings import image_cache_of, power_reporting_of
 from kilonova.cli.wiring.driver_host import agent_of_driver, is_simulated
-from kilonova.cli.wiring.simulated_hosts import (
-    folder_of,
-    hosts_of,
-    image_cache_of,
-    power_reporting_of,
-    scenario_of,
-    simulate,
-)
+from kilonova.cli.wiring.simulated_hosts import folder_of, hosts_of, scenario_of, simulate
 from kilonova.compute.agent import Agent
 from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.process import AgentProcess

@@ -18,6 +18,7 @@ from kilonova.api.policy import Policy
 from kilonova.api.read_only import ReadOnlySwitch
 from kilonova.claims.checkpointer import Checkpointer
 from kilonova.claims.claimer import Claimer
+from kilonova.cli.wiring.agent_settings import image_cache_of, power_reporting_of
 from kilonova.cli.wiring.apis import application_of, policy_of
 from kilonova.cli.wiring.core import Core, Parts, start_core
 from kilonova.cli.wiring.database_lock import lock_database, warn_if_exposed
@@ -27,7 +28,7 @@ from kilonova.cli.wiring.ineffective_options import ineffective_options
 from kilonova.cli.wiring.metrics_listener import serve_metrics
 from kilonova.cli.wiring.quota_drivers import limit_source
 from kilonova.cli.wiring.rules import load_rules
-from kilonova.cli.wiring.simulated_hosts import folder_of, hosts_of, image_cache_of, power_reporting_of, scenario_of
+from kilonova.cli.wiring.simulated_hosts import folder_of, hosts_of, scenario_of
 from kilonova.compute.power_reports import PowerReports
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.compute.resource_timer import ResourceTimer

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from kilonova.cli.wiring import virt_drivers
-from kilonova.cli.wiring.simulated_hosts import agent_for, host_images, make_folder, ratios_of
+from kilonova.cli.wiring.agent_settings import agent_for, host_images, make_folder, ratios_of
 from kilonova.compute.agent import Agent
 from kilonova.compute.files.folders import claim
 from kilonova.compute.files.images import ImageTransfers

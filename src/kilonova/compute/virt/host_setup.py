@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kilonova.compute.files.images import HostImages
 from kilonova.config.host_resources import HostResourceSettings
-from kilonova.scenario.model import AllocationRatios
+from kilonova.model.allocation_ratios import AllocationRatios
 
 
 @dataclass(frozen=True, slots=True)

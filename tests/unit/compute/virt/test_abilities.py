@@ -12,8 +12,9 @@ from kilonova.compute.virt.abilities import PROTOCOLS, abilities_of, missing_met
 from kilonova.compute.virt.base import VirtDriver
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.model.ability import Ability
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.instance import PowerState
-from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.scenario.model import SimulatedHost
 from support.smallest_driver import FileDriver, setup_in
 
 

@@ -21,13 +21,14 @@ from kilonova.compute.virt.fake.rebuilds import Rebuilds
 from kilonova.compute.virt.fake.rescues import Rescues
 from kilonova.compute.virt.fake.snapshots import Snapshots
 from kilonova.model.ability import Ability
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.cached_image import CachedImage
 from kilonova.model.console import ConsoleEnd, ConsoleProtocol
 from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.host import NodeReport
 from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import GuestSpec, PowerState
-from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.scenario.model import SimulatedHost
 
 
 class FakeDriver:

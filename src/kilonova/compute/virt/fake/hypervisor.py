@@ -14,10 +14,11 @@ from kilonova.compute.virt.fake.disks import Disks
 from kilonova.compute.virt.fake.drives import Drives
 from kilonova.compute.virt.fake.guests import GuestFile, Origin, SimulatedGuest
 from kilonova.errors import DriverError, GuestMissing, UnsupportedGuest
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.console import ConsoleProtocol
 from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
-from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.scenario.model import SimulatedHost
 
 #: A guest in one of these states has its memory.
 AWAKE = (PowerState.RUNNING, PowerState.PAUSED)

@@ -13,8 +13,9 @@ import pytest
 from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.compute.virt.fake.guests import GuestFile
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.image_data import ImageData
-from kilonova.scenario.model import AllocationRatios, SimulatedHost
+from kilonova.scenario.model import SimulatedHost
 from support.driver_contracts.whole import DriverContract
 from support.driver_places import Place
 

@@ -8,8 +8,8 @@ from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
 from kilonova.compute.virt.libvirt.host.host_cells import GuestCpus
 from kilonova.compute.virt.libvirt.host.models import guest_architectures, hypervisor_types
 from kilonova.config.host_resources import HostResourceSettings
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.provider import Inventory
-from kilonova.scenario.model import AllocationRatios
 
 
 def inventories_of(

@@ -4,8 +4,8 @@
 from kilonova.compute.virt.libvirt.host.host_cells import GuestCpus
 from kilonova.compute.virt.libvirt.host.inventories import cpu_info, inventories_of, supported_instances
 from kilonova.config.host_resources import HostResourceSettings
+from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.provider import Inventory
-from kilonova.scenario.model import AllocationRatios
 from support.libvirt_hosts import arm, debian_12, two_sockets
 
 

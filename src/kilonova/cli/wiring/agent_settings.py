@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agents as the settings of their process want them, whatever their hypervisor: limits, ratios, images, reports."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kilonova.compute.agent import Agent
+from kilonova.compute.concurrency_limits import HostLimits
+from kilonova.compute.files.images import HostImages, ImageTransfers
+from kilonova.compute.image_cache import ImageCacheManager
+from kilonova.compute.power_reports import PowerReporting
+from kilonova.compute.removals import RunningDeleted, RunningDeletedAction
+from kilonova.compute.shutdowns import ShutdownTimes
+from kilonova.compute.virt.base import VirtDriver
+from kilonova.compute.virt.libvirt.disks.disk_records import bases_in_use
+from kilonova.config.compute import ComputeSettings
+from kilonova.config.images import ImageCacheSettings
+from kilonova.errors import ConfigurationError
+from kilonova.messaging.bus import AgentBus
+from kilonova.model.allocation_ratios import AllocationRatios
+
+
+def agent_for(
+    host: str, driver: VirtDriver, compute: ComputeSettings, bus: AgentBus, may_act: Callable[[], bool]
+) -> Agent:
+    """Return the agent of a host, as the settings of its process want it."""
+    return Agent(
+        host,
+        driver,
+        bus,
+        may_act=may_act,
+        running_deleted=running_deleted_of(compute),
+        limits=HostLimits(compute.max_concurrent_builds, compute.max_concurrent_live_migrations),
+        max_snapshots=compute.max_concurrent_snapshots,
+        shutdown_times=ShutdownTimes(compute.shutdown_timeout_s, compute.wait_soft_reboot_s),
+        reports_images=compute.report_images,
+    )
+
+
+def make_folder(folder: Path, option: str) -> None:
+    """Make a folder that only we may look into; present is success. Raises: ConfigurationError naming the option."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"{option}: {error.filename} cannot be made: {error.strerror}.") from error
+
+
+def host_images(folder: Path, settings: ImageCacheSettings, transfers: ImageTransfers | None = None) -> HostImages:
+    """Return the images that all hosts of a process keep, below their own ``folder``."""
+    return HostImages(
+        folder / settings.subdirectory_name,
+        max_bytes=settings.max_size_mib << 20,
+        retries=settings.num_retries,
+        verify=settings.verify,
+        transfers=transfers,
+        in_use=lambda: bases_in_use(folder),
+    )
+
+
+def image_cache_of(folders: Sequence[Path], settings: ImageCacheSettings) -> ImageCacheManager:
+    """Return who looks after what :func:`host_images` keep below each of the folders."""
+    return ImageCacheManager(
+        tuple(host_images(folder, settings) for folder in folders),
+        settings.manager_interval_s,
+        settings.unused_min_age_s,
+        settings.remove_unused_resized_minimum_age_s,
+    )
+
+
+def ratios_of(compute: ComputeSettings) -> AllocationRatios:
+    """Return what simulated hosts report to Placement beside their size."""
+    return AllocationRatios(
+        cpu=compute.cpu_allocation_ratio or compute.initial_cpu_allocation_ratio,
+        memory=compute.ram_allocation_ratio or compute.initial_ram_allocation_ratio,
+        disk=compute.disk_allocation_ratio or compute.initial_disk_allocation_ratio,
+        reserved_memory_mib=compute.reserved_host_memory_mib,
+    )
+
+
+def power_reporting_of(compute: ComputeSettings) -> PowerReporting:
+    """Return how agents tell in which states their guests are."""
+    return PowerReporting(
+        compute.sync_power_state_interval_s,
+        compute.handle_virt_lifecycle_events,
+        compute.resume_guests_state_on_host_boot,
+    )
+
+
+def running_deleted_of(compute: ComputeSettings) -> RunningDeleted:
+    """Return what agents do about guests of deleted servers."""
+    action = RunningDeletedAction(compute.running_deleted_instance_action)
+    return RunningDeleted(action, compute.running_deleted_instance_timeout_s)
