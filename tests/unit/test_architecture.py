@@ -5,6 +5,7 @@ The pure packages cannot do I/O.
 """
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cache
@@ -312,6 +313,17 @@ def test_every_file_names_its_licence_and_packages_say_what_they_are_for() -> No
         assert text.startswith("# SPDX-License-Identifier: Apache-2.0\n"), file
         if file.name == "__init__.py":
             assert ast.get_docstring(ast.parse(text)), file
+
+
+def test_each_late_import_has_its_reason() -> None:
+    """Inside functions only what is optional, or would slow down the start of what does not need it."""
+    wrong = [
+        f"{file.relative_to(ROOT)}: {line.strip()}"
+        for _, file in MODULES
+        for line in file.read_text().splitlines()
+        if "PLC0415" in line and not re.search(r"PLC0415.*?(?: - |  # )\w{2,}", line)
+    ]
+    assert not wrong
 
 
 def test_modules_of_tests_that_run_together_have_names_of_their_own() -> None:

@@ -10,15 +10,20 @@ from kilonova.cli.application import COMMANDS
 from kilonova.compute import orders
 from kilonova.conductor.operations.power_sync import Remedy
 from kilonova.conductor.workflow_engine.events import Phase
+from kilonova.conductor.workflows.moves import AT_DESTINATION, FIRST_STATUS
 from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.db.change_log.changes import KINDS
 from kilonova.messaging import messages
 from kilonova.mirror.state import MirrorState
+from kilonova.model.instance import TaskState
+from kilonova.model.instance import TaskState as T
 from kilonova.model.transitions import TRANSITIONS
 from kilonova.notifications.workflow_rules import PLACED, RULES, SILENT, Rule
 from kilonova.notifications.workflow_watch import _SNAPSHOTS
 
 RULED = [(kind, rule) for kind, rules in RULES.items() for rule in rules]
+#: Shown when the agent says how far it is.
+_SAID_BY_AGENTS = {T.REBOOT_PENDING, T.REBOOT_STARTED, T.REBOOT_PENDING_HARD, T.REBOOT_STARTED_HARD}
 
 
 def test_each_workflow_has_notifications_or_is_known_to_have_none() -> None:
@@ -38,9 +43,26 @@ def test_a_rule_of_notifications_reads_facts_that_its_workflow_has(kind: str, ru
     assert read <= set(inspect.signature(REGISTRY[kind].facts).parameters)
 
 
+@pytest.mark.parametrize("kind", sorted(REGISTRY))
+def test_the_tasks_that_an_action_shows_are_those_that_its_steps_write(kind: str) -> None:
+    """The first is written when the workflow is stored. What depends on its facts is observed in tests/crash."""
+    workflow = REGISTRY[kind]
+    shown = set(workflow.transition.shown)
+    fixed = {step.shows for step in workflow.steps if isinstance(step.shows, TaskState)}
+    assert fixed <= shown
+    if kind not in {"batch", "cache-images"} and not any(callable(step.shows) for step in workflow.steps):
+        assert shown - {*workflow.transition.shown[:1], *_SAID_BY_AGENTS} <= fixed
+
+
 def test_what_needs_a_host_claims_one() -> None:
     assert set(PLACED) <= set(REGISTRY)
     assert all(REGISTRY[kind].has("claim") for kind in PLACED)
+
+
+def test_moves_name_the_steps_at_their_destination() -> None:
+    moves = [REGISTRY[kind] for kind in FIRST_STATUS]
+    assert all(workflow.is_move for workflow in moves)
+    assert all(any(workflow.has(step) for workflow in moves) for step in AT_DESTINATION)
 
 
 def test_other_names_of_workflows_are_names_of_workflows() -> None:

@@ -121,7 +121,7 @@ def _finish_tasks() -> None:
 
     Then it would complain of that, and nobody would see what it ended of.
     """
-    from glance.common import wsgi_app  # noqa: PLC0415
+    from glance.common import wsgi_app  # noqa: PLC0415 - of the bundled service
 
     atexit.unregister(wsgi_app.drain_workers)
     wsgi_app.drain_workers()
@@ -173,9 +173,9 @@ def _migrate_in_child(settings: GlanceSettings, folder: Path, part: Path) -> Non
 
 
 def _migrate(settings: GlanceSettings, folder: Path, part: Path) -> None:
-    from alembic import command  # noqa: PLC0415
-    from glance.common import config  # noqa: PLC0415
-    from glance.db.sqlalchemy import alembic_migrations  # noqa: PLC0415
+    from alembic import command  # noqa: PLC0415 - of the bundled service
+    from glance.common import config  # noqa: PLC0415 - of the bundled service
+    from glance.db.sqlalchemy import alembic_migrations  # noqa: PLC0415 - of the bundled service
 
     conf = folder / "migration.conf"
     _write_conf(settings, conf, part)

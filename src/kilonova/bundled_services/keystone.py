@@ -72,10 +72,10 @@ def main() -> None:
 def prepare(settings: KeystoneSettings) -> Callable[..., Any]:
     """Bring the folder to the state that the settings describe and return the WSGI application."""
     import keystone.server  # noqa: PLC0415  # nothing of Keystone before argv is empty
-    from keystone.cmd.bootstrap import Bootstrapper  # noqa: PLC0415
-    from keystone.server import backends  # noqa: PLC0415
-    from keystone.server.flask.application import application_factory  # noqa: PLC0415
-    from keystone.server.flask.core import setup_app_middleware  # noqa: PLC0415
+    from keystone.cmd.bootstrap import Bootstrapper  # noqa: PLC0415 - of the bundled service
+    from keystone.server import backends  # noqa: PLC0415 - of the bundled service
+    from keystone.server.flask.application import application_factory  # noqa: PLC0415 - of the bundled service
+    from keystone.server.flask.core import setup_app_middleware  # noqa: PLC0415 - of the bundled service
 
     folder = Path(settings.folder)
     database = folder / "keystone.db"
@@ -107,7 +107,7 @@ def prepare(settings: KeystoneSettings) -> Callable[..., Any]:
 
 
 def _migrate(part: Path) -> None:
-    from keystone.common.sql import upgrades  # noqa: PLC0415
+    from keystone.common.sql import upgrades  # noqa: PLC0415 - of the bundled service
 
     engine = sqlalchemy.create_engine(f"sqlite:///{part}")
     sqlalchemy.event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous = OFF"))
@@ -116,9 +116,9 @@ def _migrate(part: Path) -> None:
 
 
 def _make_keys() -> None:
-    import keystone.conf  # noqa: PLC0415
-    from keystone.common.fernet_utils import FernetUtils  # noqa: PLC0415
-    from keystone.credential.providers.fernet.core import MAX_ACTIVE_KEYS  # noqa: PLC0415
+    import keystone.conf  # noqa: PLC0415 - of the bundled service
+    from keystone.common.fernet_utils import FernetUtils  # noqa: PLC0415 - of the bundled service
+    from keystone.credential.providers.fernet.core import MAX_ACTIVE_KEYS  # noqa: PLC0415 - of the bundled service
 
     conf = keystone.conf.CONF
     for group, active in (("fernet_tokens", conf.fernet_tokens.max_active_keys), ("credential", MAX_ACTIVE_KEYS)):
@@ -147,9 +147,9 @@ def _make_accounts(bootstrapper: Any, settings: KeystoneSettings) -> None:
 
 def _make_account(account: Account, domain_id: str) -> bool:
     """Have an account with its password and roles, and tell whether its user was there before."""
-    from keystone import exception  # noqa: PLC0415
-    from keystone.common import driver_hints  # noqa: PLC0415
-    from keystone.common.provider_api import ProviderAPIs as apis  # noqa: N813, PLC0415
+    from keystone import exception  # noqa: PLC0415 - of the bundled service
+    from keystone.common import driver_hints  # noqa: PLC0415 - of the bundled service
+    from keystone.common.provider_api import ProviderAPIs as apis  # noqa: N813, PLC0415 - of the bundled service
 
     try:
         project = apis.resource_api.get_project_by_name(account.project, domain_id)
@@ -177,8 +177,8 @@ def _make_account(account: Account, domain_id: str) -> bool:
 
 def _publish(entry: CatalogEntry, region: str) -> None:
     """Have one service with a public and an internal endpoint at the entry's address."""
-    from keystone.common import driver_hints  # noqa: PLC0415
-    from keystone.common.provider_api import ProviderAPIs as apis  # noqa: N813, PLC0415
+    from keystone.common import driver_hints  # noqa: PLC0415 - of the bundled service
+    from keystone.common.provider_api import ProviderAPIs as apis  # noqa: N813, PLC0415 - of the bundled service
 
     hints = driver_hints.Hints()
     hints.add_filter("type", entry.service_type)

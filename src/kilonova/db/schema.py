@@ -108,8 +108,8 @@ def _migrate(database: Database) -> None:
     found = current(database)
     if found != HEAD:
         from alembic import command  # noqa: PLC0415 - slow to import, and nearly every start finds nothing to do
-        from alembic.config import Config  # noqa: PLC0415
-        from alembic.script import ScriptDirectory  # noqa: PLC0415
+        from alembic.config import Config  # noqa: PLC0415 - start-up time
+        from alembic.script import ScriptDirectory  # noqa: PLC0415 - start-up time
 
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))

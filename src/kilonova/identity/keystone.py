@@ -62,10 +62,10 @@ def told_of_token(conf: Any, token: str) -> Mapping[str, Any]:
 def limits_of(conf: Any) -> LimitSource:
     """Return where unified limits are, as [oslo_limit] says. Nobody is asked before they are needed."""
     # Needed with this driver only, and to be imported before there are threads: the SDK does not bear two at once.
-    from openstack.connection import Connection  # noqa: PLC0415
-    from oslo_limit import opts  # noqa: PLC0415
+    from openstack.connection import Connection  # noqa: PLC0415 - start-up time
+    from oslo_limit import opts  # noqa: PLC0415 - start-up time
 
-    from kilonova.identity.unified_limits import KeystoneLimits  # noqa: PLC0415
+    from kilonova.identity.unified_limits import KeystoneLimits  # noqa: PLC0415 - start-up time
 
     loading.register_auth_conf_options(conf, _LIMITS)
     loading.register_session_conf_options(conf, _LIMITS)

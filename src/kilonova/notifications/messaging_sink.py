@@ -161,8 +161,8 @@ def _oslo_messaging() -> Any:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from oslo_service import backend  # noqa: PLC0415
+        from oslo_service import backend  # noqa: PLC0415 - start-up time
 
         backend.register_backend_default_hook(lambda: backend.BackendType.THREADING)
-        import oslo_messaging  # noqa: PLC0415
+        import oslo_messaging  # noqa: PLC0415 - start-up time
     return oslo_messaging

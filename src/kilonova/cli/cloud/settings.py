@@ -25,7 +25,7 @@ def settings_of_cloud(config_file: Sequence[str] | None, data: Path | None) -> "
 
     Raises: ConfigurationError.
     """
-    from kilonova.config.load import load_settings  # noqa: PLC0415
+    from kilonova.config.load import load_settings  # noqa: PLC0415 - start-up time
 
     if config_file:
         return load_settings(config_file)

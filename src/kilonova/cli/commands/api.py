@@ -24,9 +24,9 @@ def api(
     config_file: Annotated[list[str], typer.Option("--config-file", help="Configuration file; later ones win.")],
 ) -> None:
     """Serve the compute, placement and operator APIs on the configured address."""
-    from kilonova.cli.wiring.http_server import http_server, open_port  # noqa: PLC0415
+    from kilonova.cli.wiring.http_server import http_server, open_port  # noqa: PLC0415 - start-up time
     from kilonova.config.load import load_settings  # noqa: PLC0415 - what follows is slow to import and needed by this command only
-    from kilonova.server.serving import serve_until_told  # noqa: PLC0415
+    from kilonova.server.serving import serve_until_told  # noqa: PLC0415 - start-up time
 
     settings = load_settings(config_file)
     os.environ[CONFIG_VARIABLE] = os.pathsep.join(os.path.abspath(path) for path in config_file)  # noqa: PTH100
@@ -51,9 +51,9 @@ def require_protected(api: Any) -> None:
 
 def application() -> Callable[..., Any]:
     """Return the WSGI application for the configuration files named in ``KILONOVA_CONFIG`` (separated by ``:``)."""
-    from kilonova.api.auth import strip_environment_headers  # noqa: PLC0415
-    from kilonova.cli.wiring.control import start_control_process  # noqa: PLC0415
-    from kilonova.config.load import load_settings  # noqa: PLC0415
+    from kilonova.api.auth import strip_environment_headers  # noqa: PLC0415 - start-up time
+    from kilonova.cli.wiring.control import start_control_process  # noqa: PLC0415 - start-up time
+    from kilonova.config.load import load_settings  # noqa: PLC0415 - start-up time
 
     files = [path for path in os.environ.get(CONFIG_VARIABLE, "").split(os.pathsep) if path]
     if not files:
@@ -71,8 +71,8 @@ def application() -> Callable[..., Any]:
 
 def require_known_scenario_options(settings: Any) -> None:
     """Raises: ConfigurationError for a scenario that sets an option that does not exist."""
-    from kilonova.cli.scenarios.settings import require_known_options  # noqa: PLC0415
-    from kilonova.scenario.load import load_scenario  # noqa: PLC0415
+    from kilonova.cli.scenarios.settings import require_known_options  # noqa: PLC0415 - start-up time
+    from kilonova.scenario.load import load_scenario  # noqa: PLC0415 - start-up time
 
     if settings.fake.scenario:
         require_known_options(load_scenario(settings.fake.scenario), settings)

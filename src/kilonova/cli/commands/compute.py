@@ -32,9 +32,9 @@ def compute(
 
 def _serve(config_file: list[str]) -> None:
     from kilonova.cli.wiring.agent_process import make_agent_process  # noqa: PLC0415 - slow to import
-    from kilonova.cli.wiring.log import configure_log, reread_debug  # noqa: PLC0415
-    from kilonova.config.load import load_agent_settings  # noqa: PLC0415
-    from kilonova.server.serving import serve_until_told  # noqa: PLC0415
+    from kilonova.cli.wiring.log import configure_log, reread_debug  # noqa: PLC0415 - start-up time
+    from kilonova.config.load import load_agent_settings  # noqa: PLC0415 - start-up time
+    from kilonova.server.serving import serve_until_told  # noqa: PLC0415 - start-up time
 
     settings = load_agent_settings(config_file)
     process = make_agent_process(settings)

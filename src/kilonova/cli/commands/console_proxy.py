@@ -26,8 +26,8 @@ def console_proxy(
     if not config_file:
         raise ConfigurationError("Name the configuration file of this process with --config-file.")
     from kilonova.cli.wiring.log import configure_log, reread_debug  # noqa: PLC0415 - slow to import
-    from kilonova.config.console_proxy import load_proxy_settings  # noqa: PLC0415
-    from kilonova.server.serving import serve_until_told  # noqa: PLC0415
+    from kilonova.config.console_proxy import load_proxy_settings  # noqa: PLC0415 - start-up time
+    from kilonova.server.serving import serve_until_told  # noqa: PLC0415 - start-up time
 
     settings = load_proxy_settings(config_file)
     proxy = make_proxy(settings)
@@ -37,11 +37,11 @@ def console_proxy(
 
 def make_proxy(settings: "ProxySettings") -> "ConsoleProxy":
     """Return the proxy that the settings ask for, which listens already. Raises: ConfigurationError, Unavailable."""
-    from kilonova.console_proxy.proxy import ConsoleProxy, ProxyLimits  # noqa: PLC0415
-    from kilonova.console_proxy.tokens import ComputeApi  # noqa: PLC0415
-    from kilonova.identity.keystone import compute_adapter_of  # noqa: PLC0415
-    from kilonova.model.console import ConsoleProtocol  # noqa: PLC0415
-    from kilonova.server.listening import connections_possible, listen  # noqa: PLC0415
+    from kilonova.console_proxy.proxy import ConsoleProxy, ProxyLimits  # noqa: PLC0415 - start-up time
+    from kilonova.console_proxy.tokens import ComputeApi  # noqa: PLC0415 - start-up time
+    from kilonova.identity.keystone import compute_adapter_of  # noqa: PLC0415 - start-up time
+    from kilonova.model.console import ConsoleProtocol  # noqa: PLC0415 - start-up time
+    from kilonova.server.listening import connections_possible, listen  # noqa: PLC0415 - start-up time
 
     proxy, consoles = settings.proxy, settings.consoles
     if set(proxy.auth_schemes) != {"none"}:
@@ -82,7 +82,7 @@ def make_proxy(settings: "ProxySettings") -> "ConsoleProxy":
 
 def _tls_of(proxy: "ConsoleProxySettings") -> ssl.SSLContext | None:
     """Return what TLS needs, None without a certificate. Raises: ConfigurationError."""
-    from kilonova.server.listening import tls_context  # noqa: PLC0415
+    from kilonova.server.listening import tls_context  # noqa: PLC0415 - start-up time
 
     if proxy.cert_file is None:
         if proxy.ssl_only:

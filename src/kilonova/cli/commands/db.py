@@ -25,7 +25,7 @@ def upgrade(
 ) -> None:
     """Apply every missing migration. Safe to repeat."""
     from kilonova.db import schema  # noqa: PLC0415 - slow to import and needed by this command only
-    from kilonova.db.database import Database  # noqa: PLC0415
+    from kilonova.db.database import Database  # noqa: PLC0415 - start-up time
 
     database = Database(settings_of_cloud(config_file, data).database.connection, response_timeout_s=_PATIENCE_S)
     try:
@@ -50,10 +50,10 @@ def purge(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be removed.")] = False,
 ) -> None:
     """Remove deleted servers with their faults, decisions and request specs for good. Runs beside a running cloud."""
-    from kilonova.clock import utc_now  # noqa: PLC0415
-    from kilonova.db import purge as purging  # noqa: PLC0415
-    from kilonova.db import schema  # noqa: PLC0415
-    from kilonova.db.database import Database  # noqa: PLC0415
+    from kilonova.clock import utc_now  # noqa: PLC0415 - start-up time
+    from kilonova.db import purge as purging  # noqa: PLC0415 - start-up time
+    from kilonova.db import schema  # noqa: PLC0415 - start-up time
+    from kilonova.db.database import Database  # noqa: PLC0415 - start-up time
 
     if before > utc_now():
         raise InvalidRequest(f"--before {before.isoformat()} is in the future: it would remove every deleted server")
@@ -86,9 +86,9 @@ def online_data_migrations(
 
     Exit code 0: all is done; 1: --max-count was reached, and there may be more; 2: some rows cannot be changed.
     """
-    from kilonova.db import online_migrations, schema  # noqa: PLC0415
-    from kilonova.db.database import Database  # noqa: PLC0415
-    from kilonova.db.online_migrations.online_migration import run  # noqa: PLC0415
+    from kilonova.db import online_migrations, schema  # noqa: PLC0415 - start-up time
+    from kilonova.db.database import Database  # noqa: PLC0415 - start-up time
+    from kilonova.db.online_migrations.online_migration import run  # noqa: PLC0415 - start-up time
 
     if max_count is not None and max_count < 1:
         raise InvalidRequest("--max-count must be at least 1")

@@ -33,9 +33,9 @@ def demo(
     ] = False,
 ) -> int:
     """Play a scenario with the `openstack` client and show where each server went, and why."""
-    from kilonova.cli.cloud.connection import CloudName, Connection, find_cloud  # noqa: PLC0415
+    from kilonova.cli.cloud.connection import CloudName, Connection, find_cloud  # noqa: PLC0415 - start-up time
     from kilonova.cli.scenarios.cloud_match import differences  # noqa: PLC0415  # slow to import
-    from kilonova.cli.scenarios.player import OpenStackClient, ScenarioPlayer, Seat  # noqa: PLC0415
+    from kilonova.cli.scenarios.player import OpenStackClient, ScenarioPlayer, Seat  # noqa: PLC0415 - start-up time
 
     path = find_scenario(name)
     scenario = load_scenario(path)

@@ -24,7 +24,7 @@ def states(
     form: Annotated[Form, typer.Option("--format", help="A table of all actions, or a picture.")] = Form.MARKDOWN,
 ) -> None:
     """Print where each action of a server may start, which tasks it shows and where it ends."""
-    from kilonova.cli.pages import states  # noqa: PLC0415
+    from kilonova.cli.pages import states  # noqa: PLC0415 - start-up time
 
     print(states.markdown() if form is Form.MARKDOWN else states.svg(), end="")
 
@@ -32,6 +32,6 @@ def states(
 @app.command()
 def notifications() -> None:
     """Print which notifications there are, from whom, and what they look like."""
-    from kilonova.cli.pages import notifications  # noqa: PLC0415
+    from kilonova.cli.pages import notifications  # noqa: PLC0415 - start-up time
 
     print(notifications.markdown(), end="")

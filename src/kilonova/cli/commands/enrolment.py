@@ -67,9 +67,9 @@ def enrol(
     data: DataFolder = None,
 ) -> None:
     """Let an agent speak for hosts, and write its configuration file. Repeat it for a new password or more hosts."""
-    from kilonova.bundled_services.private_file import write_private  # noqa: PLC0415
-    from kilonova.cli.up.agent_account import AgentAccount  # noqa: PLC0415
-    from kilonova.db import enrolment  # noqa: PLC0415
+    from kilonova.bundled_services.private_file import write_private  # noqa: PLC0415 - start-up time
+    from kilonova.cli.up.agent_account import AgentAccount  # noqa: PLC0415 - start-up time
+    from kilonova.db import enrolment  # noqa: PLC0415 - start-up time
 
     settings = settings_of_cloud(config_file, data)
     account = AgentAccount.make(name, settings.rabbit, _certificate(cert_file, key_file))
@@ -102,7 +102,7 @@ def agents(
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON, with all of their hosts.")] = False,
 ) -> None:
     """List the agents that are enrolled, and those that were revoked."""
-    from kilonova.db import enrolment  # noqa: PLC0415
+    from kilonova.db import enrolment  # noqa: PLC0415 - start-up time
 
     with open_database(settings_of_cloud(config_file, data)) as database, database.read() as connection:
         found = enrolment.list_all(connection)
@@ -125,8 +125,8 @@ def agents(
 
 def revoke(name: Name, config_file: ConfigFiles = None, data: DataFolder = None) -> None:
     """Listen to an agent no more. Its hosts stay as they are, without an agent."""
-    from kilonova.cli.up.agent_account import revocation_commands  # noqa: PLC0415
-    from kilonova.db import enrolment  # noqa: PLC0415
+    from kilonova.cli.up.agent_account import revocation_commands  # noqa: PLC0415 - start-up time
+    from kilonova.db import enrolment  # noqa: PLC0415 - start-up time
 
     settings = settings_of_cloud(config_file, data)
     with open_database(settings) as database:
@@ -145,7 +145,7 @@ def revoke(name: Name, config_file: ConfigFiles = None, data: DataFolder = None)
 
 
 def _certificate(cert_file: Path | None, key_file: Path | None) -> "Certificate | None":
-    from kilonova.cli.up.agent_account import Certificate  # noqa: PLC0415
+    from kilonova.cli.up.agent_account import Certificate  # noqa: PLC0415 - start-up time
 
     if cert_file is None:
         if key_file is not None:
@@ -177,8 +177,8 @@ def _require_writable(path: Path) -> None:
 
 @contextmanager
 def open_database(settings: "Settings") -> "Iterator[Database]":
-    from kilonova.db import schema  # noqa: PLC0415
-    from kilonova.db.database import Database  # noqa: PLC0415
+    from kilonova.db import schema  # noqa: PLC0415 - start-up time
+    from kilonova.db.database import Database  # noqa: PLC0415 - start-up time
 
     with closing(Database(settings.database.connection)) as database:
         schema.require_present(database)
@@ -186,7 +186,7 @@ def open_database(settings: "Settings") -> "Iterator[Database]":
 
 
 def _find(database: "Database", name: str) -> "EnrolledAgent | None":
-    from kilonova.db import enrolment  # noqa: PLC0415
+    from kilonova.db import enrolment  # noqa: PLC0415 - start-up time
 
     try:
         with database.read() as connection:

@@ -59,7 +59,7 @@ def audit(
 
 def _require_usable(database: "Database") -> None:
     """Raise ConfigurationError unless there is a database of this release: an audit neither makes nor upgrades one."""
-    from kilonova.db import schema  # noqa: PLC0415
+    from kilonova.db import schema  # noqa: PLC0415 - start-up time
 
     where = database.url.render_as_string(hide_password=True)
     if database.is_sqlite and not Path(str(database.url.database)).is_file():
@@ -77,14 +77,14 @@ def _find_all(database: "Database") -> list[Outcome]:
 
 
 def _findings(database: "Database") -> Sequence["Finding"]:
-    from kilonova.db.audits import audit as checks  # noqa: PLC0415
+    from kilonova.db.audits import audit as checks  # noqa: PLC0415 - start-up time
 
     with database.read(patient=True) as connection:
         return checks.find_all(connection)
 
 
 def _mend_all(database: "Database") -> list[Outcome]:
-    from kilonova.cli.wiring.database_lock import lock_database  # noqa: PLC0415
+    from kilonova.cli.wiring.database_lock import lock_database  # noqa: PLC0415 - start-up time
 
     try:
         lock = lock_database(database)

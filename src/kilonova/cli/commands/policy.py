@@ -75,9 +75,9 @@ def sample(
     ] = None,
 ) -> None:
     """Write a policy.yaml with every rule and its default, all of them commented out."""
-    from kilonova.api.policy import BASE_RULES  # noqa: PLC0415
-    from kilonova.cli.commands.policy_sample import sample_text  # noqa: PLC0415
-    from kilonova.cli.wiring.apis import RULES  # noqa: PLC0415
+    from kilonova.api.policy import BASE_RULES  # noqa: PLC0415 - start-up time
+    from kilonova.cli.commands.policy_sample import sample_text  # noqa: PLC0415 - start-up time
+    from kilonova.cli.wiring.apis import RULES  # noqa: PLC0415 - start-up time
 
     text = sample_text((*BASE_RULES, *RULES))
     if output is None:
@@ -158,12 +158,12 @@ def _caller(
     conf: Any, token: str | None, user: str | None, project: str | None, roles: Sequence[str] | None
 ) -> "Credentials | None":
     """Return who asks, None when nobody was named. Raises: InvalidRequest for half a caller."""
-    from kilonova.api.policy import Credentials  # noqa: PLC0415
+    from kilonova.api.policy import Credentials  # noqa: PLC0415 - start-up time
 
     if token is not None:
         if user or project or roles:
             raise InvalidRequest("--token says who the caller is; leave --user, --project and --role out")
-        from kilonova.identity.keystone import told_of_token  # noqa: PLC0415
+        from kilonova.identity.keystone import told_of_token  # noqa: PLC0415 - start-up time
 
         told = told_of_token(conf, sys.stdin.readline().strip() if token == _FROM_INPUT else token)
         scope, domain = told.get("project", {}), told.get("domain", {})
@@ -191,7 +191,7 @@ def _conf(config_file: Sequence[str] | None, data: Path | None) -> Any:
 
 
 def _without_files() -> Any:
-    from kilonova.config.configuration import Configuration  # noqa: PLC0415
+    from kilonova.config.configuration import Configuration  # noqa: PLC0415 - start-up time
 
     conf = Configuration()
     conf([], project="kilonova", default_config_files=[], default_config_dirs=[])
@@ -201,8 +201,8 @@ def _without_files() -> Any:
 def _policy(conf: Any, policy_file: Path | None) -> "Policy":
     """Raises: InvalidRequest, ConfigurationError."""
     logging.getLogger("kilonova").addHandler(logging.NullHandler())  # what is found is printed
-    from kilonova.api.policy_files import use_file  # noqa: PLC0415
-    from kilonova.cli.wiring.apis import policy_of  # noqa: PLC0415
+    from kilonova.api.policy_files import use_file  # noqa: PLC0415 - start-up time
+    from kilonova.cli.wiring.apis import policy_of  # noqa: PLC0415 - start-up time
 
     if policy_file is not None:
         if not policy_file.is_file():

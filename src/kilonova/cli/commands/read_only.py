@@ -29,8 +29,8 @@ def on(
     reason: Annotated[str, typer.Option(help="What clients are told.")] = "",
 ) -> None:
     """Refuse whatever changes something with 503, in every control process. What is under way goes on."""
-    from kilonova.api.read_only import KNOWN_FOR_S  # noqa: PLC0415
-    from kilonova.db import switches  # noqa: PLC0415
+    from kilonova.api.read_only import KNOWN_FOR_S  # noqa: PLC0415 - start-up time
+    from kilonova.db import switches  # noqa: PLC0415 - start-up time
 
     if len(reason) > _LONGEST_REASON:
         raise InvalidRequest(f"--reason is longer than {_LONGEST_REASON} characters")
@@ -43,8 +43,8 @@ def on(
 @app.command()
 def off(config_file: ConfigFiles = None, data: DataFolder = None) -> None:
     """Take requests that change something again."""
-    from kilonova.api.read_only import KNOWN_FOR_S  # noqa: PLC0415
-    from kilonova.db import switches  # noqa: PLC0415
+    from kilonova.api.read_only import KNOWN_FOR_S  # noqa: PLC0415 - start-up time
+    from kilonova.db import switches  # noqa: PLC0415 - start-up time
 
     with _database(config_file, data) as database:
         database.write(lambda tx: switches.turn_off(tx, switches.READ_ONLY))
@@ -56,7 +56,7 @@ def off(config_file: ConfigFiles = None, data: DataFolder = None) -> None:
 @one_is_an_answer()
 def status(config_file: ConfigFiles = None, data: DataFolder = None) -> int:
     """Tell whether the APIs are read-only: exit code 1 if they are."""
-    from kilonova.db import switches  # noqa: PLC0415
+    from kilonova.db import switches  # noqa: PLC0415 - start-up time
 
     with _database(config_file, data) as database, database.read() as connection:
         switch = switches.find(connection, switches.READ_ONLY)
@@ -69,8 +69,8 @@ def status(config_file: ConfigFiles = None, data: DataFolder = None) -> int:
 
 @contextmanager
 def _database(config_file: list[str] | None, data: Path | None) -> "Iterator[Database]":
-    from kilonova.db import schema  # noqa: PLC0415
-    from kilonova.db.database import Database  # noqa: PLC0415
+    from kilonova.db import schema  # noqa: PLC0415 - start-up time
+    from kilonova.db.database import Database  # noqa: PLC0415 - start-up time
 
     database = Database(settings_of_cloud(config_file, data).database.connection)
     try:

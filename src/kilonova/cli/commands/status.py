@@ -29,7 +29,7 @@ def upgrade_check(config_file: ConfigFiles = None, data: DataFolder = None, as_j
 
     Exit code 0: all is well; 1: something is to be looked at; 2: something has to be mended first; 255: a check broke.
     """
-    from kilonova.cli.commands.upgrade_checks import check_all  # noqa: PLC0415
+    from kilonova.cli.commands.upgrade_checks import check_all  # noqa: PLC0415 - start-up time
 
     settings = settings_of_cloud(config_file, data)
     logging.getLogger("kilonova").addHandler(logging.NullHandler())  # what is found is printed

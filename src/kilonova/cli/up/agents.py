@@ -179,8 +179,8 @@ class AgentSide:
         Raises: ConfigurationError.
         """
         from kilonova.config.load import load_settings  # noqa: PLC0415 - what follows is slow to import
-        from kilonova.db import schema  # noqa: PLC0415
-        from kilonova.db.database import Database  # noqa: PLC0415
+        from kilonova.db import schema  # noqa: PLC0415 - start-up time
+        from kilonova.db.database import Database  # noqa: PLC0415 - start-up time
 
         settings = load_settings([str(file) for file in conf])
         self._database = Database(settings.database.connection)
@@ -198,7 +198,7 @@ class AgentSide:
 
     def has_reported(self, agent: str) -> bool:
         """Tell whether control processes know of all hosts of an agent in this run."""
-        from kilonova.db import agent_sessions  # noqa: PLC0415
+        from kilonova.db import agent_sessions  # noqa: PLC0415 - start-up time
 
         assert self._database is not None
         if self._read_at + _READ_EVERY_S < time.monotonic():
@@ -215,7 +215,7 @@ class AgentSide:
         self.broker.stop()
 
     def _enrol(self, tx: "Transaction") -> None:
-        from kilonova.db import agent_sessions, enrolment  # noqa: PLC0415
+        from kilonova.db import agent_sessions, enrolment  # noqa: PLC0415 - start-up time
 
         before = {agent.name: agent for agent in enrolment.list_all(tx.connection) if _OWN.fullmatch(agent.name)}
         for name in before:

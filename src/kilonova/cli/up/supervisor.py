@@ -46,6 +46,7 @@ from kilonova.cli.up.start_progress import StartProgress
 from kilonova.cli.wiring import addresses
 from kilonova.cli.wiring.addresses import Address
 from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.process_parts import PartOf, ProcessParts
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.model import Scenario, default_hosts
 
@@ -73,15 +74,51 @@ class UpOptions:
     consoles: ConsolePart | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What was asked for, checked. ``hosts``: the simulated ones; ``own_host``: the one with real guests, if any."""
+
+    options: UpOptions
+    scenario: Scenario
+    operator: Sections
+    hosts: tuple[str, ...]
+    own_host: str | None
+
+
 def run(options: UpOptions) -> None:
     """Start everything, say so, and return when told to stop. Raises: ConfigurationError, Unavailable."""
     started = time.monotonic()
+    plan = _plan(options)
+    options = plan.options
+    _make_folder(options.folder)
+    parts = ProcessParts()
+    lock = lock_folder(options.folder)
+    parts.opened("lock", lambda: os.close(lock))
+    last_words: list[str] = []
+    try:
+        _stop_on_signals()
+        addresses.require_free(_needed(options))
+        watched = _start(plan, parts, last_words, started)
+        raise Unavailable(wait_for_an_end(watched).obituary())
+    except KeyboardInterrupt:
+        _say("\nstopping")
+    finally:
+        for number in _STOP_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        parts.stop()
+        for text in filter(None, last_words):
+            _say(text)
+    _say("stopped")
+
+
+def _plan(options: UpOptions) -> _Plan:
+    """Check what was asked for. Raises: ConfigurationError."""
     options = _with_configured_bind(options)
     scenario = load_scenario(options.scenario) if options.scenario else Scenario(name="")
     operator = operator_options(options.config_file)
     if not options.companions and not is_possible(operator):
-        options = replace(options, consoles=None)  # nobody could ask what tokens lead to
-    hosts = [host.name for host in (scenario.hosts if options.scenario else default_hosts(options.hosts))]
+        options = replace(options, consoles=None)  # no account could ask what tokens lead to
+    hosts = tuple(host.name for host in (scenario.hosts if options.scenario else default_hosts(options.hosts)))
     own_host = None
     if options.hypervisor is Hypervisor.LIBVIRT:
         require_libvirt(operator)
@@ -90,78 +127,94 @@ def run(options: UpOptions) -> None:
             raise ConfigurationError(f"a simulated host is called {own_host}, too; set [DEFAULT] host in --config-file")
     if options.agents:
         require_possible(options.agents, len(hosts), operator, own_host)
-    os.umask(0o077)  # also what Keystone and Glance write is nobody else's business
-    if exposed := make_folder(options.folder):
+    return _Plan(options, scenario, operator, hosts, own_host)
+
+
+def _make_folder(folder: Path) -> None:
+    os.umask(0o077)  # also what Keystone and Glance write is private
+    if exposed := make_folder(folder):
         names = ", ".join(map(str, exposed[:3]))
         more = f" and {len(exposed) - 3} more" if len(exposed) > 3 else ""
         _say(f"warning: others could read or write {names}{more}; from now on only you can")
-    lock = lock_folder(options.folder)
+
+
+def _start(plan: _Plan, parts: ProcessParts, last_words: list[str], started: float) -> Sequence[Watched]:
+    """Start everything and announce it; return what has to go on. ``last_words``: filled by what stops."""
+    options = plan.options
+    cloud = Cloud(
+        folder=options.folder,
+        compute=options.compute,
+        identity=options.identity,
+        image=options.image,
+        hosts=options.hosts,
+        scenario=options.scenario,
+    )
+    people = accounts(options.folder) if options.companions else None
+    parts.opened("databases", lambda: _settle_databases(options.folder))
+    real = None if plan.own_host is None else LibvirtSide(options.folder, plan.own_host, plan.operator)
+    if real is not None:
+        parts.start(PartOf("libvirt", real.start, lambda: last_words.append(real.stop(options.guests_on_stop))))
+    side = None
+    if options.agents:
+        shares = share_out(plan.hosts, options.agents, plan.own_host)
+        side = AgentSide(options.folder, shares, options.scenario, real)
+        parts.opened("agents", side.stop)
+    _write_files(plan, cloud, people, side, real)
+    watched: list[Watched] = [side.broker] if side else []
+    watched += [real.libvirtd] if real and real.libvirtd else []
+    _start_processes(plan, cloud, people, side, watched, parts)
+    _announce(plan, cloud, real, time.monotonic() - started)
+    return watched
+
+
+def _write_files(
+    plan: _Plan, cloud: Cloud, people: Accounts | None, side: AgentSide | None, real: LibvirtSide | None
+) -> None:
+    consoles = plan.options.consoles
+    more = [consoles.options()] if consoles else []
+    more += [real.control_options(serves=side is None)] if real else []
+    broker = None if side is None else side.broker.options()
+    write_conf(cloud, people, plan.scenario.options, plan.operator, broker=broker, parts=more)
+    if people is not None:
+        write_companion_settings(cloud, people)
+        write_clouds_yaml(cloud, people)
+
+
+def _start_processes(
+    plan: _Plan,
+    cloud: Cloud,
+    people: Accounts | None,
+    side: AgentSide | None,
+    watched: list[Watched],
+    parts: ProcessParts,
+) -> None:
+    """Start the children, add them to ``watched``, and wait until all of these answer."""
     children: list[Child] = []
-    side: AgentSide | None = None
-    real: LibvirtSide | None = None
-    left = ""
-    try:
-        _stop_on_signals()
-        addresses.require_free(_needed(options))
-        cloud = Cloud(
-            folder=options.folder,
-            compute=options.compute,
-            identity=options.identity,
-            image=options.image,
-            hosts=options.hosts,
-            scenario=options.scenario,
-        )
-        people = accounts(options.folder) if options.companions else None
-        if own_host is not None:
-            real = LibvirtSide(options.folder, own_host, operator)
-            real.start()
-        if options.agents:
-            side = AgentSide(options.folder, share_out(hosts, options.agents, own_host), options.scenario, real)
-        parts = [options.consoles.options()] if options.consoles else []
-        parts += [real.control_options(serves=side is None)] if real else []
-        broker = None if side is None else side.broker.options()
-        write_conf(cloud, people, scenario.options, operator, broker=broker, parts=parts)
-        if people is not None:
-            write_companion_settings(cloud, people)
-            write_clouds_yaml(cloud, people)
-        with StartProgress() as progress:
-            watched: list[Watched] = [side.broker] if side else []
-            watched += [real.libvirtd] if real and real.libvirtd else []
-            for each in watched:
-                _show_start(each, progress)
-            for child in _start_children(options, cloud, people, scenario, operator, side):
-                children.append(child)
-                watched.append(child)
-                _show_start(child, progress)
-            _wait_until_up(watched, progress)
-            if people is not None and not (options.folder / "seeded").exists():
-                _fill(cloud, people, progress)
-        _say(_announcement(cloud, options, time.monotonic() - started).text())
-        if options.consoles is not None and options.consoles.lacks_novnc(operator):
-            _say("Browsers show consoles once noVNC is installed, on Debian and Ubuntu: apt-get install novnc")
-        if real is not None and real.why_emulated is not None:
-            _say(f"Guests are emulated, which is slow: KVM does not work here: {real.why_emulated}")
-        raise Unavailable(wait_for_an_end(watched).obituary())
-    except KeyboardInterrupt:
-        _say("\nstopping")
-    finally:
-        for number in _STOP_SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        stop(children)
-        if side is not None:
-            side.stop()
-        if real is not None:
-            left = real.stop(options.guests_on_stop)
-        _settle_databases(options.folder)
-        os.close(lock)
-        if left:
-            _say(left)
-    _say("stopped")
+    parts.opened("children", lambda: stop(children))
+    with StartProgress() as progress:
+        for each in watched:
+            _show_start(each, progress)
+        for child in _start_children(plan.options, cloud, people, plan.scenario, plan.operator, side):
+            children.append(child)
+            watched.append(child)
+            _show_start(child, progress)
+        _wait_until_up(watched, progress)
+        if people is not None and not (cloud.folder / "seeded").exists():
+            _fill(cloud, people, progress)
+
+
+def _announce(plan: _Plan, cloud: Cloud, real: LibvirtSide | None, seconds: float) -> None:
+    consoles = plan.options.consoles
+    _say(_announcement(cloud, plan.options, seconds).text())
+    if consoles is not None and consoles.lacks_novnc(plan.operator):
+        _say("Browsers show consoles once noVNC is installed, on Debian and Ubuntu: apt-get install novnc")
+    if real is not None and real.why_emulated is not None:
+        _say(f"Guests are emulated, which is slow: KVM does not work here: {real.why_emulated}")
 
 
 def _settle_databases(folder: Path) -> None:
     """Leave each database in one file, so that whoever copies the folder copies everything."""
-    from kilonova.db.core.engines import settle  # noqa: PLC0415
+    from kilonova.db.core.engines import settle  # noqa: PLC0415 - start-up time
 
     for name in backup_files.DATABASES:
         settle(str(folder / name))
@@ -264,7 +317,7 @@ def _wait_until_up(children: Sequence[Watched], progress: StartProgress) -> None
 
 
 def _fill(cloud: Cloud, people: Accounts, progress: StartProgress) -> None:
-    from kilonova.cli.up.seeding import FirstContents  # noqa: PLC0415
+    from kilonova.cli.up.seeding import FirstContents  # noqa: PLC0415 - start-up time
 
     progress.start("contents", "making the first flavors and the first image")
     FirstContents(

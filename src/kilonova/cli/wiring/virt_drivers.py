@@ -36,7 +36,7 @@ def make_driver(name: str, setup: HostSetup, options: Callable[[type[Any]], Mapp
 def make_libvirt_driver(setup: HostSetup, settings: LibvirtSettings, consoles: ConsoleSettings) -> VirtDriver:
     """Make the driver of real guests. Raises: ConfigurationError where libvirt-python is not installed."""
     try:
-        from kilonova.compute.virt.libvirt.driver import LibvirtDriver  # noqa: PLC0415
+        from kilonova.compute.virt.libvirt.driver import LibvirtDriver  # noqa: PLC0415 - start-up time
     except ImportError as error:
         if error.name not in ("libvirt", "libvirtmod"):
             raise
