@@ -94,7 +94,7 @@ def come_to_rest(cells: list[Cell]) -> None:
             return
         assert time.monotonic() < until, f"stuck: {left}"
         for cell in cells:
-            cell.conductor.membership.take_inheritance()
+            cell.conductor.process_lease.take_handed_over()
             cell.conductor.runner.retry_broken()
         time.sleep(0.02)
 

@@ -70,7 +70,7 @@ def run(*cells: Cell) -> None:
     while busy:
         busy = False
         for cell in cells:
-            busy = bool(cell.conductor.membership.take_inheritance()) or bool(cell.bus._work) or busy
+            busy = bool(cell.conductor.process_lease.take_handed_over()) or bool(cell.bus._work) or busy
             cell.bus.run()
 
 

@@ -154,8 +154,8 @@ def test_who_counts_as_dead_takes_nothing_over(world: World, one: Cell, agent: A
     other = world.control()
     (uuid,) = one.boot()
     world.pass_time(OVER)
-    assert other.conductor.membership.resume() == 0
-    assert one.conductor.membership.resume() == 0
+    assert other.conductor.process_lease.resume() == 0
+    assert one.conductor.process_lease.resume() == 0
     agent.sessions.turn()
     other.renew_leases()
     world.look(other)
@@ -172,7 +172,7 @@ def test_a_process_that_starts_waits_for_agents_before_it_takes_up_what_others_l
     one.boot()
     world.pass_time(OVER)
     has_all, now = [False], [0.0]
-    membership = ProcessLease(
+    process_lease = ProcessLease(
         heir.database,
         heir.conductor.runner,
         Process("starting"),
@@ -185,12 +185,12 @@ def test_a_process_that_starts_waits_for_agents_before_it_takes_up_what_others_l
         with heir.database.read() as connection:
             return set(connection.execute(sa.select(t.workflows.c.owner)).scalars())
 
-    assert membership.enter(lambda: None) == 0
-    membership.resume_later()
+    assert process_lease.enter(lambda: None) == 0
+    process_lease.resume_later()
     assert owners() == {one.conductor.owner}
     has_all[0] = waits == "for all agents"
     now[0] = 0.0 if has_all[0] else host_agents.LEASE.total_seconds() + 1
-    membership.resume_later()
+    process_lease.resume_later()
     assert owners() == {"starting"}
 
 

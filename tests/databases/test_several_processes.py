@@ -69,7 +69,7 @@ def run(*cells: Cell) -> None:
     while busy:
         busy = False
         for cell in cells:
-            inherited = cell.conductor.membership.take_inheritance()
+            inherited = cell.conductor.process_lease.take_handed_over()
             busy = bool(inherited) or bool(cell.bus._work) or busy
             cell.bus.run()
 
@@ -211,7 +211,7 @@ def test_the_work_of_a_live_process_is_left_alone(start: Callable[..., Cell], cl
     clock.advance(host_agents.LEASE / 2)
     one.renew_leases()
     clock.advance(host_agents.LEASE / 2 + timedelta(seconds=5))
-    assert other.conductor.membership.resume() == 0
+    assert other.conductor.process_lease.resume() == 0
     run(one, other)
     assert set(check([one, other]).values()) == {VmState.ACTIVE}
 
@@ -219,7 +219,7 @@ def test_the_work_of_a_live_process_is_left_alone(start: Callable[..., Cell], cl
 def test_the_work_of_a_dead_process_is_finished_by_another(start: Callable[..., Cell], clock: Clock) -> None:
     dead, other = start("a"), start("b")
     dead.boot(3)  # stored, and never claimed
-    assert other.conductor.membership.resume() == 0
+    assert other.conductor.process_lease.resume() == 0
     clock.advance(host_agents.LEASE + timedelta(seconds=5))
     other.renew_leases()
     run(other)
@@ -244,7 +244,7 @@ def test_what_is_handed_to_a_process_that_dies_waits_for_its_successor(
         cell.renew_leases()
     run(one, successor)
     assert check([one, successor]) == dict.fromkeys(uuids, VmState.ACTIVE)
-    assert dead.conductor.membership.take_inheritance() == 0
+    assert dead.conductor.process_lease.take_handed_over() == 0
 
 
 def test_a_host_whose_process_died_for_good_is_given_up(start: Callable[..., Cell], clock: Clock) -> None:

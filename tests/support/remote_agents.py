@@ -81,7 +81,7 @@ class World:
         busy = True
         while busy:
             self.broker.run()
-            busy = sum(cell.conductor.membership.take_inheritance() for cell in cells) > 0
+            busy = sum(cell.conductor.process_lease.take_handed_over() for cell in cells) > 0
 
     def check(self, cell: Cell) -> dict[str, str]:
         with cell.database.read() as connection:

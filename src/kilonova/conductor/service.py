@@ -89,7 +89,7 @@ class Conductor:
     ``operations``: what can be done to servers that exist. ``runner``: how it is done.
     ``stuck``: what operators do about workflows that wait for them.
     ``strays``: what operators do about guests that are not where they are recorded.
-    ``membership``: this process among others. ``heartbeats``: those of agent processes.
+    ``process_lease``: this process among others. ``heartbeats``: those of agent processes.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Conductor:
             response_timeout_s=response_timeout_s,
             find_agent=find_agent,
         )
-        self.membership = ProcessLease(
+        self.process_lease = ProcessLease(
             database,
             self.runner,
             self.process,

@@ -27,7 +27,7 @@ class Restless:
     def __init__(self, cell: Cell) -> None:
         self.cell, self.seconds = cell, 0.0
         conductor = cell.conductor
-        self.membership = ProcessLease(
+        self.process_lease = ProcessLease(
             cell.database, conductor.runner, conductor.process, conductor.lease, clock=lambda: self.seconds
         )
 
@@ -50,7 +50,7 @@ class Restless:
         self.seconds += 61.0
 
     def look(self) -> int:
-        found = self.membership.find_forgotten()
+        found = self.process_lease.resume_unacknowledged()
         self.cell.work_off()
         return found
 

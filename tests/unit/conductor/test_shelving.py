@@ -347,7 +347,7 @@ def test_a_host_that_dies_when_the_image_has_its_data_drops_the_copy(
     with pytest.raises(Killed):
         cell.bus.run()
     cell = cell.restart()
-    cell.conductor.membership.enter(cell.announce)
+    cell.conductor.process_lease.enter(cell.announce)
     rest(cell)
     (image_id,) = own(images)
     assert images.all()[image_id]["data"] == b"what servers are made of"

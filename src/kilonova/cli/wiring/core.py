@@ -174,7 +174,7 @@ def start_core(
         base.notifying.listeners.new_services(new)
     if directory is not None and base.parts.connect is None:
         started.start(directory)
-    resumed = conductor.membership.enter(announce)
+    resumed = conductor.process_lease.enter(announce)
     if remote is not None:
         remote.start()
     _watch(base.metrics, database, replica or database, bus, conductor)
@@ -298,7 +298,7 @@ def keep_alive(
     return KeepAlive(
         conductor.database,
         conductor.lease,
-        conductor.membership,
+        conductor.process_lease,
         conductor.runner,
         conductor.claimer,
         conductor.heartbeats,

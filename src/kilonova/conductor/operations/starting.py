@@ -77,7 +77,7 @@ class Starter:
         nothing is under way; ConcurrentUpdate, when the server was deleted meanwhile.
         """
         rows = self._store(workflow, facts_of, uuid, who, before=before)
-        with self._beginning_whatever_happens(rows):
+        with self._beginning_also_after_errors(rows):
             try:
                 register()
             except Exception:
@@ -88,7 +88,7 @@ class Starter:
                 raise ConcurrentUpdate(f"Server {uuid} was changed meanwhile.")
 
     @contextmanager
-    def _beginning_whatever_happens(self, rows: tuple[WorkflowRow, ...]) -> Iterator[None]:
+    def _beginning_also_after_errors(self, rows: tuple[WorkflowRow, ...]) -> Iterator[None]:
         """Have workflows begin that are stored, also when it is not known what has become of them since.
 
         One that was withdrawn, or was ended by somebody else, finds that it is gone.
@@ -101,7 +101,7 @@ class Starter:
                     self.go_on(rows)
         finally:
             if rows[-1].waiting:
-                self.runner.begin_prepared(rows[-1].uuid)
+                self.runner.begin_promised(rows[-1].uuid)
 
     def _withdraw(self, row: WorkflowRow, workflow: Workflow[Any], image_id: str) -> None:
         """End a workflow that has not begun, and whose image may or may not have been made.

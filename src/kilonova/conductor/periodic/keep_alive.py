@@ -41,7 +41,7 @@ class KeepAlive(PeriodicPart):
         self,
         database: Database,
         lease: Lease,
-        membership: ProcessLease,
+        process_lease: ProcessLease,
         runner: Runner,
         claimer: Claimer,
         heartbeats: Heartbeats,
@@ -52,7 +52,7 @@ class KeepAlive(PeriodicPart):
     ) -> None:
         self._database = database
         self._lease = lease
-        self._membership = membership
+        self._process_lease = process_lease
         self._runner = runner
         self._claimer = claimer
         self._heartbeats = heartbeats
@@ -108,18 +108,18 @@ class KeepAlive(PeriodicPart):
 
     def renew(self) -> None:
         """Renew the lease, forget old changes, and try again what was left or broke."""
-        self._membership.sign_of_life()
+        self._process_lease.sign_of_life()
         self._return_to_life()
         self._database.write(self._forget_what_is_old)
         if not self._database.is_sole_process:
             self._claimer.keep_up()
-            self._membership.resume()
+            self._process_lease.resume()
         self.tick()
 
     def tick(self) -> None:
         """Try again what broke and is due; ask agents that should have replied by now."""
-        self._membership.resume_later()
-        self._membership.find_forgotten()
+        self._process_lease.resume_later()
+        self._process_lease.resume_unacknowledged()
         self._runner.retry_broken()
         self._runner.ask_overdue()
 
@@ -135,12 +135,12 @@ class KeepAlive(PeriodicPart):
             "This process gave no sign of life for longer than its lease of %s; its hosts report their guests again",
             self._lease.duration,
         )
-        self._membership.enter(self._announce)
+        self._process_lease.enter(self._announce)
 
     def _look(self) -> None:
         self._return_to_life()
         if not self._database.is_sole_process:
-            self._membership.take_inheritance()
+            self._process_lease.take_handed_over()
         if time.monotonic() >= self._next_renewal:
             self._next_renewal = time.monotonic() + self._renew_every_s
             self.renew()

@@ -119,7 +119,7 @@ class ProcessLease:
         if self._waits and (count := self.resume()):
             LOG.info("%d unfinished operations are resumed", count)
 
-    def find_forgotten(self) -> int:
+    def resume_unacknowledged(self) -> int:
         """Go on with workflows that were stored although whoever stored them was told that this is not known.
 
         That happens while a database is away. They are looked for a while later, so that each is by then under way, or
@@ -146,7 +146,7 @@ class ProcessLease:
         promised = self._runner.promised
         return promised | self._runner.known
 
-    def take_inheritance(self) -> int:
+    def take_handed_over(self) -> int:
         """Go on with workflows that other processes handed over or interrupted; return how many there are."""
         with self._database.read() as connection:
             if not workflows.is_heir(connection, self._owner):

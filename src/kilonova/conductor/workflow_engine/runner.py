@@ -164,11 +164,11 @@ class Runner:
     def _begin_released(self, released: Sequence[WorkflowRow]) -> None:
         """Begin what waited for others, as far as it is ours; other processes notice by themselves.
 
-        What is promised begins with :meth:`begin_prepared`.
+        What is promised begins with :meth:`begin_promised`.
         """
         self.begin([row for row in released if row.owner == self._owner and row.uuid not in self._promised])
 
-    def begin_prepared(self, workflow: str) -> None:
+    def begin_promised(self, workflow: str) -> None:
         """Begin what waited for others and was promised, if these have ended since it was stored."""
         self._stepper.look_again_soon(workflow)
 
