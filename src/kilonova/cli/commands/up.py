@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova up``: what can be asked of a cloud on this machine. ``supervisor.py`` runs it."""
+"""``kilonova up``: what can be asked of a cloud on this machine. ``cli/up/supervisor.py`` runs it."""
 
 import sys
 from pathlib import Path

@@ -6,9 +6,9 @@
     kilonova up ── keystone      identity, http://HOST:5000/identity
                ├── glance        images,   http://HOST:9292
                ├── kilonova api  compute and placement, hosts
-               ├── kilonova console-proxy  consoles, http://HOST:6080 and ws://HOST:6083 (``up_consoles.py``)
-               ├── with --agents, the broker and the processes that have the hosts instead (``up_agents.py``)
-               └── with --hypervisor libvirt, the libvirtd of a host of real guests (``up_libvirt.py``)
+               ├── kilonova console-proxy  consoles, http://HOST:6080 and ws://HOST:6083 (``consoles.py``)
+               ├── with --agents, the broker and the processes that have the hosts instead (``agents.py``)
+               └── with --hypervisor libvirt, the libvirtd of a host of real guests (``libvirt.py``)
 
 One folder holds everything. All children stop when the supervisor stops, however it stops; when one ends, all end.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents as the settings of their process want them, whatever their hypervisor: limits, ratios, images, reports."""
+"""Agents of any hypervisor, made from the settings of their process: limits, ratios, images, reports."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

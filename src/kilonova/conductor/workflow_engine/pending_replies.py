@@ -51,7 +51,7 @@ class _PendingReply:
 
 
 class PendingReplies:
-    """The parked workflows of a process. ``may_act``: whether this process may act for its hosts.
+    """The workflows of a process that wait for a reply. ``may_act``: whether this process may act for its hosts.
 
     ``response_timeout_s``: how long a reply may take before its agent is asked.
     """
@@ -66,7 +66,7 @@ class PendingReplies:
         self._lock = threading.Lock()
         self._complaints = RateLimitedLog(LOG)
         #: The first reply takes its entry, so that copies find nothing.
-        self._parked: dict[str, _PendingReply] = {}
+        self._pending: dict[str, _PendingReply] = {}
 
     def send(
         self, run: Run[Any], effect: SendToAgent, is_present: Callable[[], bool], *, ask: bool
@@ -82,21 +82,21 @@ class PendingReplies:
                 return None
             if not self._may_act():
                 raise Unavailable("Other processes may have taken over the work of this one.")
-            parked = _PendingReply(run, effect, self._due(effect))
-            self._parked[run.row.uuid] = parked
+            pending = _PendingReply(run, effect, self._due(effect))
+            self._pending[run.row.uuid] = pending
             message = AskStep(run.step_id, run.instance_uuid) if ask else effect.message
             try:
                 self._bus.cast(effect.host, message)
             except Unavailable as error:
-                del self._parked[run.row.uuid]
-                return _refused(parked, error)
+                del self._pending[run.row.uuid]
+                return _refused(pending, error)
         return None
 
     def is_pending(self, run: Run[Any]) -> bool:
         """Tell whether a workflow waits for the reply to the present start of its step."""
         with self._lock:
-            parked = self._parked.get(run.row.uuid)
-            return parked is not None and parked.run.row.attempt == run.row.attempt
+            pending = self._pending.get(run.row.uuid)
+            return pending is not None and pending.run.row.attempt == run.row.attempt
 
     def awaits(self, message: AboutStep) -> bool:
         """Tell whether what an agent says is about a step that a workflow waits for, its host and its instance."""
@@ -108,23 +108,23 @@ class PendingReplies:
         with self._lock:
             if self._find(reply) is None:
                 return False
-            del self._parked[reply.step.workflow]
+            del self._pending[reply.step.workflow]
             return True
 
     def take_progress(self, message: TaskReached) -> Run[Any] | None:
         """Take that an agent has reached another task of a step; return the workflow that waits for it, if one does."""
         with self._lock:
-            parked = self._find(message)
-            if parked is None:
+            pending = self._find(message)
+            if pending is None:
                 return None
-            parked.reaches(message.task)
-            return parked.run
+            pending.reaches(message.task)
+            return pending.run
 
     def is_forgotten(self, status: StepStatus) -> bool:
         """Tell whether an agent does not know a step, and what it is sent instead depends on how far it was."""
         with self._lock:
-            parked = self._find(status) if status.state is StepState.UNKNOWN else None
-            return parked is not None and bool(parked.effect.once)
+            pending = self._find(status) if status.state is StepState.UNKNOWN else None
+            return pending is not None and bool(pending.effect.once)
 
     def take_status(self, status: StepStatus, task: TaskState | None = None) -> StepReply | None:
         """Take an agent's answer to the question how far it is; return what the workflow may take for its reply.
@@ -135,71 +135,71 @@ class PendingReplies:
         server, where it matters which message that is.
         """
         with self._lock:
-            parked = self._find(status)
-            if parked is None:
+            pending = self._find(status)
+            if pending is None:
                 return None
             if task is not None:
-                parked.reaches(task)
+                pending.reaches(task)
             if status.state is StepState.DONE and status.reply is not None:
-                return status.reply if self._find(status.reply) is parked else None
-            parked.due = self._due(parked.effect)
-            parked.questions = 0
+                return status.reply if self._find(status.reply) is pending else None
+            pending.due = self._due(pending.effect)
+            pending.questions = 0
             if status.state is StepState.RUNNING:
-                parked.known()
+                pending.known()
                 return None
             now = self._clock()
             if not self._may_act():
-                parked.due = now + _ASKED_AGAIN_AFTER_S
+                pending.due = now + _ASKED_AGAIN_AFTER_S
                 return None
-            if now < parked.sent_again_from:
-                parked.due = min(parked.due, parked.sent_again_from)
+            if now < pending.sent_again_from:
+                pending.due = min(pending.due, pending.sent_again_from)
                 return None
-            parked.sent_again_from = now + min(_ASKED_AGAIN_AFTER_S * 2**parked.unknown, self._response_timeout_s)
-            parked.unknown = min(parked.unknown + 1, _MOST_DOUBLINGS)
+            pending.sent_again_from = now + min(_ASKED_AGAIN_AFTER_S * 2**pending.unknown, self._response_timeout_s)
+            pending.unknown = min(pending.unknown + 1, _MOST_DOUBLINGS)
             try:
-                self._bus.cast(parked.effect.host, parked.effect.message)
+                self._bus.cast(pending.effect.host, pending.effect.message)
             except Unavailable as error:
-                return _refused(parked, error)
+                return _refused(pending, error)
         return None
 
     def hurry(self, hosts: Collection[str]) -> None:
         """Have the agents of some hosts asked at once rather than when their replies are overdue."""
         with self._lock:
-            for parked in self._parked.values():
-                if parked.effect.host in hosts:
-                    parked.due = self._clock()
-                    parked.known()
+            for pending in self._pending.values():
+                if pending.effect.host in hosts:
+                    pending.due = self._clock()
+                    pending.known()
 
     def ask_overdue(self) -> tuple[StepReply, ...]:
         """Ask the agents whose replies are overdue; return the replies for those that cannot be reached."""
         lost: list[StepReply] = []
         now = self._clock()
         with self._lock:
-            for parked in [each for each in self._parked.values() if each.due <= now]:
+            for pending in [each for each in self._pending.values() if each.due <= now]:
                 # One that cannot be heard leaves nothing unanswered. Whether it is gone is judged by its signs of life.
-                parked.questions += self._bus.hears(parked.effect.host)
-                parked.due = self._due(parked.effect)
-                if parked.questions > MAX_QUESTIONS:
-                    lost.append(_refused(parked, Unavailable("The agent answers no questions.")))
+                pending.questions += self._bus.hears(pending.effect.host)
+                pending.due = self._due(pending.effect)
+                if pending.questions > MAX_QUESTIONS:
+                    lost.append(_refused(pending, Unavailable("The agent answers no questions.")))
                     continue
                 try:
-                    self._bus.cast(parked.effect.host, AskStep(parked.run.step_id, parked.run.instance_uuid))
+                    self._bus.cast(pending.effect.host, AskStep(pending.run.step_id, pending.run.instance_uuid))
                 except Unavailable as error:
-                    lost.append(_refused(parked, error))
+                    lost.append(_refused(pending, error))
         return tuple(lost)
 
     def _find(self, message: AboutStep) -> _PendingReply | None:
         """Return what waits for a message. Whoever sends it knows no more than what its own host was sent."""
-        parked = self._parked.get(message.step.workflow)
-        if parked is None or message.step != parked.run.step_id:
+        pending = self._pending.get(message.step.workflow)
+        if pending is None or message.step != pending.run.step_id:
             return None
-        if (message.host, message.instance_uuid) != (parked.effect.host, parked.run.instance_uuid):
+        if (message.host, message.instance_uuid) != (pending.effect.host, pending.run.instance_uuid):
             self._complaints.complain(
                 message.host,
                 f"Host {message.host} has sent a {type(message).__name__} of a step that is for another host or server",
             )
             return None
-        return parked
+        return pending
 
     def _due(self, effect: SendToAgent) -> float:
         return self._clock() + (effect.asked_after_s or self._response_timeout_s)
@@ -207,20 +207,20 @@ class PendingReplies:
     def leave(self, uuid: str, attempt: int | None = None) -> None:
         """Wait for nothing any more; with ``attempt``, for nothing but that start of a step."""
         with self._lock:
-            parked = self._parked.get(uuid)
-            if parked is not None and parked.run.row.attempt != attempt:
-                del self._parked[uuid]
+            pending = self._pending.get(uuid)
+            if pending is not None and pending.run.row.attempt != attempt:
+                del self._pending[uuid]
 
     def clear(self) -> None:
         with self._lock:
-            self._parked.clear()
+            self._pending.clear()
 
     def __len__(self) -> int:
         with self._lock:
-            return len(self._parked)
+            return len(self._pending)
 
 
-def _refused(parked: _PendingReply, error: Unavailable) -> StepReply:
+def _refused(pending: _PendingReply, error: Unavailable) -> StepReply:
     """Return the reply that a workflow gives itself when its host has no agent, or one that is too old."""
     said = AGENT_TOO_OLD if isinstance(error, AgentTooOld) else UNREACHABLE
-    return StepReply(parked.run.step_id, parked.effect.host, parked.run.instance_uuid, said, error.message)
+    return StepReply(pending.run.step_id, pending.effect.host, pending.run.instance_uuid, said, error.message)

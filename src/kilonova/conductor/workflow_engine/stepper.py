@@ -68,7 +68,7 @@ class Stepper:
         observers: Sequence[Observer],
         journal: Journal,
         runs: Runs,
-        parking: PendingReplies,
+        pending_replies: PendingReplies,
         retries: Retries,
         suspected_strays: SuspectedStrays,
         *,
@@ -83,7 +83,7 @@ class Stepper:
         self._beginnings = tuple(beginnings)
         self._journal = journal
         self._runs = runs
-        self._pending_replies = parking
+        self._pending_replies = pending_replies
         self._retries = retries
         self._suspected_strays = suspected_strays
         self._find_agent = find_agent

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a link carries: outgoing_messages to the broker, and deliveries from it."""
+"""What a link carries: messages to the broker, and deliveries from it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -30,13 +30,13 @@ class Agent:
         self.sent: list[AgentMessage] = []
         bus = bus or ManualBus()
         bus.serve_agent("a", self.sent.append)  # type: ignore[arg-type]
-        self.parking = PendingReplies(bus, lambda: self.may_act, lambda: self.now, 60.0)
+        self.pending = PendingReplies(bus, lambda: self.may_act, lambda: self.now, 60.0)
         self.run = Run(WorkflowRow("w", "start", "i", "", "req", "act"), None)
         effect = SendToAgent("a", StartGuest(self.run.step_id, "i"))
-        assert self.parking.send(self.run, effect, lambda: True, ask=False) is None
+        assert self.pending.send(self.run, effect, lambda: True, ask=False) is None
 
     def drops_it(self) -> None:
-        assert self.parking.take_status(StepStatus(self.run.step_id, "a", "i", StepState.UNKNOWN)) is None
+        assert self.pending.take_status(StepStatus(self.run.step_id, "a", "i", StepState.UNKNOWN)) is None
 
 
 def test_it_is_sent_again_at_once_where_this_process_may_act_by_now() -> None:
@@ -51,7 +51,7 @@ def test_it_is_asked_for_soon_where_this_process_may_not_act_yet() -> None:
     agent.drops_it()
     assert len(agent.sent) == 1
     agent.may_act, agent.now = True, 1.0
-    assert agent.parking.ask_overdue() == ()
+    assert agent.pending.ask_overdue() == ()
     assert isinstance(agent.sent[-1], AskStep)
     agent.drops_it()
     assert [type(message) for message in agent.sent] == [StartGuest, AskStep, StartGuest]
@@ -63,15 +63,15 @@ def test_who_drops_it_again_and_again_gets_it_after_longer_and_longer_pauses() -
     for tenth in range(2000):
         agent.now = tenth / 10
         before = len(agent.sent)
-        agent.parking.ask_overdue()
+        agent.pending.ask_overdue()
         agent.drops_it()
         came += [agent.now] * agent.sent[before:].count(agent.sent[0])
     pauses = [after - before for before, after in itertools.pairwise(came)]
     assert came[0] == 0.0
     assert pauses[:5] == pytest.approx([1.0, 2.0, 4.0, 8.0, 16.0], abs=0.3)
     assert len(agent.sent) < 30
-    agent.parking.hurry(["a"])
-    agent.parking.ask_overdue()
+    agent.pending.hurry(["a"])
+    agent.pending.ask_overdue()
     agent.drops_it()
     assert [type(message) for message in agent.sent[-2:]] == [AskStep, StartGuest], "it has come with a new session"
 
@@ -91,13 +91,13 @@ def test_who_cannot_be_heard_leaves_no_question_unanswered() -> None:
     bus.is_deaf = True
     for _ in range(10 * MAX_QUESTIONS):
         agent.now += 60.0
-        assert agent.parking.ask_overdue() == ()
+        assert agent.pending.ask_overdue() == ()
     bus.is_deaf = False
     for _ in range(MAX_QUESTIONS):
         agent.now += 60.0
-        assert agent.parking.ask_overdue() == ()
+        assert agent.pending.ask_overdue() == ()
     agent.now += 60.0
-    (reply,) = agent.parking.ask_overdue()
+    (reply,) = agent.pending.ask_overdue()
     assert is_unreachable(reply)
 
 
@@ -118,12 +118,12 @@ def test_what_is_not_about_the_step_that_was_sent_has_no_effect(forged: dict[str
     assert agent.run.step_id == STEP
     real = StepReply(STEP, "a", "i")
     reply = replace(real, **forged)  # type: ignore[arg-type]
-    assert not agent.parking.take(reply)
-    assert agent.parking.take_status(StepStatus(STEP, "a", "i", StepState.DONE, reply)) is None
+    assert not agent.pending.take(reply)
+    assert agent.pending.take_status(StepStatus(STEP, "a", "i", StepState.DONE, reply)) is None
     status = StepStatus(STEP, "a", "i", StepState.DONE, real)
-    assert agent.parking.take_status(replace(status, **forged)) is None  # type: ignore[arg-type]
+    assert agent.pending.take_status(replace(status, **forged)) is None  # type: ignore[arg-type]
     progress = MigrationProgress(STEP, "a", "i")
-    assert not agent.parking.awaits(replace(progress, **forged))  # type: ignore[arg-type]
-    assert agent.parking.awaits(progress)
-    assert agent.parking.take_status(status) == real
-    assert agent.parking.take(real)
+    assert not agent.pending.awaits(replace(progress, **forged))  # type: ignore[arg-type]
+    assert agent.pending.awaits(progress)
+    assert agent.pending.take_status(status) == real
+    assert agent.pending.take(real)
