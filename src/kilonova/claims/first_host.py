@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that are on no host, and get one together with all that they hold there."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import sqlalchemy as sa
@@ -27,7 +28,6 @@ class FirstHost:
                 "uuid": _INSTANCE.uuid.type,
                 "host": _INSTANCE.host.type,
                 "node": _INSTANCE.node.type,
-                "shows": _INSTANCE.task_state.type,
                 "isolation": sa.BigInteger(),
             },
             lambda given: (
@@ -42,7 +42,7 @@ class FirstHost:
                 .values(
                     host=given["host"],
                     node=given["node"],
-                    task_state=given["shows"],
+                    task_state=sa.bindparam("shown", type_=_INSTANCE.task_state.type),
                     updated_at=sa.bindparam("now", type_=t.Time),
                 )
             ),
@@ -50,17 +50,7 @@ class FirstHost:
 
     def take(self, tx: Transaction, claims: Sequence[Claim]) -> None:
         """Write their hosts. Raises: FallsShort with those that do not wait any more."""
-        rows = [
-            {
-                "uuid": claim.instance_uuid,
-                "host": claim.host,
-                "node": claim.node,
-                "shows": claim.shown_after(self._task),
-                "isolation": claim.isolation_version,
-            }
-            for claim in claims
-        ]
-        if self._place.run(tx, rows, now=tx.now) == len(rows):
+        if self._write(tx, claims) == len(claims):
             return
         require_isolation(tx, claims)
         # This transaction's own update has given the ones that were waiting their next task.
@@ -73,6 +63,17 @@ class FirstHost:
         )
         gone = frozenset(uuid for uuid, task in expected.items() if present.get(uuid) != task)
         raise FallsShort("an instance is gone", gone)
+
+    def _write(self, tx: Transaction, claims: Sequence[Claim]) -> int:
+        """Write the hosts of the instances that still wait; return their number.
+
+        Claims of one kind show the same task next, so it is a parameter of the statement and not a value of each row.
+        """
+        rows: dict[str, list[dict[str, object]]] = defaultdict(list)
+        for claim in claims:
+            place = {"host": claim.host, "node": claim.node, "isolation": claim.isolation_version}
+            rows[claim.shown_after(self._task)].append({"uuid": claim.instance_uuid, **place})
+        return sum(self._place.run(tx, some, shown=shown, now=tx.now) for shown, some in rows.items())
 
 
 def add_consumers(tx: Transaction, claims: Sequence[Claim]) -> None:
