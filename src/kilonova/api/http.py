@@ -5,17 +5,24 @@ A handler is ``(Context, Request) -> Reply``; an :class:`Endpoint` adds what is 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy.engine import Connection
 
 from kilonova.api.backend import Backend
 from kilonova.api.microversion import Version
 from kilonova.api.policy import Credentials
 from kilonova.api.validation import Schemas, invalid_parameter
+from kilonova.db.core.transaction import BatchedWrite, Item, Outcome, Transaction
 from kilonova.deadline import NEVER, Deadline
 from kilonova.errors import Forbidden
 from kilonova.model.requester import Requester
 from kilonova.notifications.events import Happening
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,25 @@ class Context:
         if not self.may(rule, project_id=project_id, user_id=user_id):
             raise Forbidden(f"Policy doesn't allow {rule} to be performed.", rule=rule)
         self.is_authorized = True
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """Open a read transaction, which sees one state and ends with the request's deadline.
+
+        Raises: Unavailable, DeadlineExceeded, ClientGone.
+        """
+        return self.backend.database.read()
+
+    def write(self, job: Callable[[Transaction], Result]) -> Result:
+        """Run ``job`` in one transaction; return its result once the commit is durable. Raises: Unavailable."""
+        return self.backend.database.write(job)
+
+    def write_batched(self, run: BatchedWrite[Item, Outcome], item: Item) -> Outcome:
+        """Run ``run`` on ``item`` in a transaction shared with concurrent requests; return or raise its outcome."""
+        return self.backend.database.write_batched(run, item)
+
+    def now(self) -> datetime:
+        """Return the time of the database's clock, UTC."""
+        return self.backend.database.clock.now()
 
     def announce(self, *happenings: Happening) -> None:
         """Tell other services what was done for this request, once it is committed."""

@@ -49,7 +49,7 @@ RULES = (
 def list_aggregates(ctx: Context, request: Request) -> Reply:
     """GET /os-aggregates.  2.41 adds uuid."""
     ctx.authorize("os_compute_api:os-aggregates:index")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = aggregates.list_all(connection)
     return Reply(200, {"aggregates": [aggregate_view(aggregate, request.version) for aggregate in heeding(found)]})
 
@@ -58,9 +58,7 @@ def create_aggregate(ctx: Context, request: Request) -> Reply:
     """POST /os-aggregates.  The answer lacks hosts and metadata.  Errors: 400, 409 for a taken name."""
     ctx.authorize("os_compute_api:os-aggregates:create")
     asked = request.body["aggregate"]
-    created = ctx.backend.database.write(
-        lambda tx: aggregates.create(tx, asked["name"], asked.get("availability_zone"))
-    )
+    created = ctx.write(lambda tx: aggregates.create(tx, asked["name"], asked.get("availability_zone")))
     ctx.announce(*_both("create", created))
     view = aggregate_view(created, request.version)
     del view["hosts"], view["metadata"]
@@ -70,7 +68,7 @@ def create_aggregate(ctx: Context, request: Request) -> Reply:
 def show_aggregate(ctx: Context, request: Request) -> Reply:
     """GET /os-aggregates/{aggregate_id}.  Errors: 400, 404."""
     ctx.authorize("os_compute_api:os-aggregates:show")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         return _reply(request, aggregates.get(connection, _id(request)))
 
 
@@ -81,7 +79,7 @@ def update_aggregate(ctx: Context, request: Request) -> Reply:
     if ZONE_KEY in asked and asked[ZONE_KEY] is None:
         raise InvalidRequest(f"Aggregate {aggregate_id} does not support an empty {ZONE_KEY}.", field=ZONE_KEY)
     name, zone = asked.get("name"), asked.get(ZONE_KEY)
-    changed = ctx.backend.database.write(lambda tx: aggregates.update(tx, aggregate_id, name=name, zone=zone))
+    changed = ctx.write(lambda tx: aggregates.update(tx, aggregate_id, name=name, zone=zone))
     ctx.announce(*_both("update_prop", changed))
     return _reply(request, changed)
 
@@ -96,7 +94,7 @@ def delete_aggregate(ctx: Context, request: Request) -> Reply:
         aggregates.delete(tx, aggregate_id)
         return present
 
-    ctx.announce(*_both("delete", ctx.backend.database.write(job)))
+    ctx.announce(*_both("delete", ctx.write(job)))
     return Reply(200)
 
 
@@ -110,7 +108,7 @@ def add_host(ctx: Context, request: Request) -> Reply:
     ctx.authorize("os_compute_api:os-aggregates:add_host")
     aggregate_id, host = _id(request), request.body["add_host"]["host"]
     zone = ctx.backend.settings.compute.default_availability_zone
-    changed = ctx.backend.database.write(lambda tx: aggregates.add_host(tx, aggregate_id, host, default_zone=zone))
+    changed = ctx.write(lambda tx: aggregates.add_host(tx, aggregate_id, host, default_zone=zone))
     before = replace(changed, hosts=tuple(each for each in changed.hosts if each != host))
     ctx.announce(*_both("add_host", changed, before, host=host))
     return _reply(request, changed)
@@ -121,7 +119,7 @@ def remove_host(ctx: Context, request: Request) -> Reply:
     ctx.authorize("os_compute_api:os-aggregates:remove_host")
     aggregate_id, host = _id(request), request.body["remove_host"]["host"]
     zone = ctx.backend.settings.compute.default_availability_zone
-    changed = ctx.backend.database.write(lambda tx: aggregates.remove_host(tx, aggregate_id, host, default_zone=zone))
+    changed = ctx.write(lambda tx: aggregates.remove_host(tx, aggregate_id, host, default_zone=zone))
     ctx.announce(*_both("remove_host", changed, replace(changed, hosts=(*changed.hosts, host)), host=host))
     return _reply(request, changed)
 
@@ -133,7 +131,7 @@ def set_metadata(ctx: Context, request: Request) -> Reply:
     for key, value in metadata.items():
         if value is not None and is_rule_key(key):
             parse_alternative(key, value)
-    changed = ctx.backend.database.write(lambda tx: aggregates.set_metadata(tx, aggregate_id, metadata))
+    changed = ctx.write(lambda tx: aggregates.set_metadata(tx, aggregate_id, metadata))
     ctx.announce(*_both("update_metadata", changed, metadata=metadata))
     return _reply(request, changed)
 
@@ -141,7 +139,7 @@ def set_metadata(ctx: Context, request: Request) -> Reply:
 def cache_images(ctx: Context, request: Request) -> Reply:
     """POST /os-aggregates/{aggregate_id}/images.  Since 2.81.  Its hosts fetch images.  Errors: 400, 404."""
     ctx.authorize("compute:aggregates:images")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         aggregate = aggregates.get(connection, _id(request))
     conductor = ctx.backend.conductor
     if not conductor.makes_images:

@@ -71,7 +71,7 @@ def latest_news(service: Service) -> Any:
 
 def _zones(ctx: Context) -> tuple[dict[str, list[Service]], list[str]]:
     """Return the zones with their enabled services, and the zones that have only disabled ones."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found, zones = services.list_all(connection), aggregates.zones_of_hosts(connection)
     available: dict[str, list[Service]] = {}
     disabled: list[str] = []

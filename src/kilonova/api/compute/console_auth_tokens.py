@@ -23,9 +23,8 @@ def show_token(ctx: Context, request: Request) -> Reply:
     ctx.authorize(_RULE)
     if request.version < Version(2, 31):
         raise InvalidRequest("There are no RDP consoles; from microversion 2.31 on this is for all others.")
-    database = ctx.backend.database
-    with database.read() as connection:
-        found = console_tokens.find(connection, request.path["console_token"], database.clock.now())
+    with ctx.read() as connection:
+        found = console_tokens.find(connection, request.path["console_token"], ctx.now())
     if found is None:
         raise NotFound("Token not found")
     view = {

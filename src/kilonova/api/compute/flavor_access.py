@@ -35,7 +35,7 @@ def list_access(ctx: Context, request: Request) -> Reply:
     """GET /flavors/{flavor_id}/os-flavor-access.  Errors: 404, also for a public flavor."""
     ctx.authorize("os_compute_api:os-flavor-access")
     flavor_id = request.path["flavor_id"]
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         if flavors.get(connection, flavor_id).is_public:
             raise NotFound("Access list not available for public flavors.")
         return _reply(flavor_id, flavors.projects(connection, flavor_id))
@@ -58,7 +58,7 @@ def add_tenant(ctx: Context, request: Request) -> Reply:
         flavors.add_project(tx, flavor_id, project_id)
         return flavors.projects(tx.connection, flavor_id)
 
-    projects = ctx.backend.database.write(job)
+    projects = ctx.write(job)
     announce_change(ctx, flavor_id)
     return _reply(flavor_id, projects)
 
@@ -72,7 +72,7 @@ def remove_tenant(ctx: Context, request: Request) -> Reply:
         flavors.remove_project(tx, flavor_id, project_id)
         return flavors.projects(tx.connection, flavor_id)
 
-    projects = ctx.backend.database.write(job)
+    projects = ctx.write(job)
     announce_change(ctx, flavor_id)
     return _reply(flavor_id, projects)
 

@@ -42,7 +42,7 @@ def create_extra_specs(ctx: Context, request: Request) -> Reply:
     """POST /flavors/{flavor_id}/os-extra_specs: merge.  2.86 checks known namespaces.  Errors: 400, 404."""
     ctx.authorize("os_compute_api:os-flavor-extra-specs:create")
     specs = _checked(request.body["extra_specs"], request.version)
-    ctx.backend.database.write(lambda tx: flavors.merge_extra_specs(tx, request.path["flavor_id"], specs))
+    ctx.write(lambda tx: flavors.merge_extra_specs(tx, request.path["flavor_id"], specs))
     announce_change(ctx, request.path["flavor_id"])
     return Reply(200, {"extra_specs": specs})
 
@@ -54,7 +54,7 @@ def update_extra_spec(ctx: Context, request: Request) -> Reply:
     if key not in request.body:
         raise InvalidRequest(f"Request body and URI mismatch: the body must have the key {key}.", field=key)
     specs = _checked(request.body, request.version)
-    ctx.backend.database.write(lambda tx: flavors.merge_extra_specs(tx, request.path["flavor_id"], specs))
+    ctx.write(lambda tx: flavors.merge_extra_specs(tx, request.path["flavor_id"], specs))
     announce_change(ctx, request.path["flavor_id"])
     return Reply(200, specs)
 
@@ -62,7 +62,7 @@ def update_extra_spec(ctx: Context, request: Request) -> Reply:
 def delete_extra_spec(ctx: Context, request: Request) -> Reply:
     """DELETE /flavors/{flavor_id}/os-extra_specs/{key}.  Errors: 404."""
     ctx.authorize("os_compute_api:os-flavor-extra-specs:delete")
-    ctx.backend.database.write(lambda tx: flavors.delete_extra_spec(tx, request.path["flavor_id"], request.path["key"]))
+    ctx.write(lambda tx: flavors.delete_extra_spec(tx, request.path["flavor_id"], request.path["key"]))
     announce_change(ctx, request.path["flavor_id"])
     return Reply(200)
 

@@ -106,7 +106,7 @@ def create_flavor(ctx: Context, request: Request) -> Reply:
         raise invalid_field(
             "rxtx_factor", f"Value: {asked['rxtx_factor']}. It must be above 0 and at most {MAX_FLOAT}."
         )
-    created = ctx.backend.database.write(lambda tx: flavors.create(tx, flavor))
+    created = ctx.write(lambda tx: flavors.create(tx, flavor))
     ctx.announce(FlavorActed("create", created, ()))
     return Reply(200, {"flavor": flavor_view(ctx, request, created)})
 
@@ -115,7 +115,7 @@ def update_flavor(ctx: Context, request: Request) -> Reply:
     """PUT /flavors/{flavor_id}.  Since: 2.55."""
     ctx.authorize("os_compute_api:os-flavor-manage:update")
     flavor_id, description = request.path["flavor_id"], request.body["flavor"]["description"]
-    updated = ctx.backend.database.write(lambda tx: flavors.update_description(tx, flavor_id, description))
+    updated = ctx.write(lambda tx: flavors.update_description(tx, flavor_id, description))
     announce_change(ctx, flavor_id)
     return Reply(200, {"flavor": flavor_view(ctx, request, updated)})
 
@@ -132,7 +132,7 @@ def delete_flavor(ctx: Context, request: Request) -> Reply:
         flavors.delete(tx, flavor_id)
         return deleted
 
-    ctx.announce(ctx.backend.database.write(job))
+    ctx.announce(ctx.write(job))
     return Reply(202)
 
 
@@ -140,14 +140,14 @@ def announce_change(ctx: Context, flavor_id: str) -> None:
     """Tell other services that a flavor, its extra specs or who may use it was changed."""
     if not ctx.backend.announcer.is_on:
         return
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         changed = flavors.get(connection, flavor_id)
         ctx.announce(FlavorActed("update", changed, flavors.projects(connection, flavor_id)))
 
 
 def find_visible(ctx: Context, flavor_id: str) -> Flavor:
     """Return a flavor that the caller may see. Raises: NotFound."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         flavor = flavors.get(connection, flavor_id)
         if flavor.is_public or ctx.may("os_compute_api:os-flavor-access"):
             return flavor
@@ -199,7 +199,7 @@ def _links(request: Request, flavor: Flavor) -> list[dict[str, str]]:
 def _page(ctx: Context, request: Request) -> tuple[list[Flavor], dict[str, Any]]:
     sees_all = ctx.may("os_compute_api:os-flavor-access")
     is_public = _wanted_publicity(request) if sees_all else True
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         if is_public:
             found = list(flavors.list_visible(connection, project_id=ctx.project_id))
         else:

@@ -47,7 +47,7 @@ def unseen_instances(ctx: Context, hints: Mapping[str, tuple[str, ...]]) -> froz
     named = {uuid for hint in (same_host.HINT, different_host.HINT) for uuid in hints.get(hint, ())}
     if not named:
         return frozenset()
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = instances.get_many(connection, sorted(named))
     return frozenset(each.uuid for each in found if not ctx.sees("os_compute_api:servers:show", each.project_id))
 

@@ -33,7 +33,7 @@ def list_hosts(ctx: Context, request: Request) -> Reply:
     """GET /os-hosts.  Until 2.42.  Hosts of enabled services, those of one ``zone`` if one is asked for."""
     ctx.authorize(f"{_P}:list")
     settings, wanted = ctx.backend.settings.compute, request.param("zone")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = services.list_all(connection)
         zones = aggregates.zones_of_hosts(connection)
     hosts = []
@@ -51,7 +51,7 @@ def show_host(ctx: Context, request: Request) -> Reply:
     """
     ctx.authorize(f"{_P}:show")
     host = request.path["host_name"]
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         nodes = compute_nodes.list_by_host(connection, host)
         if not nodes:
             raise _unknown(host)
@@ -91,7 +91,7 @@ def update_host(ctx: Context, request: Request) -> Reply:
             raise _not_possible()
         services.update(tx, service.uuid, disabled=disabled, reason=None)
 
-    ctx.backend.database.write(job)
+    ctx.write(job)
     return Reply(200, {"host": host, "status": "disabled" if disabled else "enabled"})
 
 
@@ -102,7 +102,7 @@ def _power_action(name: str) -> Handler:
         """Answer 501.  Errors: 400 for a host that is down, 404."""
         ctx.authorize(f"{_P}:{name}")
         host = request.path["host_name"]
-        with ctx.backend.database.read() as connection:
+        with ctx.read() as connection:
             service = services.find_by_host(connection, host)
         if service is None:
             raise _unknown(host)

@@ -154,7 +154,7 @@ def _load(
     with_uptime: bool = False,
 ) -> _Hypervisors:
     """Read what answers say of the hypervisors that are chosen by what they are called, and nothing of the others."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         keys = choose(compute_nodes.keys(connection))
         uuids = hosts = None  # so many that reading all of them is less work than naming each
         if len(keys) <= _MOST_NAMED:
@@ -271,7 +271,7 @@ def _uptime(ctx: Context, found: _Hypervisors, node: ComputeNode) -> str | None:
         return uptime
     if since is None or node.capabilities.hypervisor_type != _SIMULATED:
         return None
-    return uptime_text(since, ctx.backend.database.clock.now())
+    return uptime_text(since, ctx.now())
 
 
 ROUTES: Routes = {

@@ -151,7 +151,7 @@ def _change(ctx: Context, request: Request, field: str, edit: Callable[[Metadata
             raise invalid_field(f"{field}.{name}", "The image service has a field of this name.")
     wanted = edit(image.properties, new)
     limits = limits_of_project(ctx, ctx.project_id)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         most = limits(connection)["metadata_items"]
     if 0 <= most < len(wanted):
         raise OverQuota(f"Maximum number of metadata items exceeds {most}")

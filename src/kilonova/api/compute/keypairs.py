@@ -34,7 +34,7 @@ def list_keypairs(ctx: Context, request: Request) -> Reply:
     """GET /os-keypairs.  2.2 adds type, 2.10 user_id in the query, 2.35 pages by name."""
     user_id = _user_of(ctx, request)
     ctx.authorize("os_compute_api:os-keypairs:index", user_id=user_id)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = list(keypairs.list_for(connection, user_id))
     links: dict[str, Any] = {}
     if request.version >= Version(2, 35):
@@ -57,7 +57,7 @@ def create_keypair(ctx: Context, request: Request) -> Reply:
     def job(tx: Transaction) -> Keypair:
         return keypairs.create(tx, keypair, limit=limits(tx.connection, user_id)["key_pairs"])
 
-    stored = ctx.backend.database.write(job)
+    stored = ctx.write(job)
     action = "create" if made.private is not None else "import"
     ctx.announce(KeypairActed(action, Phase.START, stored), KeypairActed(action, Phase.END, stored))
     view = {**_short_view(request, stored), "user_id": stored.user_id}
@@ -70,7 +70,7 @@ def show_keypair(ctx: Context, request: Request) -> Reply:
     """GET /os-keypairs/{keypair_name}.  Errors: 404."""
     user_id = _user_of(ctx, request)
     ctx.authorize("os_compute_api:os-keypairs:show", user_id=user_id)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         keypair = keypairs.get(connection, user_id, request.path["keypair_name"])
     view = {
         **_short_view(request, keypair),
@@ -95,7 +95,7 @@ def delete_keypair(ctx: Context, request: Request) -> Reply:
         keypairs.delete(tx, user_id, name)
         return present
 
-    deleted = ctx.backend.database.write(job)
+    deleted = ctx.write(job)
     ctx.announce(KeypairActed("delete", Phase.START, deleted), KeypairActed("delete", Phase.END, deleted))
     return Reply(204 if request.version >= Version(2, 2) else 202)
 

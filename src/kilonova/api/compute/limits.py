@@ -45,7 +45,7 @@ def show_limits(ctx: Context, request: Request) -> Reply:
     if project_id != ctx.project_id:
         ctx.authorize("os_compute_api:limits:other_project", project_id=project_id)
     limits = limits_of_project(ctx, project_id)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found, used = limits(connection), quotas.usage_of(connection, project_id)
         groups = server_groups.count(connection, project_id)
     absolute: dict[str, Any] = {name: found[resource] for name, resource in _MAXIMA.items()}

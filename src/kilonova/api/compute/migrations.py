@@ -59,7 +59,7 @@ def list_migrations(ctx: Context, request: Request) -> Reply:
     query = _query(ctx, request)
     if as_bool(request.param("hidden") or "false"):
         return Reply(200, {"migrations": []})
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = server_migrations.list_page(connection, query)
         around = _around(connection, found)
     views = [_view(request, migration, around, sees_hosts=sees_hosts) for migration in heeding(found)]

@@ -23,7 +23,7 @@ def show_class(ctx: Context, request: Request) -> Reply:
     ctx.authorize("os_compute_api:os-quota-class-sets:show")
     name = require_id(request.path["class_name"], "class")
     limits = limits_of_class(ctx, name)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         return _reply(request, limits(connection), id=name)
 
 

@@ -60,7 +60,7 @@ def change_limits(
         store(tx, changed)
         return limits(tx.connection)
 
-    return ctx.backend.database.write(job)
+    return ctx.write(job)
 
 
 def limits_reply(name: str, resources: Iterable[str], content: Mapping[str, Any], **more: str) -> Reply:

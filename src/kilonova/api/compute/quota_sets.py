@@ -43,7 +43,7 @@ def show_quota_set(ctx: Context, request: Request) -> Reply:
     """GET /os-quota-sets/{project}.  2.36 has no networks, 2.57 no injected files.  Errors: 400."""
     project_id = _project(ctx, request, "show")
     limits = limits_of_project(ctx, project_id)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = limits(connection, _user(request))
     return _reply(request, found, id=project_id)
 
@@ -52,7 +52,7 @@ def show_details(ctx: Context, request: Request) -> Reply:
     """GET /os-quota-sets/{project}/detail.  Key pairs and members belong to users: none count here.  Errors: 400."""
     project_id, user_id = _project(ctx, request, "detail"), _user(request)
     limits = limits_of_project(ctx, project_id)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         used, found = _used(connection, project_id, user_id), limits(connection, user_id)
     details = {name: {"in_use": used.get(name, 0), "limit": limit, "reserved": 0} for name, limit in found.items()}
     return _reply(request, details, id=project_id)
@@ -62,7 +62,7 @@ def show_defaults(ctx: Context, request: Request) -> Reply:
     """GET /os-quota-sets/{project}/defaults.  Errors: 400."""
     project_id = _project(ctx, request, "defaults")
     limits = default_limits(ctx)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = limits(connection)
     return _reply(request, found, id=project_id)
 
@@ -86,7 +86,7 @@ def delete_quota_set(ctx: Context, request: Request) -> Reply:
     """DELETE /os-quota-sets/{project}: of the project and all its users, or of one user."""
     project_id, user_id = _project(ctx, request, "delete", must_exist=False), _user(request)
     require_writable(ctx)
-    ctx.backend.database.write(lambda tx: quotas.delete_limits(tx, project_id, user_id))
+    ctx.write(lambda tx: quotas.delete_limits(tx, project_id, user_id))
     return Reply(202)
 
 

@@ -35,7 +35,7 @@ def create_events(ctx: Context, request: Request) -> Reply:
     """
     ctx.authorize(_RULE)
     events = request.body["events"]
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         wanted = list(dict.fromkeys(event["server_uuid"] for event in events))
         servers = {instance.uuid: instance for instance in instances.get_many(connection, wanted)}
     views = []

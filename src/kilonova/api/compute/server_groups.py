@@ -35,7 +35,7 @@ def list_server_groups(ctx: Context, request: Request) -> Reply:
     """GET /os-server-groups.  ``all_projects`` is for administrators and ignored from others."""
     ctx.authorize("os_compute_api:os-server-groups:index")
     everywhere = "all_projects" in request.query and ctx.may("os_compute_api:os-server-groups:index:all_projects")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = server_groups.list_for(connection, None if everywhere else ctx.project_id)
     maximum = ctx.backend.settings.api.max_limit
     size = min(integer_param(request, "limit") or maximum, maximum)
@@ -70,14 +70,14 @@ def create_server_group(ctx: Context, request: Request) -> Reply:
         ours, own = limits(tx.connection)["server_groups"], limits(tx.connection, ctx.user_id)["server_groups"]
         return server_groups.create(tx, group, limit=ours, limit_of_user=own)
 
-    created = ctx.backend.database.write(job)
+    created = ctx.write(job)
     ctx.announce(GroupActed("create", created))
     return Reply(200, {"server_group": server_group_view(created, request.version)})
 
 
 def show_server_group(ctx: Context, request: Request) -> Reply:
     """GET /os-server-groups/{server_group_id}.  Errors: 404."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         group = find_group(ctx, connection, request.path["server_group_id"], "os_compute_api:os-server-groups:show")
     return Reply(200, {"server_group": server_group_view(group, request.version)})
 
@@ -91,7 +91,7 @@ def delete_server_group(ctx: Context, request: Request) -> Reply:
         server_groups.delete(tx, uuid)
         return group
 
-    ctx.announce(GroupActed("delete", ctx.backend.database.write(job)))
+    ctx.announce(GroupActed("delete", ctx.write(job)))
     return Reply(204)
 
 

@@ -35,7 +35,7 @@ def list_services(ctx: Context, request: Request) -> Reply:
     ``with_versions=true`` (Kilonova's own) adds the release that each service runs and the messages that it speaks.
     """
     ctx.authorize("os_compute_api:os-services:list")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = services.list_all(connection, host=request.param("host"), binary=request.param("binary"))
         zones = aggregates.zones_of_hosts(connection)
         versions = agent_sessions.versions(connection) if request.param("with_versions") == "true" else None
@@ -74,7 +74,7 @@ def _update(ctx: Context, request: Request) -> Reply:
         )
         return changed, aggregates.zones_of_hosts(tx.connection)
 
-    changed, zones = ctx.backend.database.write(job)
+    changed, zones = ctx.write(job)
     ctx.announce(ServiceActed("update", changed))
     return Reply(200, {"service": service_view(ctx, request, changed, zones)})
 
@@ -92,7 +92,7 @@ def _update_by_verb(ctx: Context, request: Request) -> Reply:
         _require_compute(service)
         return services.update(tx, service.uuid, **change)
 
-    changed = ctx.backend.database.write(job)
+    changed = ctx.write(job)
     ctx.announce(ServiceActed("update", changed))
     view: dict[str, Any] = {"host": changed.host, "binary": changed.binary}
     if verb == "force-down":
@@ -116,7 +116,7 @@ def delete_service(ctx: Context, request: Request) -> Reply:
         services.delete(tx, found.uuid, only_down=only_down)
         return found
 
-    ctx.announce(ServiceActed("delete", ctx.backend.database.write(job)))
+    ctx.announce(ServiceActed("delete", ctx.write(job)))
     return Reply(204)
 
 

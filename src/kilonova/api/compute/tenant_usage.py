@@ -53,7 +53,7 @@ def show_usage(ctx: Context, request: Request) -> Reply:
 
 def _period(ctx: Context, request: Request) -> tuple[datetime, datetime, datetime]:
     """Return when the period starts and ends, never in the future, and the present. Raises: InvalidRequest."""
-    now = ctx.backend.database.clock.now()
+    now = ctx.now()
     given = {name: request.query.get(name, [""])[0] for name in ("start", "end")}
     start, stop = (read_time(name, text) if text else now for name, text in given.items())
     if start > stop or (start == stop and any(given.values())):
@@ -69,7 +69,7 @@ def _page(
     if request.version >= _PAGES:
         asked, marker = integer_param(request, "limit"), request.param("marker")
         limit = limit if asked is None else min(asked, limit)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = list(server_usage.in_period(connection, start, stop, project_id=project_id, limit=limit, marker=marker))
     if request.version < _PAGES or not found or len(found) < limit:
         return found, {}

@@ -25,7 +25,7 @@ def show_last(ctx: Context, request: Request) -> Reply:
     """GET /os-instance_usage_audit_log: of the period that was over last."""
     del request
     ctx.authorize(f"{_P}:list")
-    return Reply(200, {"instance_usage_audit_logs": _log(ctx, ctx.backend.database.clock.now())})
+    return Reply(200, {"instance_usage_audit_logs": _log(ctx, ctx.now())})
 
 
 def show_before(ctx: Context, request: Request) -> Reply:
@@ -48,7 +48,7 @@ def _read(text: str) -> datetime:
 def _log(ctx: Context, before: datetime) -> dict[str, Any]:
     """Tell how far the audit of the whole cloud is: all hosts are done, or none is. Nothing is told of one host."""
     period = ctx.backend.settings.chores.usage_audit_period.last_completed(before)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         hosts = sorted(service.host for service in heeding(services.list_all(connection, binary=COMPUTE)))
         audit = usage_audits.find(connection, period)
     done = len(hosts) if audit is not None and audit.is_over else 0

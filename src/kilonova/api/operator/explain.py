@@ -107,7 +107,7 @@ def _flavor(ctx: Context, asked: str | dict[str, Any]) -> Flavor:
             swap_mib=asked.get("swap", 0),
             extra_specs=asked.get("extra_specs", {}),
         )
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         try:
             return flavors.get(connection, asked)
         except NotFound as error:
@@ -139,7 +139,7 @@ def _group(ctx: Context, uuid: str | None) -> ServerGroup | None:
     if uuid is None:
         return None
     try:
-        with ctx.backend.database.read() as connection:
+        with ctx.read() as connection:
             return server_groups.get(connection, uuid)
     except NotFound:
         raise invalid_field("group", f"Instance group {uuid} could not be found.") from None

@@ -30,7 +30,7 @@ def list_hosts(ctx: Context, request: Request) -> Reply:
     ctx.authorize("kilonova:hosts:list")
     asked, host = integer_param(request, "limit"), request.param("host")
     limit = min(_PAGE if asked is None else asked, ctx.backend.settings.api.max_limit)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         require_host(connection, "host", host)
         rows = agent_sessions.list_page(connection, host=host, limit=limit + 1, marker=request.param("marker"))
         nodes = compute_nodes.list_by_hosts(connection, [row.host for row in rows[:limit]])
@@ -44,7 +44,7 @@ def list_images(ctx: Context, request: Request) -> Reply:
     """GET /v1/hosts/{host}/images.  Errors: 404, 501 where it keeps none, 503 where its agent does not answer."""
     ctx.authorize("kilonova:hosts:images")
     host = request.path["host"]
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         if not agent_sessions.list_page(connection, host=host, limit=1, marker=None):
             raise NotFound(f"There is no host {host}.")
     images = ctx.backend.conductor.operations.host_images.list(host)

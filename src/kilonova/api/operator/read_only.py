@@ -28,7 +28,7 @@ def update_read_only(ctx: Context, request: Request) -> Reply:
     ctx.authorize("kilonova:read_only:update")
     asked = request.body["read_only"]
     reason = str(asked.get("reason") or "")
-    ctx.backend.database.write(
+    ctx.write(
         lambda tx: (
             switches.turn_on(tx, switches.READ_ONLY, reason)
             if asked["enabled"]
@@ -40,7 +40,7 @@ def update_read_only(ctx: Context, request: Request) -> Reply:
 
 
 def _view(ctx: Context) -> dict[str, Any]:
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         switch = switches.find(connection, switches.READ_ONLY)
     configured = ctx.backend.settings.api.read_only
     return {

@@ -28,7 +28,7 @@ def count_servers(ctx: Context, request: Request) -> Reply:
     found = count_matching(ctx, replace(request, version=MAX_VERSION))
     _require_own_project(ctx, request)
     if not found and ctx.may("os_compute_api:servers:allow_all_filters"):
-        with ctx.backend.database.read() as connection:
+        with ctx.read() as connection:
             require_host(connection, "host", request.param("host"))
             require_flavor(connection, "flavor", request.param("flavor"))
     return Reply(200, {"count": found})

@@ -28,7 +28,7 @@ def list_strays(ctx: Context, request: Request) -> Reply:
     asked = integer_param(request, "limit")
     limit = min(_PAGE if asked is None else asked, ctx.backend.settings.api.max_limit)
     marker, host = integer_param(request, "marker"), request.param("host")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         try:
             found = stray_guests.list_page(connection, host=host, limit=limit + 1, marker=marker)
         except NotFound as error:

@@ -38,7 +38,7 @@ def list_workflows(ctx: Context, request: Request) -> Reply:
     asked = integer_param(request, "limit")
     limit = min(_PAGE if asked is None else asked, ctx.backend.settings.api.max_limit)
     marker, server = request.param("marker"), request.param("server")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         try:
             rows = workflows.list_page(
                 connection,
@@ -63,7 +63,7 @@ def show_workflow(ctx: Context, request: Request) -> Reply:
     """GET /v1/workflows/{uuid}.  Errors: 404, also when it has ended."""
     ctx.authorize("kilonova:workflows:show")
     uuid = request.path["uuid"]
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         row = workflows.get(connection, uuid)
         if row is None:
             raise NotFound(f"Workflow {uuid} could not be found.")
@@ -74,7 +74,7 @@ def retry_workflow(ctx: Context, request: Request) -> Reply:
     """POST /v1/workflows/{uuid}/retry.  Errors: 404; 409 for one that is not stuck."""
     ctx.authorize("kilonova:workflows:retry")
     row = ctx.backend.conductor.stuck.retry(request.path["uuid"], ctx.requester)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         return Reply(202, {"workflow": _detail(ctx, connection, row)})
 
 
@@ -105,7 +105,7 @@ def _detail(ctx: Context, connection: Connection, row: WorkflowRow) -> dict[str,
 
 
 def _views(ctx: Context, connection: Connection, rows: Sequence[WorkflowRow]) -> list[dict[str, Any]]:
-    now = ctx.backend.database.clock.now()
+    now = ctx.now()
     living = host_agents.living(connection, now)
     return [_view(row, now, is_alive=row.owner in living) for row in rows]
 

@@ -33,7 +33,7 @@ def list_aggregates(ctx: Context, request: Request) -> Reply:
     """GET /resource_providers/{uuid}/aggregates.  1.19 adds the generation.  Errors: 404."""
     ctx.authorize("placement:resource_providers:aggregates:list")
     provider = find_provider(ctx, request)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         uuids = providers.aggregate_uuids(connection, provider.id)
     return _reply(request, uuids, provider.generation)
 

@@ -82,7 +82,7 @@ _remembered = lru_cache(maxsize=REMEMBERED)(_read)
 
 def _require_known(ctx: Context, asked: _Asked) -> None:
     """Look up, in the database, the names that are not standard ones. Raises: InvalidRequest."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         try:
             resource_classes.ids(connection, asked.classes)
         except NotFound as error:

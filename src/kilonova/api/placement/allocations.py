@@ -35,7 +35,7 @@ _CONSUMER_TYPES = Version(1, 38)
 def show_allocations(ctx: Context, request: Request) -> Reply:
     """GET /allocations/{consumer_uuid}.  Empty, never 404.  1.12 adds the owner, 1.28 the generation, 1.38 the type."""
     ctx.authorize("placement:allocations:list")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = allocations.for_consumer(connection, request.path["consumer_uuid"])
     if found is None:
         return dated(request, {"allocations": {}})
@@ -59,7 +59,7 @@ def list_provider_allocations(ctx: Context, request: Request) -> Reply:
     """GET /resource_providers/{uuid}/allocations.  1.28 adds consumer generations.  Errors: 404."""
     ctx.authorize("placement:resource_providers:allocations:list")
     provider = find_provider(ctx, request)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found, changed_at = allocations.for_provider(connection, provider.id)
     views: dict[str, Any] = {}
     for consumer_uuid, (generation, resources) in found.items():
@@ -98,7 +98,7 @@ def delete_allocations(ctx: Context, request: Request) -> Reply:
     """DELETE /allocations/{consumer_uuid}.  Errors: 404."""
     ctx.authorize("placement:allocations:delete")
     consumer_uuid = request.path["consumer_uuid"]
-    if not ctx.backend.database.write_batched(allocations.delete_batched, consumer_uuid):
+    if not ctx.write_batched(allocations.delete_batched, consumer_uuid):
         raise NotFound(f"No allocations for consumer '{consumer_uuid}'")
     return Reply(204)
 
@@ -123,7 +123,7 @@ def read_consumer(ctx: Context, request: Request, consumer_uuid: str, item: Mapp
 
 
 def _write(ctx: Context, wanted: list[ConsumerRequest]) -> Reply:
-    ctx.backend.database.write_batched(allocations.replace_batched, wanted)
+    ctx.write_batched(allocations.replace_batched, wanted)
     return Reply(204)
 
 

@@ -41,7 +41,7 @@ def list_inventories(ctx: Context, request: Request) -> Reply:
     """GET /resource_providers/{uuid}/inventories.  Errors: 404."""
     ctx.authorize("placement:resource_providers:inventories:list")
     provider = find_provider(ctx, request)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = inventories.of_provider(connection, provider.id)
     view = inventories_view((stored.inventory for stored in found), provider.generation)
     return dated(request, view, newest(*(stored.changed_at for stored in found)))
@@ -53,7 +53,7 @@ def show_inventory(ctx: Context, request: Request) -> Reply:
     ctx.authorize("placement:resource_providers:inventories:show")
     provider = find_provider(ctx, request)
     name = request.path["resource_class"]
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         for stored in inventories.of_provider(connection, provider.id):
             if stored.inventory.resource_class == name:
                 view = {**inventory_view(stored.inventory), "resource_provider_generation": provider.generation}

@@ -30,7 +30,7 @@ def list_provider_traits(ctx: Context, request: Request) -> Reply:
     """GET /resource_providers/{uuid}/traits.  Errors: 404."""
     ctx.authorize("placement:resource_providers:traits:list")
     provider = find_provider(ctx, request)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = provider_traits.of_provider(connection, provider.id)
     return _reply(request, found, provider.generation)
 

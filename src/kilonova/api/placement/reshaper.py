@@ -39,7 +39,7 @@ def reshape_providers(ctx: Context, request: Request) -> Reply:
             code = {"placement_code": PROVIDER_NOT_FOUND} if error.fields.get("provider") else {}
             raise InvalidRequest(f"malformed reshaper data: {error.message}", **code) from None
 
-    ctx.backend.database.write(job)
+    ctx.write(job)
     return Reply(204)
 
 

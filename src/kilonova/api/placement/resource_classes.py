@@ -28,7 +28,7 @@ _BODILESS = Version(1, 7)
 def list_resource_classes(ctx: Context, request: Request) -> Reply:
     """GET /resource_classes."""
     ctx.authorize("placement:resource_classes:list")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = resource_classes.list_all(connection)
     # A standard class has no date of its own: a list that holds one was changed now.
     changed_at = newest(*(_changed_at(word) for word in found)) if all(is_custom(word.name) for word in found) else None
@@ -40,7 +40,7 @@ def create_resource_class(ctx: Context, request: Request) -> Reply:
     """POST /resource_classes.  Errors: 400, 409."""
     ctx.authorize("placement:resource_classes:create")
     name = read_body(request, schemas.RESOURCE_CLASS)["name"]
-    ctx.backend.database.write(lambda tx: resource_classes.create(tx, name))
+    ctx.write(lambda tx: resource_classes.create(tx, name))
     return Reply(201, headers={"Location": _location(request, name)})
 
 
@@ -48,7 +48,7 @@ def create_resource_class(ctx: Context, request: Request) -> Reply:
 def show_resource_class(ctx: Context, request: Request) -> Reply:
     """GET /resource_classes/{name}.  Errors: 404."""
     ctx.authorize("placement:resource_classes:show")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         word = resource_classes.get(connection, request.path["name"])
     return dated(request, _view(word.name), _changed_at(word))
 
@@ -62,7 +62,7 @@ def update_resource_class(ctx: Context, request: Request) -> Reply:
 def _rename(ctx: Context, request: Request) -> Reply:
     ctx.authorize("placement:resource_classes:update")
     new_name = read_body(request, schemas.RESOURCE_CLASS)["name"]
-    word = ctx.backend.database.write(lambda tx: resource_classes.rename(tx, request.path["name"], new_name))
+    word = ctx.write(lambda tx: resource_classes.rename(tx, request.path["name"], new_name))
     return Reply(200, _view(word.name))
 
 
@@ -70,14 +70,14 @@ def _ensure(ctx: Context, request: Request) -> Reply:
     ctx.authorize("placement:resource_classes:update")
     name = request.path["name"]
     schemas.RESOURCE_CLASS.check({"name": name}, request.version)
-    created = ctx.backend.database.write(lambda tx: resource_classes.ensure(tx, name))
+    created = ctx.write(lambda tx: resource_classes.ensure(tx, name))
     return Reply(201 if created else 204, headers={"Location": _location(request, name)})
 
 
 def delete_resource_class(ctx: Context, request: Request) -> Reply:
     """DELETE /resource_classes/{name}.  Errors: 400 for a standard class, 404, 409 while it is used."""
     ctx.authorize("placement:resource_classes:delete")
-    ctx.backend.database.write(lambda tx: resource_classes.delete(tx, request.path["name"]))
+    ctx.write(lambda tx: resource_classes.delete(tx, request.path["name"]))
     return Reply(204)
 
 

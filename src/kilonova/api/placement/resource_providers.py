@@ -54,7 +54,7 @@ def list_providers(ctx: Context, request: Request) -> Reply:
     """GET /resource_providers.  1.3 adds member_of, 1.4 resources, 1.14 in_tree, 1.18 required."""
     ctx.authorize("placement:resource_providers:list")
     query = _query(request)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         _require_known(
             lambda: resource_classes.ids(connection, query.resources), "resource class in resources parameter"
         )
@@ -79,7 +79,7 @@ def create_provider(ctx: Context, request: Request) -> Reply:
         raise InvalidRequest(f'Unable to create resource provider "", {own}: name is required.')
     label = f'Unable to create resource provider "{name}", {own}'
     try:
-        provider = ctx.backend.database.write_batched(providers.create_batched, NewProvider(own, name, parent))
+        provider = ctx.write_batched(providers.create_batched, NewProvider(own, name, parent))
     except InvalidRequest as error:
         raise InvalidRequest(f"{label}: {error.message}") from None
     location = f"{request.root_url}/resource_providers/{provider.uuid}"
@@ -120,7 +120,7 @@ def update_provider(ctx: Context, request: Request) -> Reply:
         )
 
     try:
-        provider = ctx.backend.database.write(job)
+        provider = ctx.write(job)
     except InvalidRequest as error:
         raise InvalidRequest(f"Unable to save resource provider {own}: {error.message}") from None
     return dated(request, provider_view(request, provider), provider.updated_at)
@@ -129,13 +129,13 @@ def update_provider(ctx: Context, request: Request) -> Reply:
 def delete_provider(ctx: Context, request: Request) -> Reply:
     """DELETE /resource_providers/{uuid}.  Errors: 404; 409 while it has children or allocations."""
     ctx.authorize("placement:resource_providers:delete")
-    ctx.backend.database.write_batched(providers.delete_batched, request.path["uuid"])
+    ctx.write_batched(providers.delete_batched, request.path["uuid"])
     return Reply(204)
 
 
 def edit_provider(ctx: Context, edit: ProviderEdit) -> Edited:
     """Change a provider. Raises: NotFound, and what the edit raises."""
-    return ctx.backend.database.write_batched(provider_edits.edit_batched, edit)
+    return ctx.write_batched(provider_edits.edit_batched, edit)
 
 
 def read_body_for_provider(ctx: Context, request: Request, schema: BodySchemas) -> Any:
@@ -149,7 +149,7 @@ def read_body_for_provider(ctx: Context, request: Request, schema: BodySchemas) 
 
 def find_provider(ctx: Context, request: Request) -> Provider:
     """Return the provider that the path names. Raises: NotFound."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         return providers.get(connection, request.path["uuid"])
 
 

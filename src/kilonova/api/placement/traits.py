@@ -33,7 +33,7 @@ def list_traits(ctx: Context, request: Request) -> Reply:
         if query["associated"].lower() not in {"true", "false"}:
             raise InvalidRequest('The query parameter "associated" only accepts "true" or "false"')
         filters["associated"] = query["associated"].lower() == "true"
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = traits.list_matching(connection, **filters)
     return dated(request, {"traits": [word.name for word in found]}, newest(*(changed_at(word) for word in found)))
 
@@ -41,7 +41,7 @@ def list_traits(ctx: Context, request: Request) -> Reply:
 def show_trait(ctx: Context, request: Request) -> Reply:
     """GET /traits/{name}.  No body: 204 says that it exists.  Errors: 404."""
     ctx.authorize("placement:traits:show")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         word = traits.get(connection, request.path["name"])
     return dated(request, None, changed_at(word), status=204)
 
@@ -56,7 +56,7 @@ def ensure_trait(ctx: Context, request: Request) -> Reply:
             '"CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
         )
 
-    created, word = ctx.backend.database.write(lambda tx: traits.ensure(tx, name))
+    created, word = ctx.write(lambda tx: traits.ensure(tx, name))
     location = f"{request.root_url}/traits/{name}"
     return dated(request, None, changed_at(word), status=201 if created else 204, Location=location)
 
@@ -64,7 +64,7 @@ def ensure_trait(ctx: Context, request: Request) -> Reply:
 def delete_trait(ctx: Context, request: Request) -> Reply:
     """DELETE /traits/{name}.  Errors: 400 for a standard trait, 404, 409 while a provider has it."""
     ctx.authorize("placement:traits:delete")
-    ctx.backend.database.write(lambda tx: traits.delete(tx, request.path["name"]))
+    ctx.write(lambda tx: traits.delete(tx, request.path["name"]))
     return Reply(204)
 
 

@@ -30,7 +30,7 @@ def show_provider_usages(ctx: Context, request: Request) -> Reply:
     """GET /resource_providers/{uuid}/usages.  Errors: 404."""
     ctx.authorize("placement:resource_providers:usages")
     provider = find_provider(ctx, request)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         used = usages.of_provider(connection, provider.id)
     return dated(request, {"resource_provider_generation": provider.generation, "usages": used})
 
@@ -42,7 +42,7 @@ def show_total_usages(ctx: Context, request: Request) -> Reply:
     query = read_query(request, schemas.TOTAL)
     project_id, user_id = query["project_id"], query.get("user_id")
     used: Any
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         if request.version >= _CONSUMER_TYPES:
             used = usages.of_project_by_type(connection, project_id, user_id, query.get("consumer_type"))
         else:

@@ -27,7 +27,7 @@ def require_able(ctx: Context, instance: Instance, kind: str, name: str, needed:
     """
     if not needed or instance.host is None:
         return
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         capabilities = compute_nodes.find_capabilities(connection, instance.host, instance.node or instance.host)
     if capabilities is None or any(capabilities.can(ability) for ability in needed):
         return

@@ -96,7 +96,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
 
 def _announce_members(ctx: Context, group_uuid: str, built: Sequence[Instance]) -> None:
     """Tell other services which of the new servers are members of a group."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         group = server_groups.get(connection, group_uuid)
     members = frozenset(group.members)
     ctx.announce(GroupActed("add_member", group, tuple(each.uuid for each in built if each.uuid in members)))
@@ -202,7 +202,7 @@ def read_key(ctx: Context, asked: Mapping[str, Any]) -> PublicKey | None:
     if name is None:
         return None
     try:
-        with ctx.backend.database.read() as connection:
+        with ctx.read() as connection:
             return keypairs.get(connection, ctx.user_id, name).public_half
     except NotFound:
         raise invalid_field("key_name", "Invalid key_name provided.") from None
@@ -224,7 +224,7 @@ def _group(ctx: Context, hints: dict[str, tuple[str, ...]]) -> str | None:
     if group_uuid is None:
         return None
     try:
-        with ctx.backend.database.read() as connection:
+        with ctx.read() as connection:
             group = server_groups.get(connection, group_uuid)
     except NotFound:
         group = None

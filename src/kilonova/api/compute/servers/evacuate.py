@@ -56,7 +56,7 @@ def _destination(ctx: Context, instance: Instance, host: str | None) -> str | No
     """Return the host that is asked for as it is called. Raises: NotFound, InvalidRequest."""
     if host is None:
         return None
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         service = services.find_by_host(connection, host)
     if service is None:
         raise NotFound(f"Compute host {host} could not be found.")

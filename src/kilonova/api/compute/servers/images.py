@@ -77,7 +77,7 @@ def new_image_of(
     ctx: Context, instance: Instance, name: str, given: Mapping[str, str], image_type: str = SNAPSHOT
 ) -> NewImage:
     """Return what the image service is told of an image of a server, under an id of its own."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     base = None if stored is None else stored.spec.image
     settings = ctx.backend.settings
@@ -100,7 +100,7 @@ def _metadata(ctx: Context, request: Request, action: str, given: Mapping[str, s
             raise invalid_field(f"{action}.metadata.{name}", "The image service has a field of this name.")
     if request.version < _NO_METADATA_QUOTA:
         limits = limits_of_project(ctx, ctx.project_id)
-        with ctx.backend.database.read() as connection:
+        with ctx.read() as connection:
             most = limits(connection)["metadata_items"]
         if 0 <= most < len(given):
             raise OverQuota(f"Maximum number of metadata items exceeds {most}")

@@ -38,7 +38,7 @@ def list_actions(ctx: Context, request: Request) -> Reply:
     """GET /servers/{server_id}/os-instance-actions, newest first.  2.58 pages.  Errors: 400, 404."""
     instance = _server(ctx, request, "list")
     query = _query(ctx, request, instance)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = instance_actions.list_page(connection, query)
     body: dict[str, Any] = {"instanceActions": [_action_view(action, request.version) for action in heeding(found)]}
     if request.version >= _PAGED and found and len(found) == query.limit:
@@ -49,7 +49,7 @@ def list_actions(ctx: Context, request: Request) -> Reply:
 def show_action(ctx: Context, request: Request) -> Reply:
     """GET …/os-instance-actions/{request_id}.  2.51 shows the events to all.  Errors: 404."""
     instance = _server(ctx, request, "show")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         action = instance_actions.find(connection, instance.uuid, request.path["request_id"])
         if action is None:
             raise NotFound(f"Action for request_id {request.path['request_id']} on instance {instance.uuid} not found")

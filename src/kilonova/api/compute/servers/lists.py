@@ -75,7 +75,7 @@ def list_servers(ctx: Context, request: Request) -> Reply:
 def list_servers_detail(ctx: Context, request: Request) -> Reply:
     """GET /servers/detail."""
     found, links = _page(ctx, request, "detail", instance_lists.list_page)
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         around = surroundings(connection, found, request.version)
     views = Views(ctx, request, around)
     return Reply(200, {"servers": [views.detail(instance) for instance in heeding(found)], **links})
@@ -86,7 +86,7 @@ def count_matching(ctx: Context, request: Request) -> int:
     query = read_filters(ctx, request, "index")
     if query is None:
         return 0
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         return instance_lists.count(connection, query)
 
 
@@ -103,7 +103,7 @@ def _page(
     if query is None or limit == 0:
         return (), {}
     query = replace(query, sort=sort, limit=limit, marker=request.param("marker"))
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = read(connection, query)
     links = {"servers_links": [next_link(request, found[-1].uuid)]} if found and len(found) == limit else {}
     return found, links

@@ -111,7 +111,7 @@ def _edit(ctx: Context, instance: Instance, kind: str, edit: Callable[[Transacti
         instances.change(tx, instance.uuid, expected_states=NOTES[kind].states, metadata=dict(after))
         return after
 
-    metadata = ctx.backend.database.write(job)
+    metadata = ctx.write(job)
     ctx.announce(
         ServerChanged(replace(instance, metadata=metadata), instance.vm_state, instance.task_state, Source.API)
     )

@@ -44,7 +44,7 @@ _NOT_YET_RUNNING = frozenset({MigrationStatus.ACCEPTED, MigrationStatus.QUEUED, 
 def list_server_migrations(ctx: Context, request: Request) -> Reply:
     """GET /servers/{server_id}/migrations: those in progress.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:index")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         found = [each for each in server_migrations.open_of(connection, [instance.uuid]) if is_in_progress(each)]
         addresses = _addresses(connection, found)
     shown = ctx.may(f"{_P}:index:host", project_id=instance.project_id)
@@ -54,7 +54,7 @@ def list_server_migrations(ctx: Context, request: Request) -> Reply:
 def show_server_migration(ctx: Context, request: Request) -> Reply:
     """GET /servers/{server_id}/migrations/{migration_id}.  Errors: 404 also when it is over, or not a live one."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:show")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         migration = _migration(connection, instance, request)
         if not is_in_progress(migration):
             raise NotFound(f"Migration {migration.id} of server {instance.uuid} is no live migration in progress.")
@@ -70,7 +70,7 @@ def act(ctx: Context, request: Request) -> Reply:
 def force_complete(ctx: Context, request: Request) -> Reply:
     """Have a live migration end soon, at the price of a pause.  Errors: 400 unless it runs, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:force_complete")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         migration = _migration(connection, instance, request)
     check_migrating(ctx, instance, "force_complete")
     try:
@@ -85,7 +85,7 @@ def force_complete(ctx: Context, request: Request) -> Reply:
 def abort(ctx: Context, request: Request) -> Reply:
     """DELETE …/migrations/{migration_id}.  2.65 also before it runs.  Errors: 400 when it is over, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:delete")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         migration = _migration(connection, instance, request)
     check_migrating(ctx, instance, "abort live migration")
     states = _RUNNING | (_NOT_YET_RUNNING if request.version >= Version(2, 65) else frozenset())

@@ -137,7 +137,7 @@ def _new_flavor(ctx: Context, instance: Instance, asked: Mapping[str, Any]) -> F
             f"The root disk of {present.root_gib} GiB cannot be made smaller: flavor {flavor.flavor_id} has "
             f"{flavor.root_gib} GiB.",
         )
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     image = stored.spec.image if stored is not None else None
     aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
@@ -149,7 +149,7 @@ def _destination(ctx: Context, instance: Instance, host: str | None) -> str | No
     """Return the host that is asked for as it is called. Raises: InvalidRequest."""
     if host is None:
         return None
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         service = services.find_by_host(connection, host)
     if service is None:
         raise invalid_field("host", f"Compute host {host} could not be found.")

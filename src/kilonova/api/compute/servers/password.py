@@ -17,14 +17,14 @@ RULES = (
 def show_password(ctx: Context, request: Request) -> Reply:
     """GET …/os-server-password: base64, or empty where none is kept.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:show")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         return Reply(200, {"password": server_passwords.find(connection, instance.uuid) or ""})
 
 
 def clear_password(ctx: Context, request: Request) -> Reply:
     """DELETE …/os-server-password: forget what is kept; the guest keeps its password.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:clear")
-    ctx.backend.database.write(lambda tx: server_passwords.clear(tx, instance.uuid))
+    ctx.write(lambda tx: server_passwords.clear(tx, instance.uuid))
     return Reply(204)
 
 

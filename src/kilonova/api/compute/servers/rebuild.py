@@ -85,7 +85,7 @@ def _refuse_what_nobody_does(asked: Mapping[str, Any]) -> None:
 
 
 def _stored_request(ctx: Context, instance: Instance) -> StoredRequest:
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     if stored is None:
         raise Conflict(f"Nothing is recorded of what was asked for instance {instance.uuid}.")
@@ -107,7 +107,7 @@ def _image(ctx: Context, instance: Instance, stored: StoredRequest, image_ref: s
 
 def _begun(ctx: Context, request: Request, instance: Instance, admin_pass: str | None) -> Reply:
     """Return the server as it is now, as much of it as the microversion shows here."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         present = instances.find(connection, instance.uuid) or instance
         around = surroundings(connection, [present], request.version)
     view = Views(ctx, request, around).updated(present)

@@ -51,7 +51,7 @@ def _image(ctx: Context, image_ref: str) -> Image:
 
 def _own_image(ctx: Context, instance: Instance) -> Image:
     """Return what a server was made of: whoever may act on it may start it from that again."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     if stored is None or stored.spec.image is None:
         raise invalid_field("rescue_image_ref", "It has to be given for a server that was made without an image.")
@@ -78,7 +78,7 @@ def change_password(ctx: Context, request: Request) -> Reply:
 
 def _encrypted(ctx: Context, instance: Instance, password: str) -> str:
     """Return a password as only the owner of the server's SSH key can read it; "" where there is no such key."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     if stored is None or stored.key is None or stored.key.type != "ssh":
         return ""

@@ -62,7 +62,7 @@ _PINNED = "pinned_availability_zone"
 def show_server(ctx: Context, request: Request) -> Reply:
     """GET /servers/{server_id}.  Errors: 404, also for a server of another project."""
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:show")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         around = surroundings(connection, [instance], request.version)
     return Reply(200, {"server": Views(ctx, request, around).detail(instance, with_groups=True)})
 
@@ -81,8 +81,8 @@ def update_server(ctx: Context, request: Request) -> Reply:
         if asked:
             instances.change(tx, server_id, **values)
 
-    ctx.backend.database.write(job)
-    with ctx.backend.database.read() as connection:
+    ctx.write(job)
+    with ctx.read() as connection:
         instance = instances.get(connection, server_id)
         around = surroundings(connection, [instance], request.version)
     old_name = before.name if before.name != instance.name else None
@@ -116,7 +116,7 @@ def delete_server(ctx: Context, request: Request) -> Reply:
 
 def find_server(ctx: Context, server_id: str, rule_name: str, *, also_deleted: bool = False) -> Instance:
     """Return a server that the caller may act on. Raises: NotFound (also for those of others), Forbidden."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         find = instances.find_any if also_deleted else instances.find
         instance = find(connection, server_id)
     if instance is None or not ctx.sees(rule_name, instance.project_id):

@@ -82,14 +82,14 @@ def unshelve(ctx: Context, request: Request) -> Reply:
 
 def _zone_of(ctx: Context, instance: Instance) -> str | None:
     """Return the availability zone that a server is bound to."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     return None if stored is None else stored.spec.availability_zone
 
 
 def _check_host(ctx: Context, instance: Instance, host: str, zone: str | None) -> None:
     """Raise InvalidRequest unless there is such a host, Conflict unless it is in the zone that binds the server."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         if services.find_by_host(connection, host) is None:
             raise invalid_field("unshelve.host", f"Compute host {host} could not be found.")
     if zone is None:

@@ -48,6 +48,6 @@ def check_migrating(ctx: Context, instance: Instance, name: str) -> None:
 
 def host_is_up(ctx: Context, host: str | None) -> bool:
     """Tell whether the compute service of a host has been heard of lately."""
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         service = services.find_by_host(connection, host or "")
     return service is not None and service.is_up

@@ -109,7 +109,7 @@ def _change(
         answer = write(tx, uuid, instance.tags)
         return answer, instances.get(tx.connection, uuid) if ctx.backend.announcer.is_on else instance
 
-    answer, changed = ctx.backend.database.write(job)
+    answer, changed = ctx.write(job)
     ctx.announce(ServerChanged(changed, changed.vm_state, changed.task_state, Source.API))
     return answer
 

@@ -21,7 +21,7 @@ RULES = (
 def show_topology(ctx: Context, request: Request) -> Reply:
     """GET /servers/{server_id}/topology.  Since: 2.78.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:index")
-    with ctx.backend.database.read() as connection:
+    with ctx.read() as connection:
         cells = host_devices.of_guest(connection, instance.uuid).cells
     sees_host = ctx.may(f"{_P}:host:index", project_id=instance.project_id)
     page_size = next((cell.page_size_kib for cell in reversed(cells) if cell.page_size_kib), None)
