@@ -55,7 +55,7 @@ lock: setup ## take the hashes of what requirements.lock and requirements-libvir
 .PHONY: fuzz properties races soak attack crash-matrix crash-kills crash-sample guest-crashes faults fault-sample broker-faults restored
 fuzz: setup ## send 10,000 requests to every route, most of them odd
 	@KILONOVA_WHOLE=1 KILONOVA_FUZZ_REQUESTS=10000 \
-		exec $(PYTHON) -m pytest $(PARALLEL) tests/fuzz tests/api/placement/test_placement_fuzz.py $(ARGS)
+		exec $(PYTHON) -m pytest $(PARALLEL) tests/fuzz tests/api/placement/test_family_fuzz.py $(ARGS)
 properties: setup ## try many new examples of every property, others each time
 	@KILONOVA_WHOLE=1 HYPOTHESIS_PROFILE=new exec $(PYTHON) -m pytest $(PARALLEL) tests/properties $(ARGS)
 races: setup ## let processes race for the same hosts for longer than in the tests

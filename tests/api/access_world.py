@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from access_table import NO_BODY, Access
-
+from api.access_table import NO_BODY, Access
 from kilonova.api.compute import family as compute
 from kilonova.api.compute.family import ComputeFamily
 from kilonova.api.compute.removed import gone

@@ -3,9 +3,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from access_world import World, start_world
-from compute_cloud import Cloud, start_cloud
 
+from api.access_world import World, start_world
+from api.compute_cloud import Cloud, start_cloud
 from support.control import Control, NewControl, new_controls
 from support.identity import Identity, start_identity
 from support.notified_cloud import notified, notified_server

@@ -4,9 +4,9 @@
 import re
 
 import pytest
-from access_table import DISCOVERY, PARTICULAR, ROUTES, Access
-from access_world import ENDPOINTS, LATEST, NOWHERE, OF_A_PROJECT, World
 
+from api.access_table import DISCOVERY, PARTICULAR, ROUTES, Access
+from api.access_world import ENDPOINTS, LATEST, NOWHERE, OF_A_PROJECT, World
 from kilonova.api.compute.family import ComputeFamily
 from support.api_client import Answer, send
 from support.identity import DOMAIN, ELSEWHERE, HOME, ROLES, SYSTEM, UNSCOPED

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from access_table import ANY, ROUTES, Access
-from access_world import ENDPOINTS, World
 
+from api.access_table import ANY, ROUTES, Access
+from api.access_world import ENDPOINTS, World
 from kilonova.cli.wiring.control import image_id
 from support.api_client import Answer
 from support.identity import ELSEWHERE, HOME
@@ -220,7 +220,7 @@ def test_a_query_that_names_what_another_project_has_finds_as_much_as_one_that_n
 def test_a_server_cannot_be_made_with_what_another_project_has(
     victim: Victim, naming: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Key pairs, private flavors, groups. Servers in hints: tests/api/test_hints_naming_others.py."""
+    """Key pairs, private flavors, groups. Servers in hints: tests/api/compute/test_hints.py."""
     server = {"name": "vm", "imageRef": image_id("cirros"), "flavorRef": "everybodys", "networks": "none"}
     answers = []
     ((name,),) = (content.values() for content in naming.values())

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from access_table import ADMIN, ANY, ROUTES, Access
-from access_world import ENDPOINTS, REMOVED, World, start_world
-from test_access_across_projects import versions
 
+from api.access_table import ADMIN, ANY, ROUTES, Access
+from api.access_world import ENDPOINTS, REMOVED, World, start_world
+from api.test_access_across_projects import versions
 from kilonova.api.application import METHODS
 from kilonova.cli.wiring.control import image_id
 from support.api_client import Answer

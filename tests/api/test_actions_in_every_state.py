@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from access_table import ROUTES, Access
 from oslo_config import cfg
 
+from api.access_table import ROUTES, Access
 from kilonova.api.backend import Backend
 from kilonova.api.compute.servers.actions import ACTIONS
 from kilonova.cli.wiring.apis import application_of, policy_of

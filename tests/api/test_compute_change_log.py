@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from compute_cloud import Cloud
 from msgspec import structs
 
+from api.compute_cloud import Cloud
 from kilonova.db import compute_nodes, host_agents, mirror_source
 from kilonova.db.change_log.changes import NOWHERE, Change, Commit
 from kilonova.db.core.transaction import Transaction

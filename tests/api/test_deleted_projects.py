@@ -7,8 +7,8 @@ from typing import Any
 
 import requests
 import sqlalchemy as sa
-from access_world import World
 
+from api.access_world import World
 from kilonova.cli.wiring.control import image_id
 from kilonova.db import purge
 from kilonova.db.core import tables as t

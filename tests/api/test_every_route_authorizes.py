@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from access_table import DISCOVERY
-from access_world import ACTIONS, FAMILIES
 from oslo_config import cfg
 
+from api.access_table import DISCOVERY
+from api.access_world import ACTIONS, FAMILIES
 from kilonova.api.application import family_app
 from kilonova.api.auth import noauth2
 from kilonova.api.backend import Backend

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import requests
-from access_world import World, start_world
 
+from api.access_world import World, start_world
 from support.api_client import Client
 from support.identity import HOME, Identity
 

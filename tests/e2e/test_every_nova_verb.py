@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-import verbs
-from direct_api import DirectApi
 
+from e2e import verbs
+from e2e.direct_api import DirectApi
 from support.stock_cloud import StockCloud
 
 pytestmark = pytest.mark.cloud

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 import pytest
-from direct_api import DirectApi
 
+from e2e.direct_api import DirectApi
 from support.stock_cloud import StockCloud
 
 pytestmark = pytest.mark.cloud

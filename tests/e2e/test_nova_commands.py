@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from direct_api import DirectApi
 
+from e2e.direct_api import DirectApi
 from support.drives import Drive, find_drive
 from support.stock_cloud import StockCloud
 

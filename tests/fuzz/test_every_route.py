@@ -16,10 +16,10 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from fuzz_world import AGGREGATE, CHILD, CONSUMER, IMAGE, KEY, NEW, ROOT, SHARED, World, start_world
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from fuzz.fuzz_world import AGGREGATE, CHILD, CONSUMER, IMAGE, KEY, NEW, ROOT, SHARED, World, start_world
 from kilonova.api.compute.family import ComputeFamily
 from kilonova.api.operator.family import OperatorFamily
 from kilonova.api.placement.family import PlacementFamily

@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from access_world import ENDPOINTS
-
+from api.access_world import ENDPOINTS
 from kilonova.api.http import Endpoint
 from kilonova.api.microversion import Version
 from kilonova.errors import InvalidRequest

@@ -24,7 +24,7 @@ from xdist.workermanage import WorkerController
 
 #: What a module imports that needs one: something that takes long to start, and that a process starts once.
 _NEEDED = {
-    "Keystone": re.compile(r"^from (access_world|support\.identity) import", re.MULTILINE),
+    "Keystone": re.compile(r"^from (api\.access_world|support\.identity) import", re.MULTILINE),
     "RabbitMQ": re.compile(r"^from support\.(broker|rabbit_ends) import", re.MULTILINE),
 }
 #: New objects after which the garbage collector looks for cycles, as in `kilonova api`.

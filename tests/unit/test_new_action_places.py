@@ -30,7 +30,7 @@ STATES = (ROOT / "docs/states.md").read_text()
 NOTIFICATIONS = (ROOT / "docs/notifications.md").read_text()
 HTTP_LOAD = (ROOT / "tests/crash/http_load.py").read_text()
 
-ABILITIES_OF_HOSTS = (ROOT / "tests/api/test_abilities_of_hosts.py").read_text()
+ABILITIES_OF_HOSTS = (ROOT / "tests/api/compute/servers/test_abilities.py").read_text()
 
 #: These are asked for by other routes than that of actions.
 BY_OTHER_ROUTES = {"build", "delete", "soft-delete"}
@@ -87,7 +87,9 @@ PLACES: Mapping[str, Callable[[str], bool]] = {
     "tests/api/access_table.py": _of_action(
         lambda name: f"compute POST /v2.1/servers/{{server_id}}/action {name}" in COMPUTE
     ),
-    "tests/api/test_abilities_of_hosts.py": lambda kind: kind not in NEEDED or f'    "{kind}": (' in ABILITIES_OF_HOSTS,
+    "tests/api/compute/servers/test_abilities.py": lambda kind: (
+        kind not in NEEDED or f'    "{kind}": (' in ABILITIES_OF_HOSTS
+    ),
     "docs/states.md": lambda kind: f"| `{kind}` |" in STATES,
     "docs/notifications.md": lambda kind: kind in SILENT or f"| `{kind}` |" in NOTIFICATIONS,
 }
@@ -114,7 +116,7 @@ def test_a_place_that_lacks_an_action_is_found(monkeypatch: pytest.MonkeyPatch) 
     assert lacking == set(PLACES) - {
         "src/kilonova/conductor/workflows/registry.py",
         "src/kilonova/conductor/operations/",
-        "tests/api/test_abilities_of_hosts.py",
+        "tests/api/compute/servers/test_abilities.py",
     }
 
 

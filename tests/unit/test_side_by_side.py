@@ -26,9 +26,9 @@ def turns() -> Iterator[Turns]:
     ("module", "unit"),
     [
         ("tests/api/test_access.py", "Keystone"),
-        ("tests/api/test_keystone_limits.py", "Keystone"),
+        ("tests/api/compute/test_quota_limits_of_keystone.py", "Keystone"),
         ("tests/unit/messaging/test_bus_contract.py", "RabbitMQ"),
-        ("tests/api/test_flavors.py", "tests/api/test_flavors.py"),
+        ("tests/api/compute/test_flavors.py", "tests/api/compute/test_flavors.py"),
     ],
 )
 def test_modules_go_together_by_what_they_need(module: str, unit: str) -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from upgrade_clouds import OnPostgreSQL
 
 from kilonova.db import enrolment
 from kilonova.scenario.load import load_scenario
 from support.agent_processes import AgentProcess, url_of
 from support.broker import CONTROL, Broker
+from upgrades.upgrade_clouds import OnPostgreSQL
 
 #: Accounts that every broker of tests has, of agents that are enrolled in archived databases already.
 ARCHIVED = ("agent298", "agent299")

@@ -26,14 +26,14 @@ from typing import Any
 
 import sqlalchemy as sa
 import yaml
-from cloud_of_agents import ARCHIVED, OfAgents
-from upgrade_clouds import FIXTURES, Cloud, DataFolder, OnPostgreSQL, opened, program
-from upgrade_facts import facts
 
 from kilonova.cli.wiring.control import image_id
 from kilonova.db.core import tables as t
 from support.broker import Broker
 from support.database_servers import PostgreSQL, running
+from upgrades.cloud_of_agents import ARCHIVED, OfAgents
+from upgrades.upgrade_clouds import FIXTURES, Cloud, DataFolder, OnPostgreSQL, opened, program
+from upgrades.upgrade_facts import facts
 
 _FIXTURE = FIXTURES / "schema-0014"
 _PROJECT = "alice:wonder"

@@ -11,9 +11,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from cloud_of_agents import ARCHIVED, OfAgents
-from upgrade_clouds import FIXTURES, Cloud, DataFolder, OnPostgreSQL, opened, program
-from upgrade_facts import facts, get
 
 from kilonova.compute.virt.fake.guests import GuestFile, Place
 from kilonova.db import schema
@@ -22,6 +19,9 @@ from support.database_servers import DatabaseServer
 from support.samples import IS_WHOLE
 from support.waiting import wait_until_idle
 from support.world import check_world, guests_on_disk, power_states_on_disk
+from upgrades.cloud_of_agents import ARCHIVED, OfAgents
+from upgrades.upgrade_clouds import FIXTURES, Cloud, DataFolder, OnPostgreSQL, opened, program
+from upgrades.upgrade_facts import facts, get
 
 _STATUS = {"ACTIVE": VmState.ACTIVE, "SHUTOFF": VmState.STOPPED, "VERIFY_RESIZE": VmState.RESIZED}
 _POWER = {"build", "delete", "start", "stop", "reboot", "hard-reboot"}

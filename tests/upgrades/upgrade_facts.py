@@ -3,9 +3,8 @@
 
 from typing import Any
 
-from upgrade_clouds import Cloud, opened
-
 from kilonova.db import host_devices
+from upgrades.upgrade_clouds import Cloud, opened
 
 _OF_A_SERVER = ("name", "status", "OS-EXT-SRV-ATTR:host", "OS-EXT-AZ:availability_zone", "metadata")
 _OF_A_DECISION = ("request_id", "created_at", "seq", "chosen", "alternates", "survivors", "forced", "steps", "ranked")

@@ -2,7 +2,8 @@
 from collections.abc import Iterator
 
 import pytest
-from placement_service import Placement, start_placement
+
+from api.placement.placement_service import Placement, start_placement
 
 
 @pytest.fixture

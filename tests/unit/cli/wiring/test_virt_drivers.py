@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`[DEFAULT] compute_driver`: a hypervisor driver from outside serves a host, or the start says why not."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kilonova.cli.wiring.agent_process import agents_of
+from kilonova.compute.agent import Agent
+from kilonova.config.load import load_agent_settings
+from kilonova.errors import ConfigurationError
+from kilonova.messaging.local import LocalBus
+from kilonova.model.instance import GuestSpec, PowerState
+
+EXAMPLES = Path(__file__).parents[4] / "examples"
+GUEST = GuestSpec("8a5b6c1c-0000-4000-8000-000000000000", "vm", "vm", 1, 512, 1)
+Load = Callable[[str], tuple[Agent, ...]]
+
+
+@pytest.fixture
+def agents_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    known = set(sys.modules)
+
+    def load(text: str) -> tuple[Agent, ...]:
+        (tmp_path / "agent.conf").write_text(f"[DEFAULT]\ninstances_path = {tmp_path / 'instances'}\n{text}")
+        return agents_of(load_agent_settings([str(tmp_path / "agent.conf")]), LocalBus(), lambda: True)
+
+    yield load
+    for name in set(sys.modules) - known:
+        del sys.modules[name]
+
+
+def test_a_driver_from_outside_serves_the_host_of_the_process(agents_with: Load, tmp_path: Path) -> None:
+    (agent,) = agents_with(
+        "compute_driver = audited_driver.AuditedDriver\nhost = metal7\n[AuditedDriver]\nbook = audit\n"
+    )
+    assert agent.host == "metal7"
+    assert agent.driver.report().host == "metal7"
+    agent.driver.spawn(GUEST)
+    assert agent.driver.list_guests() == {GUEST.uuid: PowerState.RUNNING}
+    agent.driver.destroy(GUEST.uuid)
+    lines = (tmp_path / "instances" / "audit").read_text().splitlines()
+    assert [line.split()[1:] for line in lines] == [["made", GUEST.uuid], ["destroyed", GUEST.uuid]]
+
+
+def test_without_a_name_of_its_own_the_host_is_called_like_its_machine(agents_with: Load) -> None:
+    import socket
+
+    (agent,) = agents_with("compute_driver = audited_driver.AuditedDriver\n")
+    assert agent.host == socket.gethostname()
+
+
+@pytest.mark.parametrize("name", ["fake.FakeDriver", "nova.virt.fake.FakeDriver", ""])
+def test_by_default_hosts_are_simulated_and_keep_their_guests_below_instances_path(
+    agents_with: Load, tmp_path: Path, name: str
+) -> None:
+    agents = agents_with(f"compute_driver = {name}\n[fake]\nhosts = 2\n")
+    assert [agent.host for agent in agents] == ["node1", "node2"]
+    agents[0].driver.spawn(GUEST)
+    assert (tmp_path / "instances" / "node1.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("vmwareapi.VMwareVCDriver", "cannot use 'vmwareapi.VMwareVCDriver' (No module named 'vmwareapi')"),
+        ("audited_driver.NoDriver", "has no attribute 'NoDriver'"),
+        ("half.Half", "'half.Half' has no report, list_guests"),
+        ("half.Pausing", "'half.Pausing' has only a part of some abilities: no unpause"),
+        ("half.value", "'half.value' is no class"),
+        ("half.Broken", "Broken cannot be made (ValueError: no hypervisor here)"),
+        ("metal", "It cannot use 'metal' (a bare name, no path)"),
+    ],
+)
+def test_what_cannot_be_used_is_said(agents_with: Load, tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / "half.py").write_text(
+        "from audited_driver import AuditedDriver\nvalue = 1\nclass Half:\n    def spawn(self, guest): ...\n"
+        "from file_driver import FileDriver\nclass Pausing(FileDriver):\n    def pause(self, uuid): ...\n"
+        "class Broken(AuditedDriver):\n    def __init__(self, setup, **_): raise ValueError('no hypervisor here')\n"
+    )
+    with pytest.raises(ConfigurationError) as refused:
+        agents_with(f"compute_driver = {name}\n")
+    assert said in refused.value.message
+    assert "\n" not in refused.value.message
