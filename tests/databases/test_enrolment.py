@@ -57,13 +57,13 @@ def test_the_session_of_an_agent_ends_that_has_a_host_which_is_its_no_more(datab
     ("hosts", "removed", "error", "message"),
     [
         (["node9", "node2"], [], Conflict, "Host node2 has agent rack2."),
-        (["node2", "node3", "node4"], [], Conflict, "Host node2 has agent rack2, and 2 more have others."),
+        (["node2", "node3", "node4"], [], Conflict, "Host node2 has agent rack2, and 2 more hosts have other agents."),
         ([], ["node2", "node7"], InvalidRequest, "Agent rack1 has no host node2, node7."),
-        (["node1"], ["node1"], InvalidRequest, "Host node1 is to be both added and removed."),
-        ([], ["node1"], InvalidRequest, "Agent rack1 needs a host to speak for."),
-        (["no de"], [], InvalidRequest, "A host cannot be named 'no de'"),
-        (["n" * 256], [], InvalidRequest, "A host cannot be named 'nnn"),
-        ([""], [], InvalidRequest, "A host cannot be named ''"),
+        (["node1"], ["node1"], InvalidRequest, "Host node1 cannot be both added and removed."),
+        ([], ["node1"], InvalidRequest, "Agent rack1 needs at least one host."),
+        (["no de"], [], InvalidRequest, "Host name 'no de' is not valid"),
+        (["n" * 256], [], InvalidRequest, "Host name 'nnn"),
+        ([""], [], InvalidRequest, "Host name '' is not valid"),
     ],
 )
 def test_what_is_refused_changes_nothing(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only truth: tables, migrations, one module of functions per resource.
+"""The database layer: tables, migrations, and one module of functions per resource.
 
-Readers take a connection, writers a :class:`~kilonova.db.database.Transaction`; both give back model dataclasses.
-Forbidden here: HTTP, messaging, scheduling, and any lock or decision held in memory.
+Functions that read take a connection, functions that write a :class:`~kilonova.db.core.transaction.Transaction`; both
+return model dataclasses. Forbidden here: HTTP, messaging, scheduling, and locks or decisions held in memory.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sessions of agent processes that are reached through the broker, and the hosts of each (ADR 20)."""
+"""Sessions of agent processes that are reached through the broker, and the hosts of each session (ADR 20)."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -16,19 +16,20 @@ from kilonova.errors import Forbidden
 from kilonova.model.host import COMPUTE
 
 _A, _P = t.host_agents.c, t.processes.c
-#: A uuid.
+#: Longest name of a session, a uuid, in characters.
 _LONGEST = 36
 
 
 class SessionOverError(Forbidden):
-    """A session was its agent's own, and never begins again."""
+    """An agent used a session of its own that has ended; an ended session is never resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """``uuid``: of the session. ``agent``: the name of its process at the broker.
+    """A session of an agent process: one life of it, as control processes count it.
 
-    ``message_version``: the newest version of the messages that it understands, where that is known.
+    ``uuid``: of the session. ``agent``: the name of the agent process at the broker.
+    ``message_version``: the newest version of the messages that the process understands; None if unknown.
     """
 
     uuid: str
@@ -40,13 +41,16 @@ _SESSIONS = sa.select(_P.uuid, _P.agent, _P.message_version).where(_P.agent.is_n
 
 
 def require_name(session: Session) -> None:
-    """Raise Forbidden for what can be the name of no session."""
+    """Check that a session name is printable, not empty and no longer than a uuid. Raises: Forbidden."""
     if not 0 < len(session.uuid) <= _LONGEST or not session.uuid.isprintable():
         raise _not_own(session)
 
 
 def keep_alive(tx: Transaction, sessions: Collection[Session], lease: timedelta) -> Mapping[Session, bool | Forbidden]:
-    """Note a sign of life of each session that has its lease; say which have, and which are not their agent's."""
+    """Record a heartbeat of each session whose lease is valid.
+
+    Returns session → whether its lease is valid, or Forbidden if the session belongs to another agent.
+    """
     named = sa.select(_P.uuid, _P.agent).where(_P.uuid.in_([session.uuid for session in sessions]))
     agents: dict[str, str | None] = {row.uuid: row.agent for row in tx.execute(named)}
     refused = {each: _not_own(each) for each in sessions if agents.get(each.uuid, each.agent) != each.agent}
@@ -55,11 +59,11 @@ def keep_alive(tx: Transaction, sessions: Collection[Session], lease: timedelta)
 
 
 def _not_own(session: Session) -> Forbidden:
-    return Forbidden(f"Agent {session.agent} speaks for session {session.uuid[:_LONGEST]!r}, which is not its own.")
+    return Forbidden(f"Agent {session.agent} does not own session {session.uuid[:_LONGEST]!r}.")
 
 
 def require_present(connection: Connection, session: Session, now: datetime) -> None:
-    """Hold a session to be new, or its agent's own and not over. Raises: Forbidden, SessionOverError."""
+    """Check that a session is either new or owned by its agent and not ended. Raises: Forbidden, SessionOverError."""
     require_name(session)
     row = connection.execute(sa.select(_P.agent, _P.lease_until).where(_P.uuid == session.uuid)).first()
     if row is None:
@@ -71,7 +75,7 @@ def require_present(connection: Connection, session: Session, now: datetime) -> 
 
 
 def end_of(tx: Transaction, agents: Collection[str]) -> int:
-    """End the sessions of some agents, as if they had not been heard of for long. Returns how many had a lease."""
+    """End the sessions of these agents at once, as if their leases had expired. Returns how many had a valid lease."""
     of_agents = _P.agent.in_(list(agents))
     host_agents.mark_down(tx, of_agents)
     alive = sa.and_(of_agents, _P.lease_until > tx.now)
@@ -79,14 +83,14 @@ def end_of(tx: Transaction, agents: Collection[str]) -> int:
 
 
 def with_lease(connection: Connection, at: datetime) -> tuple[Session, ...]:
-    """Return the sessions that had their lease at a time, by the clock of the database."""
+    """Return the sessions whose lease is valid at a time, by the clock of the database."""
     return tuple(Session(*row) for row in connection.execute(_SESSIONS.where(_P.lease_until > at)))
 
 
 def not_given_up(connection: Connection, at: datetime) -> Mapping[Session, datetime]:
-    """Return the sessions that had their lease at a time or whose hosts count as up, and until when each has its lease.
+    """Return session → end of its lease, for sessions whose lease is valid or whose hosts count as up.
 
-    A host that counts as up may be chosen for a server, so it has to be one that is waited for.
+    The scheduler may choose a host that counts as up, so orders to that host must wait for its session.
     """
     wanted = _SESSIONS.add_columns(_P.lease_until).where(sa.or_(_P.lease_until > at, _P.up.is_(True)))
     return {Session(*rest): until for *rest, until in connection.execute(wanted)}
@@ -98,7 +102,7 @@ def hosts(connection: Connection, session: str) -> tuple[str, ...]:
 
 
 def of_host(connection: Connection, host: str, at: datetime) -> Session | None:
-    """Return the session that has a host, None if it had no lease at a time and the host counts as down."""
+    """Return the session of a host's agent; None if its lease has expired and the host counts as down."""
     joined = _SESSIONS.join_from(t.processes, t.host_agents, _A.process == _P.uuid)
     present = sa.or_(_P.lease_until > at, _P.up.is_(True))
     row = connection.execute(joined.where(_A.host == host, present)).first()
@@ -107,9 +111,10 @@ def of_host(connection: Connection, host: str, at: datetime) -> Session | None:
 
 @dataclass(frozen=True, slots=True)
 class HostAgent:
-    """A compute service, and the process that its agent is in, as far as one is known.
+    """A compute service with the process that runs its agent, if that process is known.
 
-    ``agent``: the name of an agent process that is reached through the broker; None for one inside a control process.
+    ``agent``: the name of an agent process that is reached through the broker; None for an agent inside a control
+    process.
     ``message_version``: the newest version of the messages that the process understands.
     """
 
@@ -148,7 +153,7 @@ _HOST_AGENTS = (
 def list_page(
     connection: Connection, *, host: str | None = None, limit: int | None = None, marker: str | None = None
 ) -> tuple[HostAgent, ...]:
-    """Return hosts by name, those after ``marker``, or one."""
+    """Return one page of hosts in the order of their names, after ``marker``; or only ``host``."""
     wanted = _HOST_AGENTS.limit(limit)
     if host is not None:
         wanted = wanted.where(_S.host == host)
@@ -159,7 +164,7 @@ def list_page(
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What a process speaks: its release, and the newest version of the messages that it understands."""
+    """The release of a process, and the newest version of the messages that it understands."""
 
     release: str | None
     messages: int | None
@@ -169,9 +174,9 @@ UNKNOWN = Versions(None, None)
 
 
 def versions(connection: Connection) -> Mapping[tuple[str, bool], Versions]:
-    """Return (name, whether it is a host's agent or else a machine's control process) → what it speaks.
+    """Return (name, is_host) → versions of the process: of a host's agent, or of the control process of a machine.
 
-    Of several control processes on a machine it is the one that was heard of last.
+    If several control processes have run on a machine, the entry is of the process with the latest heartbeat.
     """
     spoken = (_P.release_version, _P.message_version)
     of_hosts = sa.select(_A.host, *spoken).join_from(t.host_agents, t.processes, _P.uuid == _A.process)

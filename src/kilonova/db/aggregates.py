@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host aggregates, and the copy of their members that Placement keeps as provider aggregates.
+"""Host aggregates, and their copies in Placement as provider aggregates.
 
-A host is in any number of aggregates but in at most one availability zone. What would break that, or move servers
-that exist into another zone, is refused: as a conflict when a host comes or goes, as bad input when a zone changes.
+A host is in any number of aggregates but in at most one availability zone. A change that would break this rule, or
+move existing servers into another zone, is refused: with Conflict if a host is added or removed, with InvalidRequest
+if a zone changes.
 """
 
 from collections import defaultdict
@@ -43,12 +44,12 @@ def get(connection: Connection, aggregate_id: int) -> Aggregate:
 
 
 def zones_of_hosts(connection: Connection, hosts: Collection[str] | None = None) -> dict[str, str]:
-    """Return the availability zone of every host that is in one, or of those among ``hosts``."""
+    """Return host → availability zone, for all hosts in a zone or only those among ``hosts``."""
     return {host: zone for host, (_, zone) in _zones(connection, hosts=hosts).items()}
 
 
 def hosts_in_zones(zone: str | None = None) -> sa.Select[tuple[str]]:
-    """Return the query for the hosts that are in a zone; None: in any."""
+    """Return the query for the hosts in an availability zone; None: in any zone."""
     member, data = t.aggregate_hosts.c, t.aggregate_metadata.c
     named = sa.select(member.host).join(t.aggregate_metadata, data.aggregate_id == member.aggregate_id)
     return named.where(data.key == ZONE_KEY, *([] if zone is None else [data.value == zone]))
@@ -58,7 +59,7 @@ def hosts_in_zones(zone: str | None = None) -> sa.Select[tuple[str]]:
 
 
 def create(tx: Transaction, name: str, zone: str | None = None) -> Aggregate:
-    """Store a new aggregate without hosts. Raises: Conflict when the name is taken."""
+    """Store a new aggregate without hosts. Raises: Conflict if an aggregate has that name."""
     row = {"uuid": new_uuid(), "name": name, "created_at": tx.now}
     if not insert_missing(tx, t.aggregates, row):
         raise Conflict(f"Aggregate {name} already exists.", name=name)
@@ -69,9 +70,9 @@ def create(tx: Transaction, name: str, zone: str | None = None) -> Aggregate:
 
 
 def update(tx: Transaction, aggregate_id: int, *, name: str | None = None, zone: str | None = None) -> Aggregate:
-    """Rename an aggregate and/or give its hosts a zone. What is None stays.
+    """Change the name and/or the availability zone of an aggregate. None leaves a value unchanged.
 
-    Raises: NotFound; Conflict when the name is taken; InvalidRequest for the zone.
+    Raises: NotFound; Conflict if another aggregate has that name; InvalidRequest for the zone.
     """
     aggregate = get(tx.connection, aggregate_id)
     values: dict[str, Any] = {"updated_at": tx.now}
@@ -85,9 +86,9 @@ def update(tx: Transaction, aggregate_id: int, *, name: str | None = None, zone:
 
 
 def set_metadata(tx: Transaction, aggregate_id: int, metadata: Mapping[str, str | None]) -> Aggregate:
-    """Merge ``metadata`` into the aggregate's; None removes a key.
+    """Merge ``metadata`` into the metadata of an aggregate; a value of None removes its key.
 
-    Raises: NotFound; InvalidRequest for the zone, also for an empty one: a zone once set can only be renamed.
+    Raises: NotFound; InvalidRequest for the zone, also for an empty one: a zone, once set, can only be renamed.
     """
     aggregate = get(tx.connection, aggregate_id)
     rest = dict(metadata)
@@ -103,9 +104,9 @@ def set_metadata(tx: Transaction, aggregate_id: int, metadata: Mapping[str, str 
 
 
 def add_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: str) -> Aggregate:
-    """Put a host into an aggregate, and its providers into the aggregate of the same uuid in Placement.
+    """Add a host to an aggregate, and its providers to the Placement aggregate with the same uuid.
 
-    Raises: NotFound for the aggregate or the host; Conflict when it is a member, or for the zone.
+    Raises: NotFound for the aggregate or the host; Conflict if the host is a member already, or because of its zone.
     """
     _require_host(tx, host)
     aggregate = get(tx.connection, aggregate_id)
@@ -129,9 +130,9 @@ def add_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: str
 
 
 def remove_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: str) -> Aggregate:
-    """Take a host out of an aggregate, here and in Placement.
+    """Remove a host from an aggregate, and its providers from the Placement aggregate.
 
-    Raises: NotFound for the aggregate or the membership; Conflict for the zone.
+    Raises: NotFound for the aggregate or the membership; Conflict because of the zone.
     """
     aggregate = get(tx.connection, aggregate_id)
     if host not in aggregate.hosts:
@@ -149,7 +150,7 @@ def remove_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: 
 
 
 def delete(tx: Transaction, aggregate_id: int) -> None:
-    """Remove an aggregate. Raises: NotFound; InvalidRequest while it has hosts."""
+    """Delete an aggregate. Raises: NotFound; InvalidRequest while it has hosts."""
     aggregate = get(tx.connection, aggregate_id)
     if aggregate.hosts:
         raise InvalidRequest(f"Cannot remove aggregate {aggregate_id}: host aggregate is not empty.")
@@ -160,7 +161,7 @@ def delete(tx: Transaction, aggregate_id: int) -> None:
 
 
 def forget_host(tx: Transaction, host: str) -> None:
-    """Take a host that goes away out of every aggregate."""
+    """Remove a host that is being deleted from every aggregate."""
     for aggregate in list_all(tx.connection):
         if host in aggregate.hosts:
             _leave(tx, aggregate, host)
@@ -168,7 +169,7 @@ def forget_host(tx: Transaction, host: str) -> None:
 
 
 def members_among(connection: Connection, hosts: Collection[str]) -> tuple[str, ...]:
-    """Return those of some hosts that are in any aggregate, by name."""
+    """Return the hosts among ``hosts`` that are in at least one aggregate, sorted by name."""
     names = sorted(hosts)
     found: set[str] = set()
     for start in range(0, len(names), _NAMED_TOGETHER):
@@ -179,7 +180,10 @@ def members_among(connection: Connection, hosts: Collection[str]) -> tuple[str, 
 
 
 def mirror_into_placement(tx: Transaction, host: str) -> None:
-    """Put the providers of ``host`` into the aggregates of the host. Safe to repeat: for providers that came later."""
+    """Add the providers of ``host`` to the Placement aggregates of the host. Idempotent.
+
+    Called again after the host gets new providers.
+    """
     members = sa.select(t.aggregates.c.uuid).join(
         t.aggregate_hosts, t.aggregate_hosts.c.aggregate_id == t.aggregates.c.id
     )
@@ -190,7 +194,10 @@ def mirror_into_placement(tx: Transaction, host: str) -> None:
 
 
 def mirror_exactly(tx: Transaction, host: str) -> None:
-    """Do that, and take the providers of ``host`` out of the aggregates of other hosts alone."""
+    """Make the Placement aggregates of the providers of ``host`` match the host aggregates of ``host``.
+
+    Placement aggregates that are no host aggregate stay unchanged.
+    """
     mirror_into_placement(tx, host)
     for aggregate in list_all(tx.connection):
         if host not in aggregate.hosts:
@@ -198,9 +205,10 @@ def mirror_exactly(tx: Transaction, host: str) -> None:
 
 
 def _note_rules(tx: Transaction, keys: Collection[str]) -> None:
-    """Let claims under way decide again when a zone or a rule of isolation is among ``keys``.
+    """Raise the version of the isolation rules if ``keys`` contain the zone or an isolation rule.
 
-    It was changed, or its hosts were: no server that is about to get there has been counted yet.
+    Claims decided by the old version are then decided again. Called if such metadata or the hosts of its aggregate
+    changed, since servers that are still being placed were not counted there.
     """
     if any(key == ZONE_KEY or is_rule_key(key) for key in keys):
         isolation_guard.rise(tx)
@@ -228,7 +236,7 @@ def _set_zone(tx: Transaction, aggregate: Aggregate, zone: str) -> None:
 def _zones(
     connection: Connection, *, without: int | None = None, hosts: Collection[str] | None = None
 ) -> dict[str, tuple[int, str]]:
-    """Return host → (aggregate id, zone), leaving one aggregate out of account, of all hosts or the given ones."""
+    """Return host → (aggregate id, zone) for all hosts or ``hosts``, ignoring the aggregate ``without``."""
     member, data = t.aggregate_hosts.c, t.aggregate_metadata.c
     joined = sa.select(member.host, member.aggregate_id, data.value).join(
         t.aggregate_metadata, (data.aggregate_id == member.aggregate_id) & (data.key == ZONE_KEY)
@@ -240,7 +248,7 @@ def _zones(
 
 
 def _has_instances(tx: Transaction, host: str) -> bool:
-    """Tell whether servers are on a host, are moved to it, or may yet come back to it."""
+    """Return whether a host has servers, or open server migrations to or from it."""
     there = sa.select(t.instances.c.id).where(t.instances.c.host == host, t.instances.c.deleted.is_(False))
     return tx.execute(there.limit(1)).first() is not None or server_migrations.open_at(tx.connection, host)
 
@@ -249,7 +257,7 @@ def _has_instances(tx: Transaction, host: str) -> bool:
 
 
 def _read(connection: Connection, aggregate_id: int | None) -> tuple[Aggregate, ...]:
-    """Return one aggregate, or all of them."""
+    """Return the aggregate ``aggregate_id`` as a tuple of one or none; None: all aggregates."""
     rows = sa.select(t.aggregates).order_by(t.aggregates.c.id)
     members = sa.select(t.aggregate_hosts.c.aggregate_id, t.aggregate_hosts.c.host).order_by(t.aggregate_hosts.c.id)
     pairs = sa.select(t.aggregate_metadata).order_by(t.aggregate_metadata.c.key)

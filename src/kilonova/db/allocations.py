@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who uses what: the allocations of consumers, written as a whole, consumer by consumer.
+"""Allocations of consumers, replaced as a whole for each consumer.
 
-``inventories.used`` is the sum of the allocations of its row, kept by adding differences (``inventory_use.py``, which
-guards the capacity). Requests that wait together are written together, by the same number of statements.
+``inventories.used`` is the sum of the allocations of an inventory. ``inventory_use.py`` updates it by differences and
+guards the capacity. Requests that are queued together are written together, by the same number of statements.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 
 @dataclass(frozen=True, slots=True)
 class ConsumerAllocations:
-    """What a consumer uses: provider uuid → resource class → amount."""
+    """The allocations of a consumer: provider uuid → resource class → amount."""
 
     consumer_uuid: str
     project_id: str
@@ -42,10 +42,10 @@ class ConsumerAllocations:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRequest:
-    """The allocations that a consumer shall have from now on; none at all removes it.
+    """The allocations that replace all present ones of a consumer; an empty mapping removes the consumer.
 
-    With ``guarded`` its generation must be ``generation`` (None: it must not exist).
-    ``consumer_type`` None leaves the type alone.
+    ``guarded``: the consumer's present generation must be ``generation`` (None: the consumer must not exist).
+    ``consumer_type``: None keeps the present type.
     """
 
     consumer_uuid: str
@@ -58,7 +58,7 @@ class ConsumerRequest:
 
 
 def for_consumer(connection: Connection, consumer_uuid: str) -> ConsumerAllocations | None:
-    """Return what a consumer uses, or None if it uses nothing."""
+    """Return the allocations of a consumer, or None if it has none."""
     table = t.allocations
     rows = connection.execute(
         sa.select(
@@ -102,7 +102,7 @@ def for_consumer(connection: Connection, consumer_uuid: str) -> ConsumerAllocati
 def for_provider(
     connection: Connection, provider_id: int
 ) -> tuple[dict[str, tuple[int, dict[str, int]]], datetime | None]:
-    """Return consumer uuid → (its generation, resource class → amount), and when the newest was written."""
+    """Return consumer uuid → (its generation, resource class → amount), and the time of the newest allocation."""
     table = t.allocations
     rows = connection.execute(
         sa.select(
@@ -123,9 +123,9 @@ def for_provider(
 
 
 def delete_for_consumer(tx: Transaction, consumer_uuid: str) -> bool:
-    """Free everything a consumer uses and forget it; absent is success. Returns whether it used anything.
+    """Delete a consumer and its allocations; absent is success. Returns whether it had allocations.
 
-    Generations stay: what is freed cannot invalidate what a client knew of a provider.
+    Provider generations do not rise: freed resources cannot invalidate what a client has read of a provider.
     """
     return _delete_all(tx, [consumer_uuid])[0]
 
@@ -134,14 +134,14 @@ def _delete_all(tx: Transaction, consumer_uuids: Sequence[str]) -> Sequence[bool
     using = _free(tx, consumer_uuids)
     consumers.remove(tx, set(consumer_uuids))
     outcomes: list[bool] = []
-    for uuid in consumer_uuids:  # of two requests for one consumer, the first one found something
+    for uuid in consumer_uuids:  # of two requests for one consumer, only the first returns True
         outcomes.append(uuid in using)
         using.discard(uuid)
     return outcomes
 
 
 def _free(tx: Transaction, consumer_uuids: Sequence[str]) -> set[str]:
-    """Free everything that consumers use, and return which of them used anything."""
+    """Delete the allocations of consumers, and return the consumers that had any."""
     old = _present(tx, set(consumer_uuids))
     using = {use.consumer_uuid for use in old}
     if old:
@@ -154,16 +154,16 @@ def _free(tx: Transaction, consumer_uuids: Sequence[str]) -> set[str]:
     return using
 
 
-#: Does what :func:`delete_for_consumer` does for several requests that wait together; for Database.submit_batched.
+#: Batched form of :func:`delete_for_consumer`, for Database.submit_batched.
 delete_batched: BatchedWrite[str, bool] = batched(_delete_all)
 
 
 def replace(tx: Transaction, requests: Sequence[ConsumerRequest]) -> None:
-    """Give every consumer of ``requests`` exactly the allocations asked for, all or none.
+    """Replace the allocations of every consumer of ``requests``, all or none.
 
     Raises: ConcurrentUpdate for a consumer's generation; InvalidRequest for an unknown provider or resource class;
-    Conflict when an inventory is missing, its units do not allow the amount, or its capacity would be exceeded.
-    A provider that is over capacity already accepts any request that does not make it worse.
+    Conflict if an inventory is missing, its units do not allow the amount, or its capacity would be exceeded.
+    A provider that is over capacity still accepts a request that does not increase its use.
     """
     _replace_all(tx, [requests])
 
@@ -171,7 +171,7 @@ def replace(tx: Transaction, requests: Sequence[ConsumerRequest]) -> None:
 def _replace_all(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> Sequence[None]:
     uuids = [request.consumer_uuid for batch in batches for request in batch]
     if len(set(uuids)) < len(uuids):
-        raise Conflict("One consumer is written twice.")  # each batch is then written alone, in order
+        raise Conflict("One consumer is written twice.")  # the writer then runs each batch alone, in order
     written = _write(tx, batches)
     rises = Counter(provider_id for batch in written for provider_id in batch.named)
     providers.rise(tx, rises)
@@ -179,20 +179,24 @@ def _replace_all(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) 
     return [None] * len(batches)
 
 
-#: Does what :func:`replace` does for several requests that wait together; for Database.submit_batched.
+#: Batched form of :func:`replace`, for Database.submit_batched.
 replace_batched: BatchedWrite[Sequence[ConsumerRequest], None] = batched(_replace_all)
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Provider ids: those that a request names or empties, whose generations rise, and all whose use may change."""
+    """Ids of the providers that a write affects.
+
+    ``named``: providers that a request names or empties, whose generations must rise. ``changed``: these and all other
+    providers whose use may have changed.
+    """
 
     named: frozenset[int]
     changed: frozenset[int]
 
 
 def write(tx: Transaction, requests: Sequence[ConsumerRequest]) -> Written:
-    """Do what :func:`replace` does but for raising generations and logging."""
+    """Replace allocations like :func:`replace`, but do not raise provider generations or log the usage."""
     return _write(tx, [requests])[0]
 
 
@@ -239,7 +243,7 @@ def _write(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> lis
 
 
 def allocate(tx: Transaction, uses: Sequence[Mapping[str, Any]]) -> None:
-    """Write what consumers use. What inventories have in use is the caller's to count.
+    """Insert allocations without counting them in ``inventories.used``, which the caller updates.
 
     ``uses``: rows of ``consumer`` (its uuid), ``provider``, ``class_id`` and ``amount``.
     """
@@ -247,10 +251,12 @@ def allocate(tx: Transaction, uses: Sequence[Mapping[str, Any]]) -> None:
 
 
 def hand_over(tx: Transaction, heirs: Mapping[str, str], kind: str) -> None:
-    """Make what consumers use that of others (giver → taker); providers count the same as before.
+    """Move all allocations of consumers to other consumers (giver → taker); the use of providers stays the same.
 
-    Takers that are new are of this ``kind`` and belong to whom the giver belongs. Givers without allocations are left
-    out; the rows of the others stay, for those who go on to write allocations of theirs. Generations of both rise.
+    New takers get the type ``kind`` and the project and user of the giver. Givers without allocations are skipped. Rows
+    of
+    the other givers stay, because their callers write new allocations for them. The generations of givers and takers
+    rise.
     """
     givers = {row[0]: row for row in _HOLDERS.rows(tx.connection, uuids=list(heirs))} if heirs else {}
     if not givers:
@@ -268,12 +274,12 @@ def hand_over(tx: Transaction, heirs: Mapping[str, str], kind: str) -> None:
 
 
 def free(tx: Transaction, consumer_uuid: str) -> None:
-    """Free everything a consumer uses, and keep its row for what it is about to use instead."""
+    """Delete the allocations of a consumer, but keep its row for the new allocations that the caller writes."""
     _free(tx, [consumer_uuid])
 
 
 def forget_idle(tx: Transaction, consumer_uuids: Sequence[str]) -> None:
-    """Remove those of the given consumers that use nothing."""
+    """Delete the consumers among these that have no allocations."""
     using = {use.consumer_uuid for use in _present(tx, consumer_uuids)}
     idle = [uuid for uuid in consumer_uuids if uuid not in using]
     if idle:
@@ -331,9 +337,9 @@ class _Provider(NamedTuple):
 
 
 def _providers(tx: Transaction, requests: Sequence[ConsumerRequest]) -> dict[str, _Provider]:
-    """Return the providers that are asked for something, by uuid; each has what is asked of it, in whatever amount.
+    """Return provider uuid → provider, with every inventory that the requests name.
 
-    Raises: InvalidRequest for a provider or resource class that does not exist; Conflict when an inventory is missing.
+    Raises: InvalidRequest for a provider or resource class that does not exist; Conflict if an inventory is missing.
     """
     uuids = {uuid for request in requests for uuid in request.allocations}
     found: dict[str, _Provider] = {}
@@ -359,7 +365,7 @@ def _providers(tx: Transaction, requests: Sequence[ConsumerRequest]) -> dict[str
 
 
 def _require_classes(tx: Transaction, asked: Mapping[str, str]) -> None:
-    """Check that resource classes exist (name → consumer uuid). Raises: InvalidRequest."""
+    """Check that resource classes exist. ``asked``: resource class → consumer uuid. Raises: InvalidRequest."""
     try:
         class_ids_of(tx.connection, asked)
     except NotFound as error:
@@ -368,7 +374,7 @@ def _require_classes(tx: Transaction, asked: Mapping[str, str]) -> None:
 
 
 def _known_generations(tx: Transaction, requests: Sequence[ConsumerRequest]) -> dict[str, int]:
-    """Return the generation of every consumer that exists, after checking those that the requests expect."""
+    """Return consumer uuid → generation for existing consumers. Raises: ConcurrentUpdate if one is not as expected."""
     uuids = [request.consumer_uuid for request in requests]
     found = consumers.generations(tx, uuids)
     for request in requests:
@@ -382,7 +388,7 @@ def _known_generations(tx: Transaction, requests: Sequence[ConsumerRequest]) -> 
 def _check(
     requests: Sequence[ConsumerRequest], known: Mapping[str, _Provider], change: Mapping[InventoryKey, int]
 ) -> None:
-    """Say what does not fit, and why. Raises: Conflict."""
+    """Check amounts against unit constraints and capacity. Raises: Conflict naming resource class and provider."""
     for uuid, name, amount in (
         (uuid, name, amount)
         for request in requests

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints: everything that mirrors hold, as it was after some commit, in parts that each fit into one statement.
+"""Checkpoints: the whole content of a mirror as of one commit, stored in parts that each fit into one statement.
 
-One is complete from the moment that it has a seq; until then it only keeps others from starting another.
+A checkpoint is complete as soon as it has a ``seq``. An incomplete one only prevents the start of another.
 """
 
 import zlib
@@ -17,7 +17,7 @@ from kilonova.db.change_log.changes import Change
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 
-#: After which a checkpoint that was never completed counts for nothing: whoever took it is gone.
+#: Time after which an incomplete checkpoint is ignored: the process that started it has ended.
 GIVEN_UP = timedelta(minutes=15)
 
 
@@ -28,7 +28,7 @@ class Checkpoint:
 
 
 def is_due(connection: Connection, now: datetime, *, every: timedelta, commits: int) -> bool:
-    """Tell whether the newest checkpoint is as old as ``every``, or as ``commits``."""
+    """Return whether the newest checkpoint is at least ``every`` old, or at least ``commits`` commits behind."""
     table = t.checkpoints.c
     newest = connection.execute(sa.select(table.created_at, table.seq).order_by(table.id.desc()).limit(1)).first()
     if newest is None:
@@ -40,31 +40,31 @@ def is_due(connection: Connection, now: datetime, *, every: timedelta, commits: 
 
 
 def begin(tx: Transaction, *, every: timedelta, commits: int) -> int | None:
-    """Return the id of a new checkpoint; None while none is due."""
+    """Start a checkpoint and return its id; None if none is due."""
     if not is_due(tx.connection, tx.now, every=every, commits=commits):
         return None
     table = t.checkpoints.c
     tx.execute(sa.insert(t.checkpoints), {"created_at": tx.now})
-    return int(tx.execute(sa.select(sa.func.max(table.id))).scalar_one())  # nobody else writes meanwhile
+    return int(tx.execute(sa.select(sa.func.max(table.id))).scalar_one())  # one writer at a time
 
 
 def encode(changes: Sequence[Change]) -> bytes:
-    """Return a part as it is stored."""
+    """Return the stored form of a part."""
     return zlib.compress(codec.encode(changes), 1)
 
 
 def decode(part: bytes) -> Iterator[Change]:
-    """Yield what a stored part holds. Raises: FromNewerRelease."""
+    """Yield the changes of a stored part. Raises: FromNewerRelease."""
     yield from codec.decode(zlib.decompress(part), "A checkpoint")[0]
 
 
 def add_part(tx: Transaction, checkpoint_id: int, part: int, body: bytes) -> None:
-    """Store one part."""
+    """Store one part of a checkpoint."""
     tx.execute(sa.insert(t.checkpoint_parts), {"checkpoint_id": checkpoint_id, "part": part, "body": body})
 
 
 def complete(tx: Transaction, checkpoint_id: int, seq: int, *, kept: int) -> None:
-    """Make a checkpoint usable, and drop all but the newest ``kept`` complete ones."""
+    """Mark a checkpoint as complete, and delete all but the newest ``kept`` complete checkpoints."""
     table = t.checkpoints.c
     tx.execute(sa.update(t.checkpoints).where(table.id == checkpoint_id).values(seq=seq))
     newest = tx.execute(sa.select(table.id).where(table.seq.is_not(None)).order_by(table.id.desc()).limit(kept))
@@ -74,13 +74,13 @@ def complete(tx: Transaction, checkpoint_id: int, seq: int, *, kept: int) -> Non
 
 
 def drop(tx: Transaction, ids: Sequence[int]) -> None:
-    """Remove checkpoints; absent is success."""
+    """Delete checkpoints and their parts; absent is success."""
     tx.execute(sa.delete(t.checkpoint_parts).where(t.checkpoint_parts.c.checkpoint_id.in_(ids)))
     tx.execute(sa.delete(t.checkpoints).where(t.checkpoints.c.id.in_(ids)))
 
 
 def find(connection: Connection, seq: int) -> Checkpoint | None:
-    """Return the newest complete checkpoint of commit ``seq`` or one before it."""
+    """Return the newest complete checkpoint at or before commit ``seq``, or None."""
     table = t.checkpoints.c
     statement = sa.select(table.id, table.seq).where(table.seq <= seq).order_by(table.seq.desc()).limit(1)
     row = connection.execute(statement).first()
@@ -88,7 +88,7 @@ def find(connection: Connection, seq: int) -> Checkpoint | None:
 
 
 def read(connection: Connection, checkpoint: Checkpoint) -> Iterator[Change]:
-    """Yield what a checkpoint holds, in the order in which it was written."""
+    """Yield the changes of a checkpoint in the order in which they were written."""
     table = t.checkpoint_parts.c
     statement = sa.select(table.body).where(table.checkpoint_id == checkpoint.id).order_by(table.part)
     for body in connection.execute(statement).scalars():

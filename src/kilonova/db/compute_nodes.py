@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypervisors by (service host, hypervisor hostname). A node keeps its uuid, which is also its provider's, for good."""
+"""Hypervisors by (service host, hypervisor hostname). The uuid of a node never changes and is its provider's uuid."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,9 +49,9 @@ _FIGURES = {"VCPU": "vcpus", "MEMORY_MB": "memory_mib", "DISK_GB": "disk_gib"}
 
 @dataclass(frozen=True, slots=True)
 class NodeUsage:
-    """How full a hypervisor is: totals and use of the three classic classes, reserved counted as used, and its servers.
+    """Totals and use of VCPU, MEMORY_MB and DISK_GB of a hypervisor, and its number of servers.
 
-    Units: cores, MiB, GiB.
+    Reserved amounts count as used. ``busy_instances``: servers with a task state. Units: cores, MiB, GiB.
     """
 
     vcpus: int = 0
@@ -65,7 +65,7 @@ class NodeUsage:
 
 
 class NodeKey(NamedTuple):
-    """What a hypervisor is called: its number, its uuid, its host and hostname."""
+    """The identifiers of a hypervisor: its id, uuid, host and hostname."""
 
     id: int
     uuid: str
@@ -74,7 +74,10 @@ class NodeKey(NamedTuple):
 
 
 def report_all(tx: Transaction, said: Sequence[NodeReport]) -> list[ComputeNode]:
-    """Take what agents say of hypervisors, in their order: new rows the first time, otherwise whatever differs."""
+    """Store what agents report of their hypervisors: insert new nodes, and update changed columns of known nodes.
+
+    Returns one node per report, in the order of ``said``. The last report of a node counts.
+    """
     newest = {(each.host, each.hypervisor_hostname): each for each in said}
     known = _rows_of_hosts(tx.connection, {host for host, _ in newest})
     added: list[dict[str, Any]] = []
@@ -143,21 +146,21 @@ def get_by_id(connection: Connection, node_id: int) -> ComputeNode:
 
 
 def find_capabilities(connection: Connection, host: str, node: str) -> Capabilities | None:
-    """Return what the hypervisor ``node`` of a service host can do."""
+    """Return the capabilities of the hypervisor ``node`` of a service host, or None if it is unknown."""
     for capabilities, abilities in _CAPABILITIES.rows(connection, host=host, node=node):
         return capabilities_from_json(capabilities, abilities)
     return None
 
 
 def keys(connection: Connection) -> tuple[NodeKey, ...]:
-    """Return what every hypervisor is called, in the order of their first report: a small part of what is stored."""
+    """Return the identifiers of every hypervisor by id, without reading the large columns."""
     node = t.compute_nodes.c
     rows = connection.execute(sa.select(node.id, node.uuid, node.host, node.hypervisor_hostname).order_by(node.id))
     return tuple([NodeKey(*row) for row in heeding(rows)])
 
 
 def list_all(connection: Connection, uuids: Collection[str] | None = None) -> tuple[ComputeNode, ...]:
-    """Return every hypervisor, or those of ``uuids``, in the order of their first report."""
+    """Return every hypervisor, or those of ``uuids``, by id."""
     statement = sa.select(t.compute_nodes).order_by(t.compute_nodes.c.id)
     if uuids is not None:
         statement = statement.where(t.compute_nodes.c.uuid.in_(list(uuids)))
@@ -172,7 +175,7 @@ def list_by_host(connection: Connection, host: str) -> tuple[ComputeNode, ...]:
 
 
 def list_by_hosts(connection: Connection, hosts: Collection[str]) -> dict[str, list[ComputeNode]]:
-    """Return the hypervisors of several service hosts, in the order of their first report."""
+    """Return host → its hypervisors by id, for several service hosts."""
     found: dict[str, list[ComputeNode]] = {}
     for row in sorted(_rows_of_hosts(connection, hosts).values(), key=itemgetter("id")):
         found.setdefault(row["host"], []).append(_node(row))
@@ -180,19 +183,19 @@ def list_by_hosts(connection: Connection, hosts: Collection[str]) -> dict[str, l
 
 
 def numbers(connection: Connection) -> dict[str, int]:
-    """Return the number of each hypervisor by its uuid; clients before 2.53 know it by that."""
+    """Return uuid → id of every hypervisor; clients before microversion 2.53 use the id."""
     return mapping(connection, sa.select(t.compute_nodes.c.uuid, t.compute_nodes.c.id))
 
 
 def addresses(connection: Connection, hosts: Collection[str]) -> dict[tuple[str, str], str]:
-    """Return (service host, hypervisor) → its address, of the hypervisors of these hosts."""
+    """Return (service host, hypervisor hostname) → IP address, for the hypervisors of these hosts."""
     node = t.compute_nodes.c
     wanted = sa.select(node.host, node.hypervisor_hostname, node.host_ip).where(node.host.in_(list(hosts)))
     return {(host, name): address for host, name, address in connection.execute(wanted)}
 
 
 def usages(connection: Connection, uuids: Collection[str] | None = None) -> dict[str, NodeUsage]:
-    """Return the usage of every hypervisor, or of those of ``uuids``, by its uuid."""
+    """Return uuid → usage of every hypervisor, or of those of ``uuids``."""
     figures: dict[str, dict[str, int]] = {uuid: {} for uuid in (numbers(connection) if uuids is None else uuids)}
     inventory, provider = t.inventories.c, t.resource_providers.c
     totals = (
@@ -228,7 +231,7 @@ def usages(connection: Connection, uuids: Collection[str] | None = None) -> dict
 def servers(
     connection: Connection, hosts: Collection[str] | None = None
 ) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Return the (uuid, name) of the instances on each (host, hypervisor hostname), of all hosts or the given ones."""
+    """Return (host, hypervisor hostname) → (uuid, name) of the instances there, for all hosts or ``hosts``."""
     instance = t.instances.c
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     placed = sa.select(instance.host, instance.node, instance.uuid, instance.name).where(
@@ -242,14 +245,14 @@ def servers(
 
 
 def count_failed_build(tx: Transaction, uuid: str) -> None:
-    """Note one more build that failed in a row. Raises: NotFound."""
+    """Add one to the number of consecutive failed builds of a node. Raises: NotFound."""
     table = t.compute_nodes
     tx.execute(sa.update(table).where(table.c.uuid == uuid).values(failed_builds=table.c.failed_builds + 1))
     _log(tx, uuid)
 
 
 def reset_failed_builds(tx: Transaction, uuids: Collection[str]) -> None:
-    """Note that builds succeeded on these nodes. Writes nothing where none had failed, or the node is gone."""
+    """Set the number of failed builds of these nodes to 0, after a build succeeded. Writes only rows that change."""
     table = t.compute_nodes
     for (uuid,) in _FAILING.rows(tx.connection, uuids=list(uuids)):
         tx.execute(sa.update(table).where(table.c.uuid == uuid).values(failed_builds=0))
@@ -257,7 +260,7 @@ def reset_failed_builds(tx: Transaction, uuids: Collection[str]) -> None:
 
 
 def delete_of_host(tx: Transaction, host: str) -> None:
-    """Remove the hypervisors of a host with their providers. Raises: Conflict while something is allocated there."""
+    """Delete the hypervisors of a host with their providers. Raises: Conflict while there are allocations."""
     for node in list_by_host(tx.connection, host):
         if providers.find(tx.connection, node.uuid) is not None:
             providers.delete(tx, node.uuid)
@@ -267,20 +270,20 @@ def delete_of_host(tx: Transaction, host: str) -> None:
 
 
 def provider_ids(connection: Connection, host: str) -> tuple[int, ...]:
-    """Return the numbers of the providers of the hypervisors of ``host``."""
+    """Return the ids of the providers of the hypervisors of ``host``."""
     nodes = sa.select(t.compute_nodes.c.uuid).where(t.compute_nodes.c.host == host)
     wanted = sa.select(t.resource_providers.c.id).where(t.resource_providers.c.uuid.in_(nodes))
     return tuple(connection.execute(wanted.order_by(t.resource_providers.c.id)).scalars())
 
 
 def touch_provider(tx: Transaction, provider_id: int) -> None:
-    """Raise a provider's generation after its traits or aggregates changed, and tell the mirrors."""
+    """Raise a provider's generation after its traits or aggregates changed, and log the provider for the mirrors."""
     providers.touch(tx, [provider_id])
     provider_states.log_stored(tx, [provider_id])
 
 
 def capabilities_as_json(capabilities: Capabilities) -> dict[str, Any]:
-    """Return capabilities, but for the abilities, as plain JSON data, equal for equal values."""
+    """Return capabilities without abilities as JSON data, equal for equal values."""
     value: dict[str, Any] = orjson.loads(
         orjson.dumps(
             {
@@ -296,12 +299,12 @@ def capabilities_as_json(capabilities: Capabilities) -> dict[str, Any]:
 
 
 def abilities_as_json(capabilities: Capabilities) -> list[str] | None:
-    """Return the abilities as they are stored."""
+    """Return the stored form of the abilities, or None if the agent reports none."""
     return None if capabilities.abilities is None else list(capabilities.abilities)
 
 
 def capabilities_from_json(value: Mapping[str, Any], abilities: Sequence[str] | None) -> Capabilities:
-    """Read what :func:`capabilities_as_json` and :func:`abilities_as_json` wrote."""
+    """Parse the results of :func:`capabilities_as_json` and :func:`abilities_as_json`."""
     return Capabilities(
         hypervisor_type=value["hypervisor_type"],
         hypervisor_version=value["hypervisor_version"],
@@ -313,7 +316,7 @@ def capabilities_from_json(value: Mapping[str, Any], abilities: Sequence[str] | 
 
 
 def capabilities_from_logged(value: LoggedCapabilities) -> Capabilities:
-    """Read the capabilities of a logged hypervisor."""
+    """Return the capabilities of a logged hypervisor."""
     return Capabilities(
         value.hypervisor_type,
         value.hypervisor_version,
@@ -325,7 +328,7 @@ def capabilities_from_logged(value: LoggedCapabilities) -> Capabilities:
 
 
 def as_change(node: ComputeNode) -> LoggedNode:
-    """Return what the mirrors keep of a hypervisor."""
+    """Return the logged value of a hypervisor."""
     capabilities = node.capabilities
     return LoggedNode(
         host=node.host,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens with which consoles are used. Only hashes are stored: whoever reads the database can use no console.
+"""Console tokens. Only their hashes are stored, so a reader of the database cannot open a console.
 
-A token counts until it expires, while its server is on the host where it was when the token was made.
+A token is valid until it expires, and only while its server is on the host where the token was created.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.console import ConsoleEnd
 
-#: Of one server; with one more the oldest is forgotten.
+#: Most tokens of one server; a further token replaces the oldest.
 MOST = 100
 _FORGOTTEN_TOGETHER = 1000
 _T = t.console_auth_tokens.c
@@ -25,7 +25,7 @@ _I = t.instances.c
 
 @dataclass(frozen=True, slots=True)
 class ConsoleToken:
-    """What a token leads to. ``host``: the compute service host at which it counts."""
+    """The console that a token opens. ``host``: the compute service host for which the token is valid."""
 
     instance_uuid: str
     host: str
@@ -35,7 +35,7 @@ class ConsoleToken:
 
 
 def store(tx: Transaction, token: str, leads_to: ConsoleToken) -> None:
-    """Store a new token of a server, and forget the oldest of too many."""
+    """Store a new token, and delete the oldest tokens of the server beyond :data:`MOST`."""
     mine = _T.instance_uuid == leads_to.instance_uuid
     present = list(tx.execute(sa.select(_T.token_hash).where(mine).order_by(_T.expires_at.desc())).scalars())
     if len(present) >= MOST:
@@ -56,7 +56,7 @@ def store(tx: Transaction, token: str, leads_to: ConsoleToken) -> None:
 
 
 def find(connection: Connection, token: str, now: datetime) -> ConsoleToken | None:
-    """Return what a token leads to, None for one that does not count, or not any more."""
+    """Return the console of a token, or None if the token is unknown or no longer valid."""
     joined = sa.select(t.console_auth_tokens).join(t.instances, _I.uuid == _T.instance_uuid)
     counts = _I.deleted.is_(False), _I.host == _T.host, _T.expires_at > now
     row = connection.execute(joined.where(_T.token_hash == _hashed(token), *counts)).first()
@@ -67,13 +67,13 @@ def find(connection: Connection, token: str, now: datetime) -> ConsoleToken | No
 
 
 def expired(connection: Connection, now: datetime) -> list[str]:
-    """Return hashes of some tokens that have expired."""
+    """Return the hashes of a limited number of expired tokens."""
     due = sa.select(_T.token_hash).where(_T.expires_at <= now).limit(_FORGOTTEN_TOGETHER)
     return list(connection.execute(due).scalars())
 
 
 def forget(tx: Transaction, hashes: list[str]) -> None:
-    """Remove tokens by their hashes; absent is success."""
+    """Delete tokens by their hashes; absent is success."""
     tx.execute(sa.delete(t.console_auth_tokens).where(_T.token_hash.in_(hashes)))
 
 

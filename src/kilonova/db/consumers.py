@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers: who uses something of providers, to whom they belong, and the generation of what they use."""
+"""Consumers of Placement: their project and user, their type, and the generation of their allocations."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,13 +12,13 @@ from kilonova.db.core.statements import ManyRows, insert_many, mapping
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
 
-#: The types of the consumers that are servers, and of those that hold what servers are being moved away from.
+#: Types of consumers: servers, and migrations, which hold the source of a move.
 INSTANCE = "INSTANCE"
 MIGRATION = "MIGRATION"
 
 
 class Consumer(NamedTuple):
-    """``kind``: its type; None stays as it is, where the consumer is there already."""
+    """A consumer to write. ``kind``: its type; None keeps the type of an existing consumer."""
 
     uuid: str
     project_id: str
@@ -27,24 +27,24 @@ class Consumer(NamedTuple):
 
 
 def generations(tx: Transaction, uuids: Collection[str]) -> dict[str, int]:
-    """Return the generation of those that have a row."""
+    """Return uuid → generation, for those of these consumers that exist."""
     return mapping(tx.connection, _GENERATIONS, uuids=list(uuids)) if uuids else {}
 
 
 def present(tx: Transaction, uuids: Collection[str]) -> frozenset[str]:
-    """Return which of these consumers have a row."""
+    """Return those of these consumers that exist."""
     return frozenset(generations(tx, sorted(uuids)))
 
 
 def add(tx: Transaction, new: Sequence[Consumer]) -> None:
-    """Write new consumers."""
+    """Insert new consumers."""
     _ADD.run(tx, [each._asdict() for each in new], now=tx.now)
 
 
 def store(tx: Transaction, consumers: Sequence[Consumer], known: Mapping[str, int]) -> None:
-    """Write consumers whose allocations are written. ``known``: the generations of those that are there.
+    """Insert or update consumers whose allocations are replaced. ``known``: uuid → generation of existing consumers.
 
-    Raises: ConcurrentUpdate.
+    Raises: ConcurrentUpdate if a generation has changed.
     """
     add(tx, [each for each in consumers if each.uuid not in known])
     changed = [{**each._asdict(), "generation": known[each.uuid]} for each in consumers if each.uuid in known]
@@ -56,13 +56,13 @@ def store(tx: Transaction, consumers: Sequence[Consumer], known: Mapping[str, in
 
 
 def raise_generations(tx: Transaction, uuids: Collection[str]) -> None:
-    """Raise the generation of consumers whose allocations change; those that are not there are left out."""
+    """Raise the generation of consumers whose allocations change; absent consumers are skipped."""
     if uuids:
         _RAISE.run(tx.connection, uuids=sorted(uuids), now=tx.now)
 
 
 def remove(tx: Transaction, uuids: Collection[str]) -> None:
-    """Remove consumers, which use nothing any more; absent is success."""
+    """Delete consumers, which must have no allocations; absent is success."""
     if uuids:
         _DELETE.run(tx.connection, uuids=list(uuids))
 

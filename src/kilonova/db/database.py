@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One database for one control process: snapshots for readers, one writer for everything else (``writer.py``).
+"""The database of one control process: snapshots for readers, and one writer thread (``core/writer.py``).
 
-A job may run more than once (a lost connection or lock retries the whole batch, and so does a job that fails beside
-others), so it must do nothing but database work. Its result is handed over only after the commit is durable and every
-listener has seen its changes. While the server is away the writer waits for it. Where the answer to a COMMIT was lost,
-the change log tells whether it happened.
+A job may run more than once: the writer retries a batch after a lost connection or a lock conflict, and runs jobs
+alone if another job of the batch fails. So a job must have no effect outside the database. Its result is returned only
+when the commit is durable and all listeners have handled its changes. While the database server is away, the writer
+waits. If the reply to a COMMIT is lost, the change log tells whether it was committed.
 """
 
 import logging
@@ -48,10 +48,10 @@ Outcome = TypeVar("Outcome")
 
 
 class Database:
-    """A database, its readers' pool and its writer thread.
+    """A database with its connection pool for readers and its writer thread.
 
-    ``own_clock``: tells the time where the database cannot, which is SQLite. ``clock``: the present for all processes.
-    Raises: ConfigurationError for a URL that is none or a backend that is not supported.
+    ``own_clock``: clock for SQLite, which has none. ``clock``: the time that all processes share.
+    Raises: ConfigurationError for an invalid URL or an unsupported backend.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Database:
     ) -> None:
         self.url = checked_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        #: Whether no other control process can be at work on this database: that of SQLite is held by a lock.
+        #: Whether this is the only control process of the database; a lock on the file ensures this for SQLite.
         self.is_sole_process = self.is_sqlite
         self._engines = open_engines(self.url, longest_read_s, response_timeout_s)
         self._watch = self._engines.watch
@@ -76,38 +76,40 @@ class Database:
         )
 
     def on_commit(self, listener: Callable[[Commit], None]) -> None:
-        """Call ``listener`` with every commit of this process, in commit order, before its writers resume.
+        """Register a listener for every commit of this process. It runs before the callers of the writes continue.
 
-        It runs on the thread that writes, so it must not write itself. What it raises is logged and stops nobody.
+        Commits arrive in order. The listener runs in the writer thread, so it must not write itself. Its exceptions are
+        logged
+        and ignored.
         """
         self._listeners.append(listener)
 
     @property
     def waiting_writes(self) -> int:
-        """How many jobs wait for the writer."""
+        """The number of jobs queued for the writer."""
         return self._writer.waiting
 
     @property
     def periodic_threads(self) -> Sequence[PeriodicThread]:
-        """The periodic tasks that look after a server and its readers."""
+        """The periodic tasks that check the health of the server and cancel abandoned reads."""
         return (*self._watch.periodic_threads, *(() if self._unwanted is None else self._unwanted.periodic_threads))
 
     @property
     def unheard_writes(self) -> int:
-        """How many writes happened so far, or may have, after their callers had been told that this is not known."""
+        """The number of writes that were, or may have been, committed after their callers got an error."""
         return self._writer.unheard
 
     @property
     def engine(self) -> Engine:
-        """Where readers get their connections."""
+        """The connection pool of readers."""
         return self._engines.readers
 
     @contextmanager
     def read(self, *, patient: bool = False) -> Iterator[Connection]:
-        """Give a connection inside one read transaction, which sees one state.
+        """Return a context manager for a connection inside one read transaction, which sees one snapshot.
 
-        The work ends with the deadline of this thread, also in the middle of a statement; ``patient``: however long it
-        takes. Raises: Unavailable, DeadlineExceeded, ClientGone.
+        A statement is cancelled at the deadline of this thread, or never if ``patient``.
+        Raises: Unavailable, DeadlineExceeded, ClientGone.
         """
         if patient:
             with deadline.running(deadline.NEVER), self._begin_read(self._engines.patient) as connection:
@@ -141,7 +143,7 @@ class Database:
             raise
 
     def newest_seq(self) -> int:
-        """Return the seq of the last commit that any process made on a server. Raises: Unavailable."""
+        """Return the seq of the last commit of any process; not for SQLite. Raises: Unavailable."""
         assert self._engines.pulse is not None
         return self._engines.pulse.newest_seq()
 
@@ -150,12 +152,12 @@ class Database:
             return change_log.time_of(connection)
 
     def write(self, job: Callable[[Transaction], T]) -> T:
-        """Run ``job`` in a transaction and return its result once that is durable."""
+        """Run ``job`` in a transaction, and return its result when the commit is durable."""
         result: T = self.write_batched(run_singly, job)
         return result
 
     def write_unless_away(self, job: Callable[[Transaction], T]) -> T:
-        """Do what :meth:`write` does, but like the work of a request, which is refused while the server is away.
+        """Like :meth:`write`, but refuse the job while the database server is away, as for an API request.
 
         Raises: Unavailable.
         """
@@ -167,19 +169,20 @@ class Database:
         return self.submit_batched(run_singly, job)
 
     def submit_batched(self, run: BatchedWrite[Item, Outcome], item: Item) -> "Future[Outcome]":
-        """Queue ``item``; items waiting together for the same ``run`` are given to it in one call, in order.
+        """Queue ``item`` for the writer; one call of ``run`` gets all queued items with the same ``run``, in order.
 
-        ``run`` answers with one outcome per item; an exception among them fails only that item, and ``run`` has
-        undone what that item did.
+        ``run`` returns one outcome per item. An exception among the outcomes fails only its item, whose changes ``run``
+        must
+        have rolled back.
         """
         return self._writer.submit(run, item)
 
     def write_batched(self, run: BatchedWrite[Item, Outcome], item: Item) -> Outcome:
-        """Do what :meth:`submit_batched` does and return the outcome, or raise it."""
+        """Queue ``item`` like :meth:`submit_batched`, wait, and return or raise the outcome."""
         return self._writer.write(run, item)
 
     def close(self) -> None:
-        """Finish what is queued and let go of every connection."""
+        """Finish the queued jobs and close all connections."""
         self._writer.close()
         if self._unwanted is not None:
             self._unwanted.stop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions as stored: the funnel, the ranked hosts with weights, and for every other host the rule that lost it."""
+"""Stored decisions: the funnel, the ranked hosts with weights, and for every other host the rule that rejected it."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ _INSERT_INPUTS = PreparedInsert(t.circumstances)
 
 
 class DecisionRecord(Protocol):
-    """What :func:`insert` stores."""
+    """A decision for :func:`insert` to store."""
 
     @property
     def request_id(self) -> str: ...
@@ -46,7 +46,7 @@ class DecisionRecord(Protocol):
 
 
 class InputsRecord(Protocol):
-    """The stored inputs of one request's decisions."""
+    """The stored inputs of the decisions of one request."""
 
     @property
     def uuid(self) -> str: ...
@@ -54,10 +54,12 @@ class InputsRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredDecision:
-    """``removed``: rule index → (host, node) pairs that it was the first to remove.
+    """A decision as read from the database.
 
-    ``removed_by``: one byte a host, ``names``: the hosts. ``inputs``: what it was made on, as stored, if it was;
-    it is the decision for the server with this index in its request.
+    ``removed``: rule index → (host, node) pairs that this rule was the first to reject. ``removed_by``: one byte per
+    host.
+    ``names``: the hosts. ``inputs``: the stored inputs of the decision, if they were stored. ``server_index``: index of
+    the server in its request.
     """
 
     request_id: str
@@ -73,7 +75,7 @@ class StoredDecision:
 
 
 def names_of(hosts: HostTable) -> bytes:
-    """Return the names behind the rows of decisions on a table."""
+    """Return the encoded host and node names of a host table, in row order."""
     return "\n".join(f"{host}\t{node}" for host, node in zip(hosts.hosts, hosts.nodes, strict=True)).encode()
 
 
@@ -93,7 +95,7 @@ def body_of(
 
 
 def insert_host_names(tx: Transaction, names: Mapping[str, bytes]) -> None:
-    """Store the host names behind the rows of decisions (digest → names); known ones are success."""
+    """Store the host names of decisions (digest → names); known digests are skipped."""
     table = t.rosters
     known = set(tx.execute(sa.select(table.c.digest).where(table.c.digest.in_(list(names)))).scalars())
     for digest in sorted(names.keys() - known):
@@ -101,7 +103,7 @@ def insert_host_names(tx: Transaction, names: Mapping[str, bytes]) -> None:
 
 
 def insert_inputs(tx: Transaction, bodies: Mapping[str, bytes]) -> None:
-    """Store what decisions were made on (uuid → body)."""
+    """Store the inputs of decisions (uuid → body)."""
     rows = [{"uuid": uuid, "created_at": tx.now, "body": body} for uuid, body in bodies.items()]
     _INSERT_INPUTS.run(tx.connection, rows)
 
@@ -126,7 +128,7 @@ def insert(tx: Transaction, records: Sequence[DecisionRecord]) -> None:
 
 
 def trim(tx: Transaction, retention: int) -> None:
-    """Drop the oldest decisions beyond ``retention``, and what none needs any more."""
+    """Delete the oldest decisions beyond ``retention``, and host names and inputs that no decision uses."""
     newest = tx.execute(sa.select(sa.func.max(t.decisions.c.id))).scalar() or 0
     tx.execute(sa.delete(t.decisions).where(t.decisions.c.id <= newest - retention))
     used = sa.select(t.decisions.c.roster).distinct()
@@ -136,9 +138,9 @@ def trim(tx: Transaction, retention: int) -> None:
 
 
 def find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:
-    """Return the decisions of a request id, oldest first, or of an instance uuid, newest first, as far as any is kept.
+    """Return the stored decisions of a request id, oldest first, or of an instance uuid, newest first.
 
-    A request that was refused has one decision for all of its instances.
+    A rejected request has one decision for all of its instances.
     """
     found = _find(connection, name)
     if not found:

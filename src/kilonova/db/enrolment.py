@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which agent processes may speak at the broker, and for which hosts (ADR 20).
+"""The agent processes that may connect through the broker, and the hosts of each (ADR 20).
 
-An agent is known by the name of its user at the broker; its password is known to the broker alone. A host has one
-agent at most. Each change raises the ``version`` of its agent above all others, so that control processes read only
-what changed. Hosts of a revoked agent stay its own, without effect, until it or another agent is enrolled for them.
+An agent is identified by the name of its user at the broker; only the broker knows its password. A host has at most
+one agent. Each change gives its agent a ``version`` above all others, so that control processes read only changes.
+Hosts of a revoked agent stay recorded, without effect, until it or another agent is enrolled for them.
 """
 
 import re
@@ -24,14 +24,14 @@ _A, _H = t.enrolled_agents.c, t.enrolled_hosts.c
 _NAMED_TOGETHER = 500
 _ADDED_TOGETHER = 10_000
 _SHOWN = 10
-#: As the API takes it.
+#: Host names that the API accepts.
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,255}")
 _ADD = insert_many(t.enrolled_hosts, {"host": "host"}, agent=sa.bindparam("agent", type_=sa.String))
 
 
 @dataclass(frozen=True, slots=True)
 class EnrolledAgent:
-    """An agent and its hosts. ``revoked_at``: since when nobody listens to it; None for one that may speak."""
+    """An agent and its hosts. ``revoked_at``: since when its messages are ignored; None if it may speak."""
 
     name: str
     hosts: tuple[str, ...]
@@ -41,7 +41,7 @@ class EnrolledAgent:
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentChanges:
-    """What was enrolled, changed or revoked since an earlier look. ``hosts``: agent → its hosts; none when revoked."""
+    """Enrolments and revocations after some version. ``hosts``: agent → its hosts; empty if revoked."""
 
     version: int
     hosts: Mapping[str, frozenset[str]]
@@ -49,19 +49,19 @@ class EnrolmentChanges:
 
 
 def enrol(tx: Transaction, name: str, hosts: Collection[str] = (), removed: Collection[str] = ()) -> EnrolledAgent:
-    """Let an agent speak for ``hosts`` and for those that it has, but for those that are ``removed``.
+    """Enrol an agent for ``hosts`` in addition to its present hosts, without those in ``removed``.
 
-    Its session ends that has one of the latter. One that was revoked may speak again.
-    Raises: InvalidRequest, Conflict for hosts of other agents.
+    A session of the agent with a removed host ends. A revoked agent may speak again.
+    Raises: InvalidRequest; Conflict for hosts of other agents.
     """
     for host in hosts:
         if _HOST.fullmatch(host) is None:
             raise InvalidRequest(
-                f"A host cannot be named {host!r}: letters, digits, '.', '_' and '-', and 255 of them at most.",
+                f"Host name {host!r} is not valid: use at most 255 letters, digits, '.', '_' and '-'.",
                 host=host,
             )
     if both := set(hosts) & set(removed):
-        raise InvalidRequest(f"Host {_shown(both)} is to be both added and removed.")
+        raise InvalidRequest(f"Host {_shown(both)} cannot be both added and removed.")
     known = tx.execute(sa.select(_A.name).where(_A.name == name)).first() is not None
     changed = {"version": _next_version(tx), "revoked_at": None}
     if known:
@@ -72,12 +72,12 @@ def enrol(tx: Transaction, name: str, hosts: Collection[str] = (), removed: Coll
     _add(tx, name, sorted(set(hosts)))
     agent = get(tx.connection, name)
     if not agent.hosts:
-        raise InvalidRequest(f"Agent {name} needs a host to speak for.")
+        raise InvalidRequest(f"Agent {name} needs at least one host.")
     return agent
 
 
 def revoke(tx: Transaction, name: str) -> EnrolledAgent:
-    """Listen to an agent no more; one that was revoked stays so. Raises: NotFound."""
+    """Revoke an agent, whose messages are ignored from now on; a revoked agent stays revoked. Raises: NotFound."""
     agent = get(tx.connection, name)
     if agent.revoked_at is not None:
         return agent
@@ -96,7 +96,7 @@ def get(connection: Connection, name: str) -> EnrolledAgent:
 
 
 def list_all(connection: Connection) -> tuple[EnrolledAgent, ...]:
-    """Return all agents by their names, the revoked ones too."""
+    """Return all agents sorted by name, including revoked agents."""
     hosts: dict[str, list[str]] = {}
     for host, agent in connection.execute(sa.select(_H.host, _H.agent).order_by(_H.host)):
         hosts.setdefault(agent, []).append(host)
@@ -107,7 +107,7 @@ def list_all(connection: Connection) -> tuple[EnrolledAgent, ...]:
 
 
 def changes_since(connection: Connection, version: int) -> EnrolmentChanges | None:
-    """Return what changed after ``version``; None when nothing did, which takes one look into an index."""
+    """Return the enrolments and revocations after ``version``; None if there are none, which costs one index lookup."""
     newest = connection.execute(sa.select(sa.func.max(_A.version))).scalar() or 0
     if newest <= version:
         return None
@@ -121,9 +121,9 @@ def changes_since(connection: Connection, version: int) -> EnrolmentChanges | No
 
 
 def require_enrolled(tx: Transaction, name: str, hosts: Collection[str], hypervisors: Collection[str] = ()) -> None:
-    """Hold an agent to be one that may speak for ``hosts`` as of this transaction.
+    """Check that an agent is enrolled for ``hosts`` in this transaction.
 
-    ``hypervisors``: what it calls theirs; none may have the name of a host of another agent. Raises: Forbidden.
+    ``hypervisors``: hostnames that the agent reports; none may be the host of another agent. Raises: Forbidden.
     """
     found = tx.execute(sa.select(_A.name).where(_A.name == name, _A.revoked_at.is_(None))).first()
     foreign = set(hosts)
@@ -139,7 +139,7 @@ def require_enrolled(tx: Transaction, name: str, hosts: Collection[str], hypervi
 
 
 def _next_version(tx: Transaction) -> int:
-    """Return the version of a change. Transactions come one after the other, so none comes to light later."""
+    """Return the version for a change. Transactions are serialized, so a lower version never becomes visible later."""
     newest: int | None = tx.execute(sa.select(sa.func.max(_A.version))).scalar()
     return 1 + (newest or 0)
 
@@ -156,7 +156,7 @@ def _remove(tx: Transaction, name: str, removed: Collection[str]) -> None:
 def _add(tx: Transaction, name: str, hosts: Sequence[str]) -> None:
     missing = set(hosts)
     taken: dict[str, str] = {}
-    for some in _pieces(hosts):  # by their key alone: joined with their agents, PostgreSQL may read all there are
+    for some in _pieces(hosts):  # no join with agents: PostgreSQL may scan the whole table
         owners: dict[str, str] = mapping(tx.connection, sa.select(_H.host, _H.agent).where(_H.host.in_(some)))
         speaking = sa.select(_A.name).where(_A.name.in_(set(owners.values())), _A.revoked_at.is_(None))
         may_speak = set(tx.execute(speaking).scalars())
@@ -164,9 +164,9 @@ def _add(tx: Transaction, name: str, hosts: Sequence[str]) -> None:
         taken |= {host: agent for host, agent in owners.items() if agent != name and agent in may_speak}
     if taken:
         host = min(taken)
-        more = f", and {len(taken) - 1} more have others" if len(taken) > 1 else ""
+        more = f", and {len(taken) - 1} more hosts have other agents" if len(taken) > 1 else ""
         raise Conflict(f"Host {host} has agent {taken[host]}{more}.", host=host, agent=taken[host])
-    for some in _pieces(sorted(missing)):  # what a revoked agent had goes to this one
+    for some in _pieces(sorted(missing)):  # remove hosts of revoked agents
         tx.execute(sa.delete(t.enrolled_hosts).where(_H.host.in_(some)))
     for some in _pieces(sorted(missing), _ADDED_TOGETHER):
         _ADD.run(tx, [{"host": host} for host in some], agent=name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavors, their extra specs and the projects that may use the private ones."""
+"""Flavors, their extra specs, and the projects that may use private flavors."""
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +16,7 @@ from kilonova.deadline import heeding
 from kilonova.errors import Conflict, NotFound
 from kilonova.model.flavor import Flavor
 
-#: How many texts of flavors that servers keep are remembered with what they say.
+#: Size of the cache of parsed flavors of servers.
 _REMEMBERED = 1_000
 _GET = sa.select(t.flavors).where(t.flavors.c.flavor_id == sa.bindparam("flavor_id"))
 _SPECS = sa.select(t.flavor_extra_specs).order_by(t.flavor_extra_specs.c.key)
@@ -24,7 +24,7 @@ _SPECS_OF_ONE = _SPECS.where(t.flavor_extra_specs.c.flavor_id == sa.bindparam("i
 
 
 def create(tx: Transaction, flavor: Flavor) -> Flavor:
-    """Store a new flavor. Raises: Conflict when its name or id is taken."""
+    """Store a new flavor. Raises: Conflict if a flavor has its name or id."""
     for column, value, label in (
         (t.flavors.c.flavor_id, flavor.flavor_id, "ID"),
         (t.flavors.c.name, flavor.name, "name"),
@@ -41,7 +41,7 @@ def create(tx: Transaction, flavor: Flavor) -> Flavor:
 
 
 def update_description(tx: Transaction, flavor_id: str, description: str | None) -> Flavor:
-    """Change what is written about a flavor. Raises: NotFound."""
+    """Change the description of a flavor. Raises: NotFound."""
     _row_id(tx.connection, flavor_id)
     values = {"description": description, "updated_at": tx.now}
     tx.execute(sa.update(t.flavors).where(t.flavors.c.flavor_id == flavor_id).values(values))
@@ -49,7 +49,7 @@ def update_description(tx: Transaction, flavor_id: str, description: str | None)
 
 
 def delete(tx: Transaction, flavor_id: str) -> None:
-    """Remove a flavor; instances keep their own copies. Raises: NotFound."""
+    """Delete a flavor; instances keep their own copies. Raises: NotFound."""
     row_id = _row_id(tx.connection, flavor_id)
     for table in (t.flavor_extra_specs, t.flavor_projects):
         tx.execute(sa.delete(table).where(table.c.flavor_id == row_id))
@@ -67,7 +67,7 @@ def get(connection: Connection, flavor_id: str) -> Flavor:
 def list_visible(
     connection: Connection, *, project_id: str | None = None, is_public: bool | None = None
 ) -> tuple[Flavor, ...]:
-    """Return flavors by public id order: public ones and those ``project_id`` may use, or by ``is_public`` alone."""
+    """Return flavors by public id: public ones and those that ``project_id`` may use, or those with ``is_public``."""
     statement = sa.select(t.flavors).order_by(t.flavors.c.flavor_id)
     if project_id is not None:
         own = sa.select(t.flavor_projects.c.flavor_id).where(t.flavor_projects.c.project_id == project_id)
@@ -78,7 +78,7 @@ def list_visible(
 
 
 def merge_extra_specs(tx: Transaction, flavor_id: str, specs: Mapping[str, str]) -> None:
-    """Set extra specs, keeping the others. Raises: NotFound."""
+    """Set extra specs and keep all other keys. Raises: NotFound."""
     row_id = _row_id(tx.connection, flavor_id)
     table = t.flavor_extra_specs
     tx.execute(sa.delete(table).where(table.c.flavor_id == row_id, table.c.key.in_(list(specs))))
@@ -97,7 +97,7 @@ def delete_extra_spec(tx: Transaction, flavor_id: str, key: str) -> None:
 
 
 def projects(connection: Connection, flavor_id: str) -> tuple[str, ...]:
-    """Return the projects that a flavor is shared with. Raises: NotFound."""
+    """Return the projects that may use a private flavor. Raises: NotFound."""
     row_id = _row_id(connection, flavor_id)
     table = t.flavor_projects
     return tuple(
@@ -108,7 +108,7 @@ def projects(connection: Connection, flavor_id: str) -> tuple[str, ...]:
 
 
 def all_projects(connection: Connection) -> dict[str, frozenset[str]]:
-    """Return public id → the projects that it is shared with, of every flavor that is not public."""
+    """Return public id → projects that may use it, for every private flavor."""
     share = t.flavor_projects
     joined = (
         sa.select(t.flavors.c.flavor_id, share.c.project_id)
@@ -122,7 +122,7 @@ def all_projects(connection: Connection) -> dict[str, frozenset[str]]:
 
 
 def add_project(tx: Transaction, flavor_id: str, project_id: str) -> None:
-    """Share a flavor. Raises: NotFound, Conflict when shared already."""
+    """Give a project access to a flavor. Raises: NotFound; Conflict if it has access already."""
     row_id = _row_id(tx.connection, flavor_id)
     if project_id in projects(tx.connection, flavor_id):
         raise Conflict(f"Flavor access already exists for flavor {flavor_id} and project {project_id} combination.")
@@ -130,7 +130,7 @@ def add_project(tx: Transaction, flavor_id: str, project_id: str) -> None:
 
 
 def remove_project(tx: Transaction, flavor_id: str, project_id: str) -> None:
-    """Stop sharing a flavor. Raises: NotFound for the flavor or the share."""
+    """Remove a project's access to a flavor. Raises: NotFound for the flavor or the access."""
     row_id = _row_id(tx.connection, flavor_id)
     table = t.flavor_projects
     gone = tx.execute(sa.delete(table).where(table.c.flavor_id == row_id, table.c.project_id == project_id))
@@ -139,13 +139,13 @@ def remove_project(tx: Transaction, flavor_id: str, project_id: str) -> None:
 
 
 def numbers(connection: Connection, flavor_ids: Collection[str]) -> dict[str, int]:
-    """Return public id → row number, of the flavors among these that there are."""
+    """Return public id → row id, for those of these flavors that exist."""
     wanted = sa.select(t.flavors.c.flavor_id, t.flavors.c.id).where(t.flavors.c.flavor_id.in_(list(flavor_ids)))
     return {row.flavor_id: row.id for row in connection.execute(wanted)}
 
 
 def as_json(flavor: Flavor) -> dict[str, Any]:
-    """Return the copy of a flavor that an instance keeps."""
+    """Return the copy of a flavor that an instance keeps, as JSON data."""
     return {
         field.name: getattr(flavor, field.name)
         for field in dataclasses.fields(flavor)
@@ -154,13 +154,13 @@ def as_json(flavor: Flavor) -> dict[str, Any]:
 
 
 def from_json(value: Mapping[str, Any]) -> Flavor:
-    """Read what :func:`as_json` wrote."""
+    """Parse the result of :func:`as_json`."""
     return Flavor(**value)
 
 
 @lru_cache(_REMEMBERED)
 def from_text(text: str) -> Flavor:
-    """Read what :func:`as_json` wrote from its text. Servers of one flavor share what is returned."""
+    """Parse the JSON text of :func:`as_json`. Cached: servers with equal flavors share one object."""
     return from_json(orjson.loads(text))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guard rows of server groups: what makes their policies part of the claim.
+"""Guard rows of server groups, by which a claim enforces the group's policy.
 
-Anti-affinity: ``server_group_hosts.members`` below the group's limit. Affinity: ``server_groups.host`` is the one host.
-Soft policies only count. All of them log the group for the mirrors.
+Anti-affinity: ``server_group_hosts.members`` stays within the group's limit. Affinity: ``server_groups.host`` is the
+only host. Soft policies only count members. All writes log the group for the mirrors.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,10 @@ _OPEN = insert_many(t.server_group_hosts, {"group_id": "group_id", "host": "host
 
 
 def add_members(tx: Transaction, group_uuid: str, instance_uuids: Sequence[str]) -> None:
-    """Make new instances members; they count on no host before their claim. Raises: InvalidRequest when it is gone."""
+    """Make new instances members of a group; they count on a host only after their claim.
+
+    Raises: InvalidRequest if the group does not exist.
+    """
     group_id = tx.execute(sa.select(_G.id).where(_G.uuid == group_uuid)).scalar()
     if group_id is None:
         raise InvalidRequest(f"Instance group {group_uuid} could not be found.")
@@ -47,7 +50,7 @@ def add_members(tx: Transaction, group_uuid: str, instance_uuids: Sequence[str])
 
 
 def forget_members(tx: Transaction, instance_uuids: Sequence[str]) -> None:
-    """Make instances that are being deleted members of no group; absent is success."""
+    """Remove instances that are being deleted from their groups; absent is success."""
     members = t.server_group_members
     tx.execute(sa.delete(members).where(members.c.instance_uuid.in_(list(instance_uuids))))
 
@@ -55,14 +58,15 @@ def forget_members(tx: Transaction, instance_uuids: Sequence[str]) -> None:
 def join_hosts(
     tx: Transaction, group_uuid: str, hosts: Mapping[str, int], leaving: Mapping[str, int] | None = None
 ) -> bool:
-    """Add members (host → how many) if the group's policy allows all of them; False leaves rows to be rolled back.
+    """Add members (host → number) if the group's policy allows all of them; False: the caller must roll back.
 
-    ``leaving``: those who join because they move from there. They count on both hosts until they :func:`leave` one, but
-    for affinity the others decide: members who all move take the group with them.
+    ``leaving``: host → number of members that join because they move away from that host. They count on both hosts
+    until
+    :func:`leave`. For affinity only the other members decide: if all members move, the group moves with them.
     """
     group = tx.execute(sa.select(t.server_groups).where(_G.uuid == group_uuid)).first()
     if group is None:
-        return True  # deleted meanwhile: no rule left to keep
+        return True  # a deleted group has no policy
     present: dict[str, int] = mapping(tx.connection, _MEMBERS_ON, group_id=group.id)
     if group.policy == "affinity":
         if len(hosts) != 1:
@@ -89,7 +93,7 @@ def _others_elsewhere(present: Mapping[str, int], host: str, leaving: Mapping[st
 
 
 def leave(tx: Transaction, group_uuid: str, host: str) -> None:
-    """Take one member off a host; absent is success."""
+    """Remove one member from the count of a host; absent is success."""
     group = tx.execute(sa.select(t.server_groups).where(_G.uuid == group_uuid)).first()
     if group is None:
         return
@@ -103,7 +107,7 @@ def leave(tx: Transaction, group_uuid: str, host: str) -> None:
 
 
 def counted(connection: Connection, group_uuid: str | None = None) -> dict[str, dict[str, int]]:
-    """Count the members on each host from the instances: group uuid → host → how many. Of one group, or of all.
+    """Count members by their instances: group uuid → host → number, of one group or of all.
 
     A member that is being moved to another host counts on both.
     """
@@ -124,14 +128,17 @@ def counted(connection: Connection, group_uuid: str | None = None) -> dict[str, 
 
 
 def host_of(policy: str, members: Mapping[str, int], present: str | None) -> str | None:
-    """Return the one host of an affinity group: the ``present`` one if it has members, else that with most of them."""
+    """Return the host of an affinity group: ``present`` if it has members, otherwise the host with most members.
+
+    None for another policy or a group without members.
+    """
     if policy != "affinity" or not members:
         return None
     return present if present in members else max(sorted(members), key=lambda host: members[host])
 
 
 def recount(tx: Transaction, group_uuid: str) -> None:
-    """Make the guard rows of a group say where its members are."""
+    """Recompute the guard rows of a group from its members' hosts."""
     group = tx.execute(sa.select(t.server_groups).where(_G.uuid == group_uuid)).first()
     if group is None:
         return
@@ -146,7 +153,7 @@ def recount(tx: Transaction, group_uuid: str) -> None:
 
 
 def log(tx: Transaction, group_uuid: str) -> None:
-    """Tell the mirrors how many members each host holds now."""
+    """Log the group with the number of members per host, for the mirrors."""
     group = tx.execute(sa.select(t.server_groups).where(_G.uuid == group_uuid)).first()
     if group is None:
         tx.log("group", group_uuid, None)

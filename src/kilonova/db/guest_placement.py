@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one place that decides what becomes of the guests that hosts report: keep, remove, or report as strays (ADR 21).
+"""Decision about each guest that a host reports: keep it, remove it, or record it as stray guest (ADR 21).
 
 ::
 
-    recorded here, or by an open move    ──▶ keep
-    no mark of ours                      ──▶ stray
-    a record that it has to go from here,
-        and the guest is older than it   ──▶ remove
-    anything else                        ──▶ stray
+    recorded here, or by an open move           ──▶ keep
+    no mark of this cloud                       ──▶ stray
+    a removal record for this host, written
+        after the guest was created             ──▶ remove
+    anything else                               ──▶ stray
 
-A database that was restored from a backup knows less than the hosts. So nothing is removed because it is recorded
-elsewhere, and no record speaks of a guest that was made after it was written.
+A database that was restored from a backup knows less than the hosts. So a guest is never removed because its server is
+recorded elsewhere, and a removal record does not apply to guests created after it was written.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ from kilonova.model.found_guest import FoundGuest, Removal, RemovalReason, Stray
 from kilonova.model.instance import VmState
 from kilonova.model.server_migration import OPEN, MigrationStatus, ServerMigration
 
-#: host → instance uuid → what the host reports.
+#: host → instance uuid → guest as the host reports it.
 Found = Mapping[str, Mapping[str, FoundGuest]]
 _AT_ONCE = 500
 _I, _M = t.instances.c, t.server_migrations.c
@@ -41,7 +41,7 @@ _ENDED = Prepared(
     )
 )
 _WELL = {MigrationStatus.CONFIRMED, MigrationStatus.COMPLETED}
-#: States in which a server has a guest where it is recorded, unless something is under way for it.
+#: States in which a server without a task has a guest on its recorded host.
 _WITH_GUEST = [
     state.value
     for state in (
@@ -59,9 +59,9 @@ _AT_REST = _I.deleted.is_(False), _I.task_state.is_(None), _I.vm_state.in_(_WITH
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What is to become of the guests of some hosts; those that are kept are in neither.
+    """The decisions about the guests of some hosts. Kept guests are not listed.
 
-    ``removals``: host → guests to remove there.
+    ``removals``: host → guests to remove there. ``odd``: stray guests.
     """
 
     removals: Mapping[str, tuple[Removal, ...]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a server is recorded. ``hosts``: more than one while it moves. ``deleted_at``: None while it exists."""
+    """Recorded place of a server. ``hosts``: both hosts while it moves. ``deleted_at``: None unless it is deleted."""
 
     host: str | None
     hosts: frozenset[str]
@@ -79,7 +79,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """``keeps``: the guest may be wanted again."""
+    """A reason to remove a guest, recorded at ``at``. ``keeps``: keep its disks, since a rollback may need them."""
 
     departure: RemovalReason
     at: datetime
@@ -87,7 +87,7 @@ class _Record:
 
 
 def examine(connection: Connection, found: Found, now: datetime) -> Examined:
-    """Decide about the guests that hosts report. ``now``: the present by the clock that records are written by."""
+    """Decide about the guests that hosts report. ``now``: time of the database, as in the records."""
     uuids = sorted({uuid for guests in found.values() for uuid in guests})
     removals: dict[str, list[Removal]] = defaultdict(list)
     odd: list[StrayGuest] = []
@@ -111,19 +111,19 @@ def examine(connection: Connection, found: Found, now: datetime) -> Examined:
 
 
 def belongs(connection: Connection, host: str, uuid: str) -> bool:
-    """Tell whether a guest is recorded on a host, also as one side of a move."""
+    """Return whether a server is recorded on a host, also as one side of a move."""
     places, _ = _places(connection, [uuid])
     return uuid in places and host in places[uuid].hosts
 
 
 def is_at_rest(connection: Connection, host: str, uuid: str) -> bool:
-    """Tell whether a server is recorded on a host, has a guest by its state, and nothing is under way for it."""
+    """Return whether a server is recorded on a host in a state with a guest, and has no task."""
     wanted = sa.select(_I.id).where(_I.uuid == uuid, _I.host == host, *_AT_REST)
     return connection.execute(wanted).first() is not None
 
 
 def missing(connection: Connection, found: Found) -> tuple[StrayGuest, ...]:
-    """Return the servers recorded on these hosts, at rest, of which the hosts report no guest."""
+    """Return servers without a task that are recorded on these hosts although the hosts report no guest for them."""
     lacking: list[StrayGuest] = []
     hosts = list(found)
     for start in range(0, len(hosts), _AT_ONCE):
@@ -145,7 +145,7 @@ def _verdict(
     records: Mapping[tuple[str, str], Sequence[_Record]],
     now: datetime,
 ) -> Removal | StrayGuest:
-    """Decide about one guest that is not recorded where it is. A guest that left is no matter of deleted ones."""
+    """Decide about one guest on a host where its server is not recorded. Reason LEFT takes precedence over DELETED."""
     known = list(records.get((host, uuid), ()))
     if place is not None and place.deleted_at is not None:
         known.append(_Record(RemovalReason.DELETED, place.deleted_at))
@@ -169,7 +169,7 @@ def _oddity(guest: FoundGuest, place: _Place | None, *, has_record: bool) -> Str
 
 
 def _places(connection: Connection, uuids: Sequence[str]) -> tuple[dict[str, _Place], Sequence[ServerMigration]]:
-    """Return uuid → where the server is recorded, of those that there are, and their open moves."""
+    """Return uuid → recorded place, for servers that exist or are not purged, and their open moves."""
     open_moves = server_migrations.open_of(connection, uuids)
     sides: dict[str, frozenset[str]] = defaultdict(frozenset)
     for move in open_moves:
@@ -185,7 +185,7 @@ def _places(connection: Connection, uuids: Sequence[str]) -> tuple[dict[str, _Pl
 def _records(
     connection: Connection, uuids: Collection[str], places: Mapping[str, _Place], moves: Sequence[ServerMigration]
 ) -> dict[tuple[str, str], list[_Record]]:
-    """Return (host, uuid) → what says that the guest has to go from there, beside the deletion of its server."""
+    """Return (host, uuid) → removal records for the guest, except for the deletion of its server."""
     records: dict[tuple[str, str], list[_Record]] = defaultdict(list)
     for key, (departure, at) in pending_removals.of(connection, uuids).items():
         records[key].append(_Record(departure, at))
@@ -202,7 +202,7 @@ def _records(
 
 
 def _left_by_moves(connection: Connection, uuids: Collection[str]) -> Iterator[tuple[str, str, datetime]]:
-    """Yield (host, uuid, when) for each host that a server left by a move, or to which a move came to nothing."""
+    """Yield (host, uuid, time) for each host that a server left by a finished move or by a failed move to it."""
     for uuid, status, source, dest, created_at, updated_at in _ENDED.rows(connection, uuids=list(uuids)):
         if dest is not None and dest != source:
             yield (source if status in _WELL else dest), uuid, updated_at or created_at

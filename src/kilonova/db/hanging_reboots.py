@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Soft reboots that take too long (``reboot_timeout``)."""
+"""Soft reboots that exceed ``reboot_timeout``."""
 
 from datetime import datetime
 
@@ -16,13 +16,13 @@ _I = t.instances.c
 
 
 def since(connection: Connection, before: datetime, limit: int) -> tuple[Instance, ...]:
-    """Return some of the servers whose soft reboot shows the same task since ``before``, by the database's clock."""
+    """Return up to ``limit`` servers whose soft reboot has shown the same task since ``before``, in database time."""
     hang = _I.task_state.in_([task.value for task in _SOFT]), _I.updated_at < before, _I.deleted.is_(False)
     uuids = connection.execute(sa.select(_I.uuid).where(*hang).order_by(_I.id).limit(limit)).scalars().all()
     return instances.get_many(connection, uuids)
 
 
 def require_unchanged(server: Instance, seen: Instance) -> None:
-    """Raise ConcurrentUpdate unless a server shows the task that was seen, and has not been changed since."""
+    """Check that task and time of update of a server are as they were read. Raises: ConcurrentUpdate."""
     if (server.task_state, server.updated_at) != (seen.task_state, seen.updated_at):
-        raise ConcurrentUpdate(f"Server {server.uuid} was changed meanwhile.")
+        raise ConcurrentUpdate(f"Server {server.uuid} has changed since it was read.")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which processes are alive, and in which of them the agent of a host runs (ADR 20).
+"""Liveness of processes, and the process that runs the agent of each host (ADR 20).
 
-A process is a control process, or one session of an agent process. It registers once, with its hosts, and says that it
-is alive again and again (:func:`keep_alive`). It may act until its lease ends; its hosts count as up until somebody
-finds that it has been silent for too long (:func:`mark_silent`). All of that goes by the clock of the database.
+A process is a control process, or one session of an agent process. It registers once, with its hosts, and then sends
+heartbeats (:func:`keep_alive`). It may act until its lease ends. Its hosts count as up until a control process finds
+that its last heartbeat is too old (:func:`mark_silent`). All times are of the database clock.
 
-Signs of life are not logged: mirrors are told where agents are, and which processes go down or come up.
+Heartbeats are not in the change log: it has the process of each agent, and processes that go down or come up.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,7 +22,7 @@ from kilonova.db.core.statements import insert_many, insert_missing
 from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 
-#: How long a process counts as alive after its last sign of life, unless it is told otherwise.
+#: Default lease: how long a process counts as alive after its last heartbeat.
 LEASE = timedelta(seconds=60)
 _A, _P = t.host_agents.c, t.processes.c
 _NAMED_TOGETHER = 500
@@ -32,10 +32,10 @@ _ADD = insert_many(t.host_agents, {"host": "host"}, process=sa.bindparam("proces
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What registers. ``uuid``: of a control process, or of a session of an agent process.
+    """A process that registers. ``uuid``: of a control process, or of a session of an agent process.
 
-    ``machine``: where it runs, as operators call it. ``agent``: the name of an agent process that is reached through
-    the broker; None for a control process. ``message_version``: the newest that it understands.
+    ``machine``: name of the machine where it runs. ``agent``: the name of an agent process that is reached through the
+    broker; None for a control process. ``message_version``: the newest version of the messages that it understands.
     """
 
     uuid: str
@@ -47,7 +47,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where the agent of a host was seen last: through which agent process, None for one inside a control process."""
+    """The last known process of a host's agent. ``agent``: name of the agent process; None inside a control process."""
 
     process: str
     agent: str | None
@@ -55,7 +55,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """A process that went down, and how many hosts with it."""
+    """A process that went down. ``hosts``: how many hosts went down with it."""
 
     process: str
     machine: str
@@ -65,10 +65,10 @@ class Silent:
 
 
 def register(tx: Transaction, process: Process, hosts: Collection[str], lease: timedelta) -> None:
-    """Note that ``process`` is alive, and that the agents of ``hosts`` run in it from now on. Repeat it for more hosts.
+    """Register a live process and the hosts whose agents run in it. Call it again to add hosts.
 
-    A process that had one of them has ended, since an agent runs once, and so have other sessions of the same agent
-    process: they lose their lease, so that their workflows are taken up at once.
+    An agent runs only once: a process that had one of ``hosts`` has ended, and so have other sessions of the same agent
+    process. Their leases end now, so that other processes take over their workflows at once.
     """
     _begin(tx, process, lease)
     if process.agent is not None:
@@ -79,7 +79,7 @@ def register(tx: Transaction, process: Process, hosts: Collection[str], lease: t
 
 
 def keep_alive(tx: Transaction, processes: Collection[str], lease: timedelta) -> frozenset[str]:
-    """Note a sign of life of each process that still has its lease, and return those. Others have to register again."""
+    """Record a heartbeat of each process whose lease is valid, and return these. Others must register again."""
     counting = sa.select(_P.uuid, _P.up).where(_P.uuid.in_(list(processes)), _P.lease_until > tx.now)
     up = {row.uuid: row.up for row in tx.execute(counting)}
     if up:
@@ -92,13 +92,13 @@ def keep_alive(tx: Transaction, processes: Collection[str], lease: timedelta) ->
 
 
 def end_control_processes(tx: Transaction, *, besides: str) -> None:
-    """Note that control processes have ended, where it is known that there can be no more than one."""
+    """End the leases of all control processes except ``besides``, on a database that only one can use."""
     others = sa.and_(_P.agent.is_(None), _P.uuid != besides, _P.lease_until > tx.now)
     tx.execute(sa.update(t.processes).where(others).values(lease_until=tx.now))
 
 
 def end_sessions_with(tx: Transaction, agent: str, hosts: Collection[str]) -> None:
-    """End the sessions of an agent process that have one of these hosts, which are its no more; it begins anew."""
+    """End an agent's sessions that have one of these hosts, which the agent has lost; it then starts a new session."""
     for some in _pieces(sorted(hosts), _NAMED_TOGETHER):
         have_one = _P.uuid.in_(sa.select(_A.process).where(_A.host.in_(some)))
         going_on = sa.and_(_P.agent == agent, _P.lease_until > tx.now)
@@ -106,7 +106,7 @@ def end_sessions_with(tx: Transaction, agent: str, hosts: Collection[str]) -> No
 
 
 def silent(connection: Connection, since: datetime, *, besides: str) -> tuple[Silent, ...]:
-    """Return processes other than ``besides`` that count as up, and were not heard of ``since`` then."""
+    """Return processes other than ``besides`` that count as up and have had no heartbeat since ``since``."""
     hosts = sa.select(sa.func.count()).where(_A.process == _P.uuid).scalar_subquery()
     wanted = sa.select(_P.uuid, _P.machine, _P.agent, _P.last_seen_at, hosts)
     wanted = wanted.where(_P.up.is_(True), _P.last_seen_at < since, _P.uuid != besides)
@@ -114,7 +114,7 @@ def silent(connection: Connection, since: datetime, *, besides: str) -> tuple[Si
 
 
 def mark_silent(tx: Transaction, since: datetime, *, besides: str = "") -> tuple[Silent, ...]:
-    """Have the processes that are :func:`silent` count as down, and return them."""
+    """Mark the processes that :func:`silent` finds as down, and return them."""
     found = silent(tx.connection, since, besides=besides)
     if found:
         uuids = [each.process for each in found]
@@ -125,7 +125,7 @@ def mark_silent(tx: Transaction, since: datetime, *, besides: str = "") -> tuple
 
 
 def mark_down(tx: Transaction, which: sa.ColumnElement[bool]) -> None:
-    """Have processes count as down that are to be heard no more."""
+    """Mark processes as down whose messages are ignored from now on."""
     found = tx.execute(sa.select(_P.uuid, _P.last_seen_at).where(which, _P.up.is_(True))).all()
     if found:
         tx.execute(sa.update(t.processes).where(_P.uuid.in_([row.uuid for row in found])).values(up=False))
@@ -134,9 +134,9 @@ def mark_down(tx: Transaction, which: sa.ColumnElement[bool]) -> None:
 
 
 def forget_ended(tx: Transaction, lease: timedelta) -> int:
-    """Remove processes that ended long ago and that nobody asks for any more. Returns how many.
+    """Delete processes that ended long ago and are no longer needed. Returns how many.
 
-    One that had a host stays for as long as nobody else has that, and the last control process of a machine stays.
+    A process stays while a host has it as its last known process, and so does the last control process of a machine.
     """
     later = t.processes.alias()
     is_followed = sa.exists().where(
@@ -156,48 +156,48 @@ def forget_ended(tx: Transaction, lease: timedelta) -> int:
 
 
 def forget_host(tx: Transaction, host: str) -> None:
-    """Forget where the agent of a host was."""
+    """Delete the record of the process of a host's agent."""
     if tx.execute(sa.delete(t.host_agents).where(_A.host == host)).rowcount:
         _log_agents(tx, NOWHERE, [host])
 
 
 def route(connection: Connection, host: str) -> Route | None:
-    """Return where the agent of ``host`` was seen last, None if nowhere; that process may have ended since."""
+    """Return the last known process of the agent of ``host``, or None; that process may have ended."""
     wanted = sa.select(_A.process, _P.agent).outerjoin(t.processes, _P.uuid == _A.process).where(_A.host == host)
     row = connection.execute(wanted).first()
     return None if row is None else Route(row.process, row.agent)
 
 
 def process_of(connection: Connection, host: str) -> str | None:
-    """Return the process in which the agent of ``host`` was seen last, or None; it may have ended since."""
+    """Return the uuid of the last known process of the agent of ``host``, or None; that process may have ended."""
     process: str | None = connection.execute(sa.select(_A.process).where(_A.host == host)).scalar()
     return process
 
 
 def alive(now: datetime) -> sa.Select[tuple[str]]:
-    """Return the query for the processes that have their lease. ``now``: as the database has it."""
+    """Return the query for the processes whose lease is valid. ``now``: database time."""
     return sa.select(_P.uuid).where(_P.lease_until > now)
 
 
 def living(connection: Connection, now: datetime) -> frozenset[str]:
-    """Return the processes that have their lease. ``now``: as the database has it."""
+    """Return the processes whose lease is valid. ``now``: database time."""
     return frozenset(row.uuid for row in connection.execute(alive(now)))
 
 
 def is_alive(tx: Transaction, process: str) -> bool:
-    """Return whether ``process`` still has its lease."""
+    """Return whether the lease of ``process`` is valid."""
     return tx.execute(alive(tx.now).where(_P.uuid == process)).first() is not None
 
 
 def machines(connection: Connection) -> Mapping[str, tuple[bool, datetime]]:
-    """Return machine → whether a control process there counts as up, and when one was heard of last."""
+    """Return machine → (whether a control process there counts as up, time of the last heartbeat)."""
     columns = (_P.machine, sa.func.max(sa.cast(_P.up, sa.Integer)), sa.func.max(_P.last_seen_at))
     rows = connection.execute(sa.select(*columns).where(_P.agent.is_(None)).group_by(_P.machine))
     return {machine: (bool(up), last_seen_at) for machine, up, last_seen_at in rows}
 
 
 def starts(connection: Connection, hosts: Collection[str] | None) -> dict[str, datetime]:
-    """Return host → since when the process is there that has its agent, of these hosts or of all, where it is known."""
+    """Return host → start time of the process of its agent, if known, for these hosts or for all."""
     wanted = sa.select(t.host_agents.c.host, _P.started_at).join(t.processes, _P.uuid == t.host_agents.c.process)
     wanted = wanted.where(_P.started_at.is_not(None))
     if hosts is not None:
@@ -242,9 +242,11 @@ def _take(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
 
 
 def _log_agents(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
-    """Log where the agents of hosts are now, and of others what this transaction has logged of the same process before.
+    """Log the process of the agents of ``hosts``, together with hosts that this transaction logged earlier for it.
 
-    Only the last value that is logged of a process counts, and where it stands; so what holds no more is left out.
+    A transaction keeps only the last value of a key, so earlier hosts must be repeated, except for hosts that have
+    moved
+    to another process since.
     """
     told = [change.value.hosts for change in tx.changes if (change.kind, change.key) == ("agents", process)]
     still: list[str] = []

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guard rows of NUMA cells and PCI pools, and what each server takes of them.
+"""Guard rows of NUMA cells and PCI pools, and the share of them that each server holds.
 
-A cell is one row with a version: its use changes only from the version that was read. A pool is one row whose use may
-not exceed its total; which of its devices a server gets is chosen when it takes them, so mirrors need no addresses.
-What a server takes is kept with them in the same transaction, so use is the sum of what servers take, and a report of
-other hardware counts it anew. Everything here logs the whole host for the mirrors.
+A cell is one row with a version, updated by compare-and-swap. A pool is one row whose use may not exceed its total. The
+devices of a server are chosen when it takes its share, so mirrors need no PCI addresses. Shares are stored in the same
+transaction, so the use is always the sum of the shares; a report of different hardware recomputes it. Every change logs
+all devices of the hypervisor for the mirrors.
 """
 
 from collections import Counter, defaultdict
@@ -44,7 +44,7 @@ _NODE_OF = Prepared(sa.select(_SHARE.node_uuid).where(_SHARE.instance_uuid == sa
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """One server takes ``share`` of the hypervisor ``node_uuid``."""
+    """A server's ``share`` of the devices of the hypervisor ``node_uuid``."""
 
     instance_uuid: str
     node_uuid: str
@@ -52,16 +52,17 @@ class Taking:
 
 
 def report_all(tx: Transaction, said: Mapping[str, HostDevices]) -> None:
-    """Take over what agents say there is on hypervisors, by uuid. Writes nothing where nothing differs."""
+    """Store the devices that agents report, by hypervisor uuid. Writes nothing for unchanged hypervisors."""
     known = _read(tx.connection, said).hosts if said else {}
     for node_uuid, devices in said.items():
         _report(tx, node_uuid, known[node_uuid], devices)
 
 
 def _report(tx: Transaction, node_uuid: str, known: HostDevices, said: HostDevices) -> None:
-    """Take over what an agent says there is; use is counted anew.
+    """Store the devices that an agent reports for a hypervisor, and recompute their use.
 
-    A pool keeps its number while it is there. One that is gone stays, without devices, until no server has any.
+    A pool keeps its number. A pool that is no longer reported stays, with no devices, until no server holds one of
+    them.
     """
     present = _with_numbers(known, said)
     if _facts(present) == _facts(known):
@@ -78,7 +79,7 @@ def _report(tx: Transaction, node_uuid: str, known: HostDevices, said: HostDevic
 
 
 def _complete_shares(tx: Transaction, node_uuid: str, host: HostDevices) -> None:
-    """Give servers addresses that took devices when the host did not tell any."""
+    """Assign PCI addresses to servers that took their devices before the host reported addresses."""
     taken = _addresses_on(tx.connection, [node_uuid])[node_uuid]
     rows = tx.execute(sa.select(_SHARE.instance_uuid, _SHARE.body).where(_SHARE.node_uuid == node_uuid)).all()
     for row in sorted(rows, key=lambda row: row.instance_uuid):
@@ -96,12 +97,12 @@ def get(connection: Connection, node_uuid: str) -> HostDevices:
 
 
 def list_all(connection: Connection) -> Mapping[str, HostDevices]:
-    """Return the cells and pools of every hypervisor that has any, by its uuid."""
+    """Return hypervisor uuid → cells and pools, for every hypervisor that has any."""
     return _read(connection).hosts
 
 
 def list_logged(connection: Connection) -> Mapping[str, LoggedDevices]:
-    """Return what :func:`as_logged` says of every hypervisor that has cells or pools, read without a detour."""
+    """Return hypervisor uuid → logged cells and pools, as :func:`as_logged` but read directly from the rows."""
     cells: dict[str, list[LoggedCell]] = defaultdict(list)
     pools: dict[str, list[LoggedPool]] = defaultdict(list)
     for row in connection.execute(sa.select(t.numa_cells).order_by(_CELL.node_uuid, _CELL.cell)):
@@ -112,7 +113,7 @@ def list_logged(connection: Connection) -> Mapping[str, LoggedDevices]:
 
 
 def of_guest(connection: Connection, instance_uuid: str) -> GuestDevices:
-    """Return what a server takes as its hypervisor is told of it."""
+    """Return the devices of a server in the form that its driver gets."""
     wanted = sa.select(_SHARE.node_uuid, _SHARE.body).where(_SHARE.instance_uuid == instance_uuid)
     row = connection.execute(wanted).first()
     if row is None:
@@ -121,13 +122,13 @@ def of_guest(connection: Connection, instance_uuid: str) -> GuestDevices:
 
 
 def shares(connection: Connection) -> tuple[Taking, ...]:
-    """Return what every server takes."""
+    """Return the share of every server."""
     rows = connection.execute(sa.select(t.device_shares).order_by(_SHARE.instance_uuid))
     return tuple(Taking(row.instance_uuid, row.node_uuid, share_from_json(row.body)) for row in rows)
 
 
 def take(tx: Transaction, takings: Sequence[Taking]) -> bool:
-    """Take everything, in order, if all of it can be had; False leaves rows to be rolled back."""
+    """Take all shares in order, if there are enough devices for all; False: the caller must roll back."""
     if not takings:
         return True
     before = _read(tx.connection, {taking.node_uuid for taking in takings})
@@ -147,7 +148,7 @@ def take(tx: Transaction, takings: Sequence[Taking]) -> bool:
 
 
 def _with_addresses(tx: Transaction, takings: Sequence[Taking], hosts: Mapping[str, HostDevices]) -> Sequence[Taking]:
-    """Choose which devices each server gets, where hosts tell their addresses."""
+    """Choose PCI addresses for each server, on hypervisors that report addresses."""
     nodes = {taking.node_uuid for taking in takings if taking.share.devices}
     nodes = {uuid for uuid in nodes if any(pool.addresses for pool in hosts[uuid].pools)}
     if not nodes:
@@ -165,7 +166,7 @@ def _with_addresses(tx: Transaction, takings: Sequence[Taking], hosts: Mapping[s
 
 
 def _addresses_on(connection: Connection, nodes: Sequence[str]) -> dict[str, set[str]]:
-    """Return hypervisor uuid → the devices that servers have there."""
+    """Return hypervisor uuid → PCI addresses that servers hold there."""
     found: dict[str, set[str]] = {uuid: set() for uuid in nodes}
     for row in connection.execute(sa.select(_SHARE.node_uuid, _SHARE.body).where(_SHARE.node_uuid.in_(nodes))):
         found[row.node_uuid] |= _addresses(share_from_json(row.body))
@@ -177,7 +178,7 @@ def _addresses(share: DeviceShare) -> set[str]:
 
 
 def give_back(tx: Transaction, instance_uuid: str) -> None:
-    """Free what a server takes; absent is success."""
+    """Release the share of a server; absent is success."""
     rows = _NODE_OF.rows(tx.connection, instance_uuid=instance_uuid)
     if rows:
         tx.execute(sa.delete(t.device_shares).where(_SHARE.instance_uuid == instance_uuid))
@@ -185,23 +186,23 @@ def give_back(tx: Transaction, instance_uuid: str) -> None:
 
 
 def hand_over(tx: Transaction, heirs: Mapping[str, str]) -> None:
-    """Make what servers take that of others (giver → taker): the hypervisors count the same as before."""
+    """Move shares to other holders (giver → taker); the use of the hypervisors stays the same."""
     _HAND_OVER.run(tx, [{"giver": giver, "taker": taker} for giver, taker in sorted(heirs.items())])
 
 
 def recount(tx: Transaction, node_uuid: str) -> None:
-    """Make the guard rows of a hypervisor say what its servers take; a pool without devices and servers goes."""
+    """Recompute the guard rows of a hypervisor from its shares; delete pools without devices and servers."""
     known = _read(tx.connection, [node_uuid])
     right = known.hosts[node_uuid].used_by(_shares_on(tx.connection, node_uuid))
     kept = tuple(pool for pool in right.pools if pool.total or pool.used)
     if kept != right.pools:
         _store(tx, node_uuid, replace(right, pools=kept))
     elif not _write_use(tx, known, {node_uuid: right}):
-        raise ConcurrentUpdate("The NUMA cells of the host were changed by somebody else.")
+        raise ConcurrentUpdate("The NUMA cells of the host were changed by another transaction.")
 
 
 def delete(tx: Transaction, node_uuid: str) -> None:
-    """Remove the cells and pools of a hypervisor; absent is success."""
+    """Delete the cells, pools and shares of a hypervisor; absent is success."""
     tables = (t.numa_cells, t.pci_pools, t.device_shares)
     if sum(tx.execute(sa.delete(table).where(table.c.node_uuid == node_uuid)).rowcount for table in tables):
         tx.log("devices", node_uuid, None)
@@ -212,14 +213,14 @@ def delete(tx: Transaction, node_uuid: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Hosts by hypervisor uuid, and the version of each of their cells."""
+    """Devices by hypervisor uuid, and the version of each of their cells."""
 
     hosts: Mapping[str, HostDevices]
     versions: Mapping[tuple[str, int], int]
 
 
 def _read(connection: Connection, nodes: Collection[str] | None = None) -> _Read:
-    """Read the given hypervisors, all when None."""
+    """Read the devices of ``nodes``, or of all hypervisors if None."""
     cells: dict[str, list[HostCell]] = defaultdict(list)
     pools: dict[str, list[PciPool]] = defaultdict(list)
     versions: dict[tuple[str, int], int] = {}
@@ -243,7 +244,7 @@ def _shares_on(connection: Connection, node_uuid: str) -> list[DeviceShare]:
 
 
 def _with_numbers(known: HostDevices, said: HostDevices) -> HostDevices:
-    """Return what an agent says in the form in which it is kept: in order, equal pools as one, with their numbers."""
+    """Return reported devices in stored form: sorted, with equal pools merged, and with pool numbers."""
     totals: Counter[Any] = Counter()
     addresses: dict[Any, list[str]] = defaultdict(list)
     for pool in said.pools:
@@ -269,14 +270,14 @@ def _with_numbers(known: HostDevices, said: HostDevices) -> HostDevices:
 
 
 def _facts(devices: HostDevices) -> tuple[Any, ...]:
-    """Return everything but what is used, of what is there."""
+    """Return cells and non-empty pools without their use, for comparison."""
     cells = [(cell.id, cell_facts(cell)) for cell in devices.cells]
     pools = [(pool.number, pool.identity, pool.total, pool.addresses) for pool in devices.pools if pool.total]
     return cells, pools
 
 
 def _store(tx: Transaction, node_uuid: str, devices: HostDevices) -> None:
-    """Write the rows of a hypervisor anew."""
+    """Replace the rows of a hypervisor."""
     version = tx.execute(sa.select(sa.func.max(_CELL.version)).where(_CELL.node_uuid == node_uuid)).scalar() or 0
     for table in (t.numa_cells, t.pci_pools):
         tx.execute(sa.delete(table).where(table.c.node_uuid == node_uuid))
@@ -307,7 +308,7 @@ def _store(tx: Transaction, node_uuid: str, devices: HostDevices) -> None:
 
 
 def _write_use(tx: Transaction, before: _Read, after: Mapping[str, HostDevices]) -> bool:
-    """Write what is used of each host now; False when a guard fails, which leaves rows to be rolled back."""
+    """Write the use of each hypervisor; False if a guard fails, and the caller must roll back."""
     cells: list[dict[str, Any]] = []
     pools: list[dict[str, Any]] = []
     for uuid, host in sorted(after.items()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was done to a server, by request, and the steps of it: the source of users' instance actions."""
+"""Instance actions: each requested operation on a server, with its events."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _ACTIONS = sa.select(t.instance_actions, _NEWEST.label("newest"))
 
 @dataclass(frozen=True, slots=True)
 class NewAction:
-    """An action that begins. ``action``: as users know it, ``create`` for example."""
+    """An action that starts. ``action``: its API name, for example ``create``."""
 
     instance_uuid: str
     action: str
@@ -43,7 +43,7 @@ class NewAction:
 
 @dataclass(frozen=True, slots=True)
 class EndedEvent:
-    """One step of an action that has ended. ``details`` is for the server's owner, ``traceback`` for administrators."""
+    """A finished event of an action. ``details`` is for the server's owner, ``traceback`` for administrators."""
 
     instance_uuid: str
     request_id: str
@@ -57,7 +57,7 @@ class EndedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action as it is recorded. ``message``: "Error" when it failed for good. ``updated_at``: of its last news."""
+    """A stored action. ``message``: "Error" if it failed. ``updated_at``: time of its last change or event."""
 
     action: str
     instance_uuid: str
@@ -71,7 +71,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One step of an action; without ``finished_at`` it is under way."""
+    """An event of an action; ``finished_at`` is None while it is running."""
 
     event: str
     started_at: datetime
@@ -84,7 +84,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class ActionQuery:
-    """Which actions of an instance to list. ``marker``: the request id of the last one of the page before."""
+    """A query for the actions of an instance. ``marker``: the request id of the last action of the previous page."""
 
     instance_uuid: str
     changed_since: datetime | None = None
@@ -94,14 +94,14 @@ class ActionQuery:
 
 
 def begin(tx: Transaction, actions: Sequence[NewAction]) -> None:
-    """Record actions that begin."""
+    """Store actions that start."""
     names = NewAction.__dataclass_fields__
     rows = [{name: getattr(action, name) for name in names} | {"started_at": tx.now} for action in actions]
     _BEGIN.run(tx.connection, rows)
 
 
 def add_events(tx: Transaction, events: Sequence[EndedEvent]) -> None:
-    """Record steps that have ended."""
+    """Store finished events."""
     names = EndedEvent.__dataclass_fields__
     rows = [
         {name: getattr(event, name) for name in names}
@@ -112,21 +112,21 @@ def add_events(tx: Transaction, events: Sequence[EndedEvent]) -> None:
 
 
 def fail(tx: Transaction, ended: Collection[tuple[str, str]]) -> None:
-    """Mark actions, (instance uuid, request id) each, as failed."""
+    """Mark actions as failed. ``ended``: pairs of instance uuid and request id."""
     if ended:
         which = sa.tuple_(_A.instance_uuid, _A.request_id).in_(list(ended))
         tx.execute(sa.update(t.instance_actions).where(which).values(message=ERROR, updated_at=tx.now))
 
 
 def find(connection: Connection, instance_uuid: str, request_id: str) -> Action | None:
-    """Return what one request did to an instance, or None."""
+    """Return the action of one request on an instance, or None."""
     mine = sa.and_(_A.instance_uuid == instance_uuid, _A.request_id == request_id)
     row = connection.execute(_ACTIONS.where(mine).limit(1)).first()
     return None if row is None else _action(row)
 
 
 def requester(connection: Connection, instance_uuid: str, request_id: str) -> Requester | None:
-    """Return who asked for an action; None where nobody did, or nothing is recorded."""
+    """Return the user and project that requested an action; None if it has no user or no record."""
     columns = sa.select(_A.user_id, _A.project_id)
     mine = columns.where(_A.instance_uuid == instance_uuid, _A.request_id == request_id)
     row = connection.execute(mine.order_by(_A.id.desc()).limit(1)).first()
@@ -134,7 +134,7 @@ def requester(connection: Connection, instance_uuid: str, request_id: str) -> Re
 
 
 def list_page(connection: Connection, query: ActionQuery) -> tuple[Action, ...]:
-    """Return one page, newest first. Raises: InvalidRequest for an unknown marker."""
+    """Return one page of actions, newest first. Raises: InvalidRequest for an unknown marker."""
     conditions: list[Any] = [_A.instance_uuid == query.instance_uuid]
     moments = (_A.started_at, _A.updated_at, _NEWEST)
     if query.changed_since is not None:
@@ -153,7 +153,7 @@ def list_page(connection: Connection, query: ActionQuery) -> tuple[Action, ...]:
 
 
 def events(connection: Connection, instance_uuid: str, request_id: str) -> tuple[Event, ...]:
-    """Return the steps of an action that have ended, newest first."""
+    """Return the finished events of an action, newest first."""
     columns = [_E[name] for name in Event.__dataclass_fields__]
     mine = sa.select(*columns).where(_E.instance_uuid == instance_uuid, _E.request_id == request_id)
     return tuple(Event(*row) for row in connection.execute(mine.order_by(_E.started_at.desc(), _E.id.desc())))

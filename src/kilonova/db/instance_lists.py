@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of instances: what may be asked of them, and one page at a time."""
+"""Lists of instances: queries with filters, sort keys and paging."""
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ _I = t.instances.c
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """An availability zone. ``is_default``: hosts without any other are in it."""
+    """An availability zone. ``is_default``: it also contains every host that is in no other zone."""
 
     name: str
     is_default: bool = False
@@ -32,16 +32,16 @@ class Zone:
 
 @dataclass(frozen=True, slots=True)
 class InstanceQuery:
-    """Which instances to list. Fields left at their defaults do not restrict.
+    """A query for instances. Fields with default values do not restrict the result.
 
-    ``soft_deleted``: whether those come with the instances that are there, or with the ``deleted`` ones; None: only
-    with deleted ones. Where both kinds are listed they always come.
+    ``deleted``: False: existing instances; True: deleted ones; None: both, with soft-deleted ones.
+    ``soft_deleted``: whether soft-deleted instances are included; None: only if ``deleted`` is True.
     ``states``: pairs of vm_state and task_states, ORed. ``equals``: column → accepted values.
-    ``patterns``: column → a regular expression. ``sort``: (column, descending) pairs; creation time and id follow.
-    ``zone``: in which they are, or shall be while they are on no host.
-    ``moments``: column → from when on, and before when.
-    ``metadata``: has all of these pairs.
-    ``tags``: has all of them; ``tags_any``: has one; ``not_tags``: has not all; ``not_tags_any``: has none.
+    ``patterns``: column → regular expression. ``sort``: (column, descending) pairs; creation time and id follow.
+    ``zone``: zone of the host, or the requested zone of an instance without a host.
+    ``moments``: column → (from, before). ``metadata``: the instance has all of these pairs.
+    ``tags``: has all of them; ``tags_any``: has at least one; ``not_tags``: lacks at least one; ``not_tags_any``: has
+    none.
     """
 
     project_id: str | None = None
@@ -65,26 +65,26 @@ class InstanceQuery:
 
 
 class NamedInstance(NamedTuple):
-    """As much of an instance as a list without details shows."""
+    """The fields of an instance in a list without details."""
 
     uuid: str
     name: str
 
 
 def list_page(connection: Connection, query: InstanceQuery) -> tuple[Instance, ...]:
-    """Return one page. Raises: InvalidRequest for an unknown marker or a bad regular expression."""
+    """Return one page of instances. Raises: InvalidRequest for an unknown marker or a bad regular expression."""
     page = _page(connection, query, ROWS)
     return complete(connection, connection.execute(page).all())
 
 
 def list_names(connection: Connection, query: InstanceQuery) -> tuple[NamedInstance, ...]:
-    """Return one page without details. Raises: as :func:`list_page`."""
+    """Return one page of uuids and names. Raises: as :func:`list_page`."""
     page = _page(connection, query, sa.select(_I.uuid, _I.name))
     return tuple(NamedInstance(*row) for row in heeding(connection.execute(page)))
 
 
 def _page(connection: Connection, query: InstanceQuery, columns: sa.Select[Any]) -> sa.Select[Any]:
-    """Return ``columns`` of one page. Raises: InvalidRequest."""
+    """Return the query for ``columns`` of one page. Raises: InvalidRequest."""
     patterns = {name: read_pattern(name, text) for name, text in query.patterns.items()}
     conditions = _conditions(query)
     sort = [*query.sort]
@@ -103,7 +103,7 @@ def _page(connection: Connection, query: InstanceQuery, columns: sa.Select[Any])
 
 
 def count(connection: Connection, query: InstanceQuery) -> int:
-    """Count all instances that a query matches, whatever its limit, marker and order.
+    """Count all instances that match a query, ignoring its limit, marker and order.
 
     Raises: InvalidRequest for a bad regular expression.
     """
@@ -159,7 +159,7 @@ def _conditions(query: InstanceQuery) -> list[Any]:
 
 
 def _after(connection: Connection, marker: str, project_id: str | None, sort: Sequence[tuple[str, bool]]) -> Any:
-    """Return the condition "comes after the marker in this order"; NULL sorts first, as on SQLite and MariaDB."""
+    """Return the condition for rows after the marker in this order; NULL sorts first, as on SQLite and MariaDB."""
     row = connection.execute(sa.select(t.instances).where(_I.uuid == marker)).mappings().first()
     if row is None or project_id not in {None, row["project_id"]}:
         raise InvalidRequest(f"marker [{marker}] not found")
@@ -177,18 +177,18 @@ def _after(connection: Connection, marker: str, project_id: str | None, sort: Se
     column, value = _I[name], row[name]
     if value is None or column.nullable:
         return after
-    # This follows from the rest, and databases begin at the marker by it: they read no range out of an OR.
+    # Redundant, but databases start at the marker in the index by it: they derive no range from an OR.
     return sa.and_(column <= value if descending else column >= value, after)
 
 
 def _ordered(column: Any, descending: bool) -> list[Any]:
-    """Return what to sort by so that NULL is the smallest, which PostgreSQL sees otherwise."""
+    """Return sort keys by which NULL comes first on every database; PostgreSQL sorts it last by default."""
     keys = [column.is_not(None), column] if column.nullable else [column]
     return [key.desc() if descending else key.asc() for key in keys]
 
 
 def _in_zone(zone: Zone) -> Any:
-    """Return the condition under which a server is shown in a zone: that of its host, or the one that it asked for."""
+    """Return the condition that a server is in a zone: by its host, or by its request if it has no host."""
     hosts: Any = _I.host.in_(hosts_in_zones(zone.name))
     if zone.is_default:
         hosts = sa.or_(hosts, _I.host.not_in(hosts_in_zones()))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the table of instances as instances, with their faults and tags, which have tables of their own.
+"""Conversion of rows to instances, with faults and tags from their own tables.
 
-A page of a list has a thousand of them, so rows are read by position, and without a call for every enum.
+A page of a list has up to a thousand instances, so columns are read by position and enums by a dictionary lookup.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ from kilonova.deadline import heeding
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
 
 _I, _T, _F = t.instances.c, t.instance_tags.c, t.instance_faults.c
-#: What the table has of an instance, in the order of its fields, of which the last two are in other tables.
+#: Columns in the order of the fields of Instance, without the last two fields, which are in other tables.
 _COLUMNS = tuple(field.name for field in fields(Instance))[:-2]
 _UUID, _VM_STATE, _TASK_STATE, _POWER_STATE, _FLAVOR, _METADATA, _IMAGE_PROPERTIES = (
     _COLUMNS.index(name)
     for name in ("uuid", "vm_state", "task_state", "power_state", "flavor", "metadata", "image_properties")
 )
-#: Reads rows as :func:`complete` takes them: JSON as text, since the same flavor need not be read again.
+#: Query for the rows that :func:`complete` takes; JSON is read as text, so that equal flavors are parsed once.
 ROWS = sa.select(*(sa.cast(_I[name], sa.Text) if isinstance(_I[name].type, sa.JSON) else _I[name] for name in _COLUMNS))
 _VM_STATES = {state.value: state for state in VmState}
 _TASK_STATES: Mapping[str | None, TaskState | None] = {None: None, **{state.value: state for state in TaskState}}
@@ -39,7 +39,7 @@ _TOGETHER = 500
 
 
 def complete(connection: Connection, rows: Sequence[Sequence[Any]]) -> tuple[Instance, ...]:
-    """Return what :data:`ROWS` gave as instances, with their faults and tags."""
+    """Return rows of :data:`ROWS` as instances, with their faults and tags."""
     failed = [row[_UUID] for row in rows if row[_VM_STATE] in {VmState.ERROR, VmState.DELETED}]
     faults: dict[str, Fault] = {}
     for start in range(0, len(failed), _TOGETHER):
@@ -54,7 +54,7 @@ def complete(connection: Connection, rows: Sequence[Sequence[Any]]) -> tuple[Ins
 
 
 def instance_of(row: Sequence[Any], tags: tuple[str, ...] = (), fault: Fault | None = None) -> Instance:
-    """Return what :data:`ROWS` gave of one instance."""
+    """Return a row of :data:`ROWS` as instance."""
     values = [*row, tags, fault]
     values[_VM_STATE] = _VM_STATES[values[_VM_STATE]]
     values[_TASK_STATE] = _TASK_STATES[values[_TASK_STATE]]

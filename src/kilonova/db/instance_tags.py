@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tags of instances. Whoever changes them has changed the instance, as lists by time of change see it."""
+"""Tags of instances. A change of tags sets ``updated_at`` of the instance, as ``changes-since`` lists require."""
 
 from collections.abc import Collection
 
@@ -11,7 +11,7 @@ from kilonova.db.core.transaction import Transaction
 
 
 def replace(tx: Transaction, uuid: str, tags: Collection[str]) -> None:
-    """Give an instance these tags and no others. Raises: NotFound."""
+    """Replace all tags of an instance. Raises: NotFound."""
     tx.execute(sa.delete(t.instance_tags).where(t.instance_tags.c.instance_uuid == uuid))
     if tags:
         tx.execute(sa.insert(t.instance_tags), [{"instance_uuid": uuid, "tag": tag} for tag in tags])
@@ -19,6 +19,6 @@ def replace(tx: Transaction, uuid: str, tags: Collection[str]) -> None:
 
 
 def add(tx: Transaction, uuid: str, tag: str) -> None:
-    """Give an instance a tag that it does not have. Raises: NotFound."""
+    """Add a tag that the instance does not have yet. Raises: NotFound."""
     tx.execute(sa.insert(t.instance_tags).values(instance_uuid=uuid, tag=tag))
     instances.change(tx, uuid)

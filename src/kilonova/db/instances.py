@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances: rows, states by compare-and-set, faults.
+"""Instances: rows, state changes by compare-and-swap, and faults.
 
-Every change that the scheduler must know of (on which host, busy with I/O or not) is logged in the same transaction.
+Every change that concerns the scheduler (host, I/O operations) is logged for the mirrors in the same transaction.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -49,7 +49,7 @@ _FAULT_DETAILS = 16_000
 
 
 def insert(tx: Transaction, built: Sequence[tuple[Instance, str | None]]) -> None:
-    """Store new instances, each with the group it is made in. What they count is taken by :func:`quotas.take`."""
+    """Insert new instances, each with its server group or None. :func:`quotas.take` counts them against quotas."""
     _INSERT.run(tx.connection, [_new_row(instance, tx.now, group_uuid) for instance, group_uuid in built])
     tags = [{"instance_uuid": instance.uuid, "tag": tag} for instance, _ in built for tag in instance.tags]
     if tags:
@@ -110,7 +110,7 @@ def find(connection: Connection, uuid: str) -> Instance | None:
 
 
 def find_any(connection: Connection, uuid: str) -> Instance | None:
-    """Return an instance, also one that is deleted and not purged yet, or None."""
+    """Return an instance that exists or is deleted but not purged, or None."""
     return _found(connection, _FIND_ANY, uuid)
 
 
@@ -120,12 +120,15 @@ def _found(connection: Connection, statement: Prepared, uuid: str) -> Instance |
 
 
 def numbers(connection: Connection, reservation_ids: Collection[str]) -> dict[str, int]:
-    """Return instance uuid → number of everything made under the given reservations."""
+    """Return instance uuid → id, for all instances of these reservations."""
     return mapping(connection, _NUMBERS, reservations=list(reservation_ids))
 
 
 def get_many(connection: Connection, uuids: Sequence[str]) -> tuple[Instance, ...]:
-    """Return the instances among ``uuids`` that are not deleted, without faults, in order of launch index and id."""
+    """Return the instances among ``uuids`` that are not deleted, without faults and tags.
+
+    They are sorted by id within each batch of 500 uuids.
+    """
     found: list[Instance] = []
     for start in range(0, len(uuids), 500):
         chunk = list(uuids[start : start + 500])
@@ -135,16 +138,16 @@ def get_many(connection: Connection, uuids: Sequence[str]) -> tuple[Instance, ..
 
 
 def rescued_before(connection: Connection, moment: datetime, limit: int) -> tuple[Instance, ...]:
-    """Return instances that have been rescued since before a moment, while nothing else is under way."""
+    """Return up to ``limit`` instances without a task that have been rescued since before ``moment``."""
     at_rest = _I.deleted.is_(False), _I.task_state.is_(None)
     due = sa.select(_I.uuid).where(_I.vm_state == VmState.RESCUED.value, _I.launched_at < moment, *at_rest)
     return get_many(connection, list(connection.execute(due.order_by(_I.launched_at).limit(limit)).scalars()))
 
 
 def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozenset[str]]:
-    """Return uuid → every host on which the guest may be, of instances that are known; deleted ones have none.
+    """Return uuid → all hosts on which the guest may be, for known instances; empty if deleted or without a host.
 
-    Those are the host of the instance and, while it is being moved, the other one.
+    An instance that is being moved has both hosts of its migration.
     """
     found: dict[str, frozenset[str]] = {}
     for start in range(0, len(uuids), 500):
@@ -158,24 +161,27 @@ def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozense
 
 
 def task_of(connection: Connection, uuid: str) -> TaskState | None:
-    """Return what is under way for an instance; None for nothing, and for an instance that is not there."""
+    """Return the task state of an instance; None if it has no task or does not exist."""
     rows = _TASK.rows(connection, uuid=uuid)
     return TaskState(rows[0][0]) if rows and rows[0][0] is not None else None
 
 
 def place_of(connection: Connection, uuid: str) -> tuple[str | None, str | None]:
-    """Return the host of an instance and the server group that it was made in, each None where there is none."""
+    """Return the host of an instance and the server group of its creation; each may be None."""
     rows = _PLACE.rows(connection, uuid=uuid)
     return (rows[0][0], rows[0][1]) if rows else (None, None)
 
 
 def group_of(connection: Connection, uuid: str) -> str | None:
-    """Return the server group that an instance was made in."""
+    """Return the server group in which an instance was created, or None."""
     return place_of(connection, uuid)[1]
 
 
 def leave_group(tx: Transaction, uuid: str) -> None:
-    """Have an instance count in no server group from its next claim on; who counted it there forgets it beside this."""
+    """Clear the server group of an instance, so that later claims do not count it.
+
+    The caller also removes it from the group's guard rows.
+    """
     tx.execute(sa.update(t.instances).where(_I.uuid == uuid).values(group_uuid=None))
 
 
@@ -187,7 +193,7 @@ def change(
     expected_states: Collection[VmState] | None = None,
     **values: Any,
 ) -> None:
-    """Set columns of an instance if its states are still the expected ones.
+    """Set columns of an instance if its states are the expected ones (compare-and-swap).
 
     ``values``: columns by name; ``vm_state``, ``task_state`` and ``power_state`` as enums.
     Raises: NotFound, UnexpectedTaskState.
@@ -217,7 +223,7 @@ def change(
 
 
 def set_progress(tx: Transaction, uuid: str, tasks: Collection[TaskState], percent: int) -> None:
-    """Store how far an operation is while an instance still has one of its ``tasks``; afterwards it is too late."""
+    """Set the progress of an instance if it still has one of these tasks; otherwise do nothing."""
     mine = sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False), task_is_one_of(tasks))
     tx.execute(mine.values(progress=percent))
 
@@ -225,9 +231,9 @@ def set_progress(tx: Transaction, uuid: str, tasks: Collection[TaskState], perce
 def show_task(
     tx: Transaction, uuid: str, before: Collection[TaskState], task: TaskState, *, workflow: str, attempt: int
 ) -> None:
-    """Show another task while an instance has one of those ``before`` it, and a step that has started is not over.
+    """Set the task state of an instance if it has one of the tasks ``before`` and the step is still running.
 
-    ``workflow``, ``attempt``: which start of a step. Afterwards it is too late.
+    ``workflow``, ``attempt``: identify the running step. Otherwise do nothing.
     """
     step = sa.exists().where(t.workflows.c.uuid == workflow, t.workflows.c.attempt == attempt)
     mine = sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False), task_is_one_of(before), step)
@@ -238,7 +244,7 @@ def show_task(
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """A guest that runs now, on ``host`` and ``node``, of a flavor and an image."""
+    """An instance whose guest was spawned on ``host`` and ``node``, with its flavor id and image properties."""
 
     uuid: str
     host: str
@@ -255,7 +261,7 @@ _ACTIVATE = ManyRows(
     lambda given: (
         sa.update(t.instances)
         .where(
-            # A deleted instance has no task. Asking for that column, too, leads SQLite to the wrong index.
+            # No condition on ``deleted``: a deleted instance has no task, and SQLite would choose a worse index.
             _I.uuid == given["uuid"],
             _I.task_state == _BUILD.shown[-1].value,
             _I.host == given["host"],
@@ -272,17 +278,17 @@ _ACTIVATE = ManyRows(
 
 
 def activate(tx: Transaction, built: Sequence[Activation]) -> None:
-    """Make instances whose guests were spawned active, all of them. Raises: UnexpectedTaskState."""
+    """Set all instances whose guests were spawned to ACTIVE. Raises: UnexpectedTaskState."""
     rows = [{"uuid": item.uuid, "host": item.host} for item in built]
     if _ACTIVATE.run(tx, rows, now=tx.now) != len(rows):
-        raise UnexpectedTaskState("An instance is no longer being spawned there.")
+        raise UnexpectedTaskState("At least one instance is no longer spawning on the expected host.")
     for item in built:
         kind = item.flavor_id, item.image_properties
         tx.log("instance", item.uuid, instance_value(item.host, item.node, _BUILT, None, *kind))
 
 
 def log(tx: Transaction, uuid: str) -> None:
-    """Tell the mirrors where an instance is, of which kind, and whether it keeps its host's disks busy."""
+    """Log host, flavor, image properties and I/O activity of an instance for the mirrors."""
     value: LoggedInstance | None = None
     for host, node, vm_state, task_state, deleted, flavor_id, properties in _WHERE_IT_IS.rows(tx.connection, uuid=uuid):
         if host is not None and not deleted:
@@ -291,12 +297,12 @@ def log(tx: Transaction, uuid: str) -> None:
 
 
 def record_fault(tx: Transaction, uuid: str, fault: Fault) -> None:
-    """Keep the newest fault of an instance."""
+    """Store the newest fault of an instance."""
     record_faults(tx, {uuid: fault})
 
 
 def record_faults(tx: Transaction, faults: Mapping[str, Fault]) -> None:
-    """Keep the newest fault of each instance."""
+    """Store the newest fault of each instance."""
     table = t.instance_faults
     tx.execute(sa.delete(table).where(table.c.instance_uuid.in_(list(faults))))
     rows = [
@@ -313,7 +319,7 @@ def record_faults(tx: Transaction, faults: Mapping[str, Fault]) -> None:
 
 
 def fail(tx: Transaction, faults: Mapping[str, Fault], expected_tasks: Collection[TaskState]) -> frozenset[str]:
-    """Put instances that have one of the expected tasks in error, on no host, each with its fault; return which."""
+    """Set instances with an expected task to ERROR without a host, store their faults, and return their uuids."""
     waiting = sa.and_(_I.uuid.in_(list(faults)), _I.deleted.is_(False), task_is_one_of(expected_tasks))
     failed = list(tx.execute(sa.select(_I.uuid, _I.host).where(waiting)))
     if not failed:
@@ -329,7 +335,7 @@ def fail(tx: Transaction, faults: Mapping[str, Fault], expected_tasks: Collectio
 
 
 def mark_deleted(tx: Transaction, *uuids: str) -> None:
-    """Turn instances into deleted ones, which count against no quota; done already is success."""
+    """Mark instances as deleted and release their quota; already deleted instances are skipped."""
     less: dict[tuple[str, str], Usage] = {}
     for row in tx.execute(_COUNTED, {"uuids": list(uuids)}):
         if quotas.counts(row.vm_state, row.task_state):
@@ -354,7 +360,7 @@ def mark_deleted(tx: Transaction, *uuids: str) -> None:
 
 
 def task_is_one_of(tasks: Collection[TaskState | None]) -> Any:
-    """Return the condition that an instance has one of these tasks; None among them stands for none."""
+    """Return the condition that the task state is one of ``tasks``; None stands for no task."""
     column = _I.task_state
     if len(tasks) == len(ANY_TASK):
         return sa.true()
@@ -366,7 +372,7 @@ def task_is_one_of(tasks: Collection[TaskState | None]) -> Any:
 
 
 def stored_value(value: Any) -> Any:
-    """Return a value as its column holds it."""
+    """Return the column value of a field, with enums converted."""
     if isinstance(value, VmState | TaskState):
         return value.value
     return int(value) if isinstance(value, PowerState) else value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What providers have: one inventory a resource class. Changing one never touches what is used of it."""
+"""Inventories of providers, one per resource class. A change of an inventory never changes its ``used``."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ IN_USE = "placement.inventory.inuse"
 
 @dataclass(frozen=True, slots=True)
 class StoredInventory:
-    """An inventory as the database holds it. ``changed_at`` is when it was last written."""
+    """A stored inventory. ``changed_at``: time of its last write."""
 
     inventory: Inventory
     used: int
@@ -51,7 +51,7 @@ def of_provider(connection: Connection, provider_id: int) -> tuple[StoredInvento
 
 
 def added(inventory: Inventory) -> Change:
-    """Return the change that adds one inventory. Raises: NotFound for the class, ConcurrentUpdate if it is there."""
+    """Return the change that adds an inventory. Raises: NotFound for the class; ConcurrentUpdate if it exists."""
 
     def change(state: ProviderState, words: Vocabulary) -> ProviderState:
         held = HeldInventory(inventory, words.class_id(inventory.resource_class))
@@ -65,7 +65,7 @@ def added(inventory: Inventory) -> Change:
 
 
 def changed(inventory: Inventory) -> Change:
-    """Return the change of one inventory. Raises: NotFound for the class, InvalidRequest if it is not there."""
+    """Return the change that replaces one inventory. Raises: NotFound for the class; InvalidRequest if it is absent."""
 
     def change(state: ProviderState, words: Vocabulary) -> ProviderState:
         name = inventory.resource_class
@@ -82,7 +82,7 @@ def changed(inventory: Inventory) -> Change:
 
 
 def all_changed(inventories: Sequence[Inventory]) -> Change:
-    """Return the change that makes these the inventories. Raises: NotFound, Conflict when one that goes is in use."""
+    """Return the change that replaces all inventories. Raises: NotFound; Conflict if a removed inventory is in use."""
 
     def change(state: ProviderState, words: Vocabulary) -> ProviderState:
         unknown = sorted({one.resource_class for one in inventories} - words.class_ids.keys())
@@ -96,7 +96,7 @@ def all_changed(inventories: Sequence[Inventory]) -> Change:
 
 
 def removed(resource_class: str) -> Change:
-    """Return the change that drops one inventory. Raises: NotFound, Conflict while it is in use."""
+    """Return the change that removes one inventory. Raises: NotFound; Conflict while it is in use."""
 
     def change(state: ProviderState, words: Vocabulary) -> ProviderState:
         words.class_id(resource_class)
@@ -110,16 +110,16 @@ def removed(resource_class: str) -> Change:
 
 
 def replace(tx: Transaction, provider: Provider, inventories: Sequence[Inventory]) -> int:
-    """Make these the inventories of a provider as it was read, and return the new generation.
+    """Replace all inventories of a provider at the generation of ``provider``, and return the new generation.
 
-    Raises: NotFound for a class, Conflict when one that goes is in use, ConcurrentUpdate.
+    Raises: NotFound for a class; Conflict if a removed inventory is in use; ConcurrentUpdate.
     """
     change = unless_changed(provider.generation, all_changed(inventories))
     return edit(tx, ProviderEdit(provider.uuid, change, [one.resource_class for one in inventories])).generation
 
 
 def stored(state: ProviderState, words: Vocabulary, inventories: Iterable[Inventory]) -> dict[str, HeldInventory]:
-    """Return inventories as they will be held, with what is used of them."""
+    """Return inventories by resource class in stored form, with the present use."""
     return {
         one.resource_class: HeldInventory(one, words.class_ids[one.resource_class], used_of(state, one.resource_class))
         for one in inventories
@@ -127,24 +127,24 @@ def stored(state: ProviderState, words: Vocabulary, inventories: Iterable[Invent
 
 
 def used_of(state: ProviderState, resource_class: str) -> int:
-    """Return how much of a class is in use."""
+    """Return the used amount of a resource class."""
     held = state.inventories.get(resource_class)
     return 0 if held is None else held.used
 
 
 def with_inventories(state: ProviderState, inventories: Mapping[str, HeldInventory]) -> ProviderState:
-    """Return the state with these inventories instead of its own."""
+    """Return the state with its inventories replaced."""
     return dataclasses.replace(state, inventories=inventories)
 
 
 def without_others(state: ProviderState, kept: Collection[str]) -> ProviderState:
-    """Return the state with the inventories of these classes only. Raises: Conflict while another one is in use."""
+    """Return the state with only the inventories of these classes. Raises: Conflict while another one is in use."""
     _require_unused(state, state.inventories.keys() - set(kept))
     return with_inventories(state, {name: held for name, held in state.inventories.items() if name in kept})
 
 
 def _require_unused(state: ProviderState, names: Collection[str]) -> None:
-    """Raise Conflict while one of the inventories that go is in use."""
+    """Check that no inventory of these classes is in use. Raises: Conflict."""
     used = {name for name in names if state.inventories[name].used}
     if used:
         listed = ", ".join(sorted(used, key=lambda name: state.inventories[name].class_id))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one place that changes what is used of inventories, with the guard that keeps it within their capacity.
+"""The only code that changes ``inventories.used``, guarded by the capacity.
 
-The guard is part of the UPDATE of each row, so no interleaving of writers can exceed a capacity.
+The guard is a condition of the UPDATE of each row, so no interleaving of transactions can exceed a capacity.
 """
 
 from collections.abc import Mapping
@@ -31,10 +31,11 @@ _CHANGE = ManyRows(
 
 
 def change(tx: Transaction, amounts: Mapping[InventoryKey, int]) -> bool:
-    """Add to what is used of each inventory, or give back what is below 0. Rows are taken in the same order by all.
+    """Add amounts, which may be negative, to the use of inventories.
 
-    Returns False when one is gone or would be used beyond its capacity; others are changed then, and the caller has to
-    roll back unless it was only giving back.
+    Returns False if an inventory is missing or its capacity would be exceeded. The other rows are changed nevertheless,
+    so
+    the caller must roll back, except if all amounts are negative. Rows are updated in sorted order to avoid deadlocks.
     """
     rows = [
         {"provider": provider_id, "class_id": class_id, "amount": amount}

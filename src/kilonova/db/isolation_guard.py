@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guard row of isolation: what makes the rules and the zones of aggregates part of the claim.
+"""Guard row of isolation: the version of isolation rules and availability zones, which claims compare.
 
-Its version rises in the transaction of whatever changes a rule, a zone or the hosts under one. A claim holds only
-while the version is the one that its decision was made with. Before the first rule there is no row, and the version
-is 0.
+Each transaction that changes a rule, a zone or the hosts of an aggregate with one raises the version. A claim succeeds
+only if the version is still the one of its decision. Before the first rule there is no row, and the version is 0.
 """
 
 import sqlalchemy as sa
@@ -15,7 +14,7 @@ from kilonova.db.core.transaction import Transaction
 _ROW = t.isolation_version.c
 _STORED = sa.select(_ROW.version).where(_ROW.id == 1)
 
-#: The present version, for the condition of a statement.
+#: SQL expression of the present version.
 VERSION = sa.func.coalesce(_STORED.scalar_subquery(), 0)
 
 
@@ -25,7 +24,7 @@ def version(connection: Connection) -> int:
 
 
 def rise(tx: Transaction) -> None:
-    """Make every claim decided so far decide again, and tell the mirrors the new version."""
+    """Raise the version, so that all claims decided earlier are decided again, and log it for the mirrors."""
     if tx.execute(sa.update(t.isolation_version).where(_ROW.id == 1).values(version=_ROW.version + 1)).rowcount == 0:
         tx.execute(sa.insert(t.isolation_version), {"id": 1, "version": 1})
     tx.log("isolation", "version", version(tx.connection))

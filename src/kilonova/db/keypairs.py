@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Key pairs of users. Only public halves are kept."""
+"""Key pairs of users. Only public keys are stored."""
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -23,7 +23,7 @@ _FIELDS = (
 
 
 def list_for(connection: Connection, user_id: str) -> tuple[Keypair, ...]:
-    """Return the key pairs of a user by name."""
+    """Return the key pairs of a user, sorted by name."""
     mine = sa.select(*_FIELDS).where(t.keypairs.c.user_id == user_id).order_by(t.keypairs.c.name)
     return tuple(Keypair(**row) for row in heeding(connection.execute(mine).mappings()))
 
@@ -38,7 +38,7 @@ def get(connection: Connection, user_id: str, name: str) -> Keypair:
 
 
 def create(tx: Transaction, keypair: Keypair, *, limit: int) -> Keypair:
-    """Store a key pair and number it. Raises: Conflict for a taken name; OverQuota at ``limit`` (-1: none)."""
+    """Store a key pair with a new id. Raises: Conflict if the name exists; OverQuota at ``limit`` (-1: unlimited)."""
     mine = sa.select(sa.func.count()).where(t.keypairs.c.user_id == keypair.user_id)
     if 0 <= limit <= tx.execute(mine).scalar_one():
         raise OverQuota("Quota exceeded, too many key pairs.", limit=limit)
@@ -56,7 +56,7 @@ def create(tx: Transaction, keypair: Keypair, *, limit: int) -> Keypair:
 
 
 def delete(tx: Transaction, user_id: str, name: str) -> None:
-    """Remove a key pair; servers keep what they were given. Raises: NotFound."""
+    """Delete a key pair; servers keep the copy that they got. Raises: NotFound."""
     mine = sa.delete(t.keypairs).where(t.keypairs.c.user_id == user_id, t.keypairs.c.name == name)
     if tx.execute(mine).rowcount == 0:
         raise NotFound(f"Keypair {name} not found for user {user_id}.", name=name)

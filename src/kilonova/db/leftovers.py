@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows about what is gone for good: empty accounts of projects, and notes about hosts that were removed from the cloud.
+"""Rows that no longer belong to anything: empty quota rows, and removal and stray records of deleted hosts.
 
-Nothing of it is mirrored.
+None of these tables is mirrored.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ _PAGE = 500
 
 
 def count(connection: Connection, before: datetime) -> dict[str, int]:
-    """Count what :func:`remove` would remove, table by table."""
+    """Count the rows that :func:`remove` would delete, by table."""
     return {
         t.quotas.name: sum(len(keys) for keys in _empty_accounts(connection)),
         t.departures.name: _count(connection, t.departures, *_of_lost_hosts(_D, before)),
@@ -29,7 +29,7 @@ def count(connection: Connection, before: datetime) -> dict[str, int]:
 
 
 def remove(tx: Transaction, before: datetime, most: int) -> dict[str, int]:
-    """Remove some of these rows, up to ``most`` of a table. Returns how many of each."""
+    """Delete up to ``most`` rows of each table. Returns the number of deleted rows by table."""
     accounts = next(_empty_accounts(tx.connection), [])
     for project_id, user_id in accounts:
         tx.execute(sa.delete(t.quotas).where(_Q.project_id == project_id, _Q.user_id == user_id))
@@ -41,7 +41,7 @@ def remove(tx: Transaction, before: datetime, most: int) -> dict[str, int]:
 
 
 def _empty_accounts(connection: Connection) -> Iterator[list[tuple[str, str]]]:
-    """Yield (project, user) of accounts that count nothing and have no limits: without the row nothing is different."""
+    """Yield pages of (project, user) of quota rows with no usage and no limits, which have no effect."""
     last = ("", "")
     key = (_Q.project_id, _Q.user_id)
     while True:
@@ -56,7 +56,7 @@ def _empty_accounts(connection: Connection) -> Iterator[list[tuple[str, str]]]:
 
 
 def _of_lost_hosts(columns: Any, before: datetime) -> tuple[sa.ColumnElement[bool], ...]:
-    """Written before that time, about a host without a compute service: nobody reports it any more."""
+    """Return the conditions for rows created before ``before`` whose host has no compute service."""
     service = sa.select(_S.id).where(_S.host == columns.host, _S.binary == COMPUTE)
     return columns.created_at < before, ~service.exists()
 

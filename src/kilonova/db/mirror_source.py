@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything the mirror holds, read in one snapshot and told as changes, so that loading and following are one code."""
+"""Snapshot of all mirrored data, as changes, so that mirrors use the same code to load and to follow."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -35,13 +35,13 @@ from kilonova.db.server_migrations import OtherSide
 from kilonova.model.host import COMPUTE
 from kilonova.model.instance import is_io_heavy
 
-#: More would not be faster, and would leave more memory in pieces behind.
+#: Rows per fetch; more would not be faster and would fragment the memory.
 _FETCHED_TOGETHER = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The state after commit ``seq``. ``changes`` are read while they are taken, inside the same transaction."""
+    """The state after commit ``seq``. ``changes``: a lazy iterator that reads within the same transaction."""
 
     seq: int
     changes: Iterator[Change]
@@ -49,16 +49,16 @@ class Loaded:
 
 @contextmanager
 def load(database: Database) -> Iterator[Loaded]:
-    """Read the present state. The seq and the rows belong to the same snapshot."""
+    """Return a context manager for the present state, whose seq and changes belong to one snapshot."""
     with database.read(patient=True) as connection:
         seq = connection.execute(sa.select(t.change_counter.c.seq)).scalar() or 0
         yield Loaded(seq, _everything(connection))
-        if database.is_sqlite:  # every page went through its cache, and most of them are not asked for again
+        if database.is_sqlite:  # its cache now holds every page
             connection.exec_driver_sql("PRAGMA shrink_memory")
 
 
 def _everything(connection: Connection) -> Iterator[Change]:
-    # A host is named in four tables, and once for each of its servers; a node has its provider's uuid. One string each.
+    # Host names and uuids occur in several tables, and once per server: interned to save memory.
     names = _Names()
     yield from _providers(connection, names)
     yield from _services(connection, names)
@@ -71,7 +71,7 @@ def _everything(connection: Connection) -> Iterator[Change]:
 
 
 class _Names(dict[str, str]):
-    """text → the one string with that text."""
+    """Intern table of strings: text → the shared string."""
 
     def __missing__(self, name: str) -> str:
         self[name] = name
@@ -79,20 +79,20 @@ class _Names(dict[str, str]):
 
 
 def _rows(connection: Connection, statement: sa.Select[Any]) -> Iterator[Any]:
-    """Return the rows of a long answer, fetched many at a time: that takes a fifth of one by one."""
+    """Yield the rows of a large result, fetched in chunks, which takes a fifth of the time of single fetches."""
     for chunk in connection.execute(statement).partitions(_FETCHED_TOGETHER):
         yield from chunk
 
 
 def epoch(moment: datetime | None) -> float | None:
-    """Return seconds since 1970 of a time as the tables keep it."""
+    """Return a time as epoch seconds."""
     return None if moment is None else epoch_of(moment)
 
 
 def _providers(connection: Connection, names: _Names) -> Iterator[Change]:
-    """Tell providers in the order of their ids, reading what belongs to them alongside.
+    """Yield providers by id, merged with streams of their inventories, traits and aggregates.
 
-    That way little is held at any time, and what stays of it does not lie scattered over the memory of what went.
+    This keeps few rows in memory at a time and avoids fragmentation.
     """
     traits = _InStep(_traits(connection))
     member, link = t.resource_provider_aggregates.c, t.placement_aggregates.c
@@ -140,14 +140,14 @@ def _providers(connection: Connection, names: _Names) -> Iterator[Change]:
 
 
 class _InStep:
-    """Rows in the order of their first column, given out to who asks for one value of it after the other."""
+    """Merge join over rows sorted by their first column; keys must be requested in ascending order."""
 
     def __init__(self, rows: Iterator[Any]) -> None:
         self._rows = rows
         self._next = next(rows, None)
 
     def of(self, key: int) -> Iterator[Any]:
-        """Yield the rows whose first column is ``key``; smaller ones are left out."""
+        """Yield the rows whose first column is ``key``; rows with smaller keys are skipped."""
         row = self._next
         while row is not None and row[0] <= key:
             if row[0] == key:
@@ -156,14 +156,14 @@ class _InStep:
 
 
 def _traits(connection: Connection) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield provider id and trait names. Most providers share theirs with many others, and then the tuple."""
+    """Yield provider id and trait names. Providers with the same traits share one tuple."""
     link = t.resource_provider_traits.c
     names = {str(row.id): row.name for row in connection.execute(sa.select(t.traits.c.id, t.traits.c.name))}
     if connection.dialect.name == "postgresql":
         numbers: sa.ColumnElement[str] = sa.func.string_agg(sa.cast(link.trait_id, sa.Text), ",")
     else:
         numbers = sa.func.group_concat(link.trait_id)
-    if connection.dialect.name in {"mysql", "mariadb"}:  # it would cut longer lists off
+    if connection.dialect.name in {"mysql", "mariadb"}:  # the default truncates long lists
         connection.exec_driver_sql("SET SESSION group_concat_max_len = 1048576")
     sets: dict[str, tuple[str, ...]] = {}
     listings = sa.select(link.resource_provider_id, numbers).group_by(link.resource_provider_id)
@@ -199,7 +199,7 @@ def _processes(connection: Connection, names: _Names) -> Iterator[Change]:
 
 def _nodes(connection: Connection, names: _Names) -> Iterator[Change]:
     node = t.compute_nodes.c
-    # Most nodes have the same capabilities as many others: as text they are read once.
+    # Read as text, so that equal capabilities of nodes are parsed once.
     columns = (
         node.uuid,
         node.host,
@@ -260,7 +260,7 @@ def _instances(connection: Connection, names: _Names) -> Iterator[Change]:
         instance.vm_state,
         instance.task_state,
         instance.flavor_id,
-        # Many instances have the same image: as text the properties are read once.
+        # Read as text, so that equal image properties are parsed once.
         sa.cast(instance.image_properties, sa.Text),
     )
     placed = sa.select(*columns).where(instance.deleted.is_(False), instance.host.is_not(None))
@@ -277,9 +277,9 @@ def _instances(connection: Connection, names: _Names) -> Iterator[Change]:
 
 
 def other_side_value(side: OtherSide) -> LoggedInstance:
-    """Return the logged value of a server that is being moved, for the host that it is not on.
+    """Return the logged value of a moving server for the host where it is not recorded. Key: uuid of the migration.
 
-    Its key is the migration's uuid. It counts as a server there, but what it does to disks counts where it is.
+    It counts as a server there, but its I/O operations count only on its recorded host.
     """
     return LoggedInstance(side.host, side.node, False, side.flavor.flavor_id, side.image_properties)
 

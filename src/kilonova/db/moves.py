@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds what while a server moves (ADR 19): each function is a part of one transaction and may be repeated.
+"""Resources of a server during a move (ADR 19). Each function is part of one transaction and idempotent.
 
 ::
 
     begin ──▶ claim (hand_sources_over + the destination) ──▶ switch ──▶ confirm      the server keeps the destination
                    │ undo_claim                                  │ revert
                    ▼                                             ▼
-                 the server has the source again, and nothing else
+                 the server has only the source again
 
-From the claim on, the migration's uuid holds the source's allocations, NUMA cells and devices, and the server the
-destination's; its group counts it on both hosts, its quota counts the larger of both flavors.
+After the claim, the uuid of the migration holds the allocations, NUMA cells and PCI devices of the source, and the
+server holds those of the destination. Its server group counts it on both hosts, its quota the larger of both flavors.
 """
 
 from collections.abc import Sequence
@@ -36,14 +36,14 @@ from kilonova.model.quota import Limits, QuotaRequest, Usage
 from kilonova.model.server_migration import OPEN, MigrationStatus, MigrationType, ServerMigration
 
 _M, _I = t.server_migrations.c, t.instances.c
-#: How a migration ends well.
+#: Final status of a successful migration.
 _CONFIRMED = {
     MigrationType.RESIZE: MigrationStatus.CONFIRMED,
     MigrationType.MIGRATION: MigrationStatus.CONFIRMED,
     MigrationType.LIVE_MIGRATION: MigrationStatus.COMPLETED,
     MigrationType.EVACUATION: MigrationStatus.COMPLETED,
 }
-#: How a migration ends with its server that has arrived already.
+#: Final status of a migration if its server is deleted after it arrived.
 _ENDED_BY_DELETE = {
     MigrationStatus.FINISHED: MigrationStatus.CONFIRMED,
     MigrationStatus.DONE: MigrationStatus.COMPLETED,
@@ -53,10 +53,10 @@ _ENDED_BY_DELETE = {
 def begin(
     tx: Transaction, migration: ServerMigration, configured: Limits, limits: Limits | None = None
 ) -> ServerMigration:
-    """Store a new migration, and count what the new flavor needs more. Returns it with its number.
+    """Store a new migration and count the growth from old to new flavor against quotas. Returns it with its id.
 
-    ``configured``: the limits where nobody has set another; ``limits``: those in force where they are kept elsewhere.
-    Raises: OverQuota.
+    ``configured``: limits of the configuration, which limits in the database override. ``limits``: limits in force if
+    Keystone keeps them (unified limits). Raises: OverQuota.
     """
     growth = Usage.of(migration.new_flavor).beyond(Usage.of(migration.old_flavor))
     if growth != Usage():
@@ -68,21 +68,21 @@ def begin(
 
 
 def hand_source_over(tx: Transaction, migration: ServerMigration) -> None:
-    """Make what a server holds at the source its migration's. The claim of the destination belongs with it."""
+    """Move a server's resources at the source to its migration, in the transaction that claims the destination."""
     hand_sources_over(tx, [migration])
 
 
 def hand_sources_over(tx: Transaction, migrations: Sequence[ServerMigration]) -> None:
-    """Do what :func:`hand_source_over` does, for many."""
+    """Move the source resources of many servers to their migrations, as :func:`hand_source_over`."""
     heirs = {migration.instance_uuid: migration.uuid for migration in migrations}
     allocations.hand_over(tx, heirs, MIGRATION)
     host_devices.hand_over(tx, heirs)
 
 
 def switch(tx: Transaction, migration: ServerMigration) -> None:
-    """Say that the guest is at the destination from now on, and has the new flavor; done already is success.
+    """Record that the guest is at the destination, with the new flavor; done already is success.
 
-    Raises: NotFound when the server is gone; ConcurrentUpdate when the move is over, or has no destination.
+    Raises: NotFound if the server is gone; ConcurrentUpdate if the move has ended or has no destination.
     """
     present = _claimed(tx, migration)
     assert present.dest_host is not None
@@ -92,7 +92,7 @@ def switch(tx: Transaction, migration: ServerMigration) -> None:
 
 
 def leave_source(tx: Transaction, migration: ServerMigration) -> None:
-    """Say that a server has left a source that is taken for dead: a guest of it there has to go from now on.
+    """Record that a server has left a source that was declared down, whose guest of it must be removed.
 
     Done already is success. Raises: as :func:`switch`.
     """
@@ -101,9 +101,9 @@ def leave_source(tx: Transaction, migration: ServerMigration) -> None:
 
 
 def clean_source(tx: Transaction, migration: ServerMigration) -> None:
-    """Release the source of an evacuation that is done, since its agent has cleaned up; done already is success.
+    """Release the source of a finished evacuation after its agent has cleaned up; done already is success.
 
-    Where the server is by now does not matter.
+    The present host of the server does not matter.
     """
     present = server_migrations.get(tx.connection, migration.uuid)
     if present.status is not MigrationStatus.DONE:
@@ -116,9 +116,9 @@ def clean_source(tx: Transaction, migration: ServerMigration) -> None:
 
 
 def confirm(tx: Transaction, migration: ServerMigration) -> None:
-    """Release the source and end the migration well; done already is success.
+    """Release the source and end the migration successfully; done already is success.
 
-    Raises: ConcurrentUpdate when it has ended otherwise, or the guest is not at the destination.
+    Raises: ConcurrentUpdate if it has ended otherwise, or the guest is not at the destination.
     """
     present = server_migrations.get(tx.connection, migration.uuid)
     status = _CONFIRMED[present.migration_type]
@@ -136,9 +136,9 @@ def confirm(tx: Transaction, migration: ServerMigration) -> None:
 
 
 def forsake(tx: Transaction, migration: ServerMigration) -> None:
-    """Release the source of a migration that nobody can end any more, with an error; one that has ended is success.
+    """Release the source of an abandoned move, and end its migration with status ``error``; ended already is success.
 
-    Where the server is by now, and what it is, does not matter.
+    The present host and flavor of the server do not matter.
     """
     present = server_migrations.get(tx.connection, migration.uuid)
     if not present.is_claimed:
@@ -151,24 +151,26 @@ def forsake(tx: Transaction, migration: ServerMigration) -> None:
 
 
 def revert(tx: Transaction, migration: ServerMigration) -> None:
-    """Release the destination and give the server back what it had, host and flavor included; done is success.
+    """Release the destination and give the server its source host and old flavor back; done already is success.
 
-    Raises: ConcurrentUpdate when the migration has ended otherwise.
+    Raises: ConcurrentUpdate if the migration has ended otherwise.
     """
     undo_claim(tx, migration, MigrationStatus.REVERTED)
 
 
 def undo_claim(tx: Transaction, migration: ServerMigration, status: MigrationStatus = MigrationStatus.ERROR) -> None:
-    """Give the server back what it had before the claim, and the migration this status; done already is success.
+    """Undo the claim and the switch of a migration, and set its status; done already is success.
 
-    With a status that is open (``accepted``, say) another destination can be claimed. Also undoes a switch, and does
-    nothing but end the migration where there was no claim. Raises: ConcurrentUpdate when it has ended otherwise.
+    The server gets its source, and its old flavor, back. After an open status, such as ``accepted``, another
+    destination
+    can be claimed. Without a claim, only the status changes. Raises: ConcurrentUpdate if the migration has ended
+    otherwise.
     """
     present = server_migrations.get(tx.connection, migration.uuid)
     if present.status is status and not present.is_claimed:
         return
     if not present.status.is_under_way:
-        raise ConcurrentUpdate(f"Migration {present.uuid} is {present.status} already.", status=present.status.value)
+        raise ConcurrentUpdate(f"Migration {present.uuid} has ended: {present.status}.", status=present.status.value)
     if present.is_claimed:
         server = present.instance_uuid
         host_devices.give_back(tx, server)
@@ -187,9 +189,9 @@ def undo_claim(tx: Transaction, migration: ServerMigration, status: MigrationSta
 
 
 def release_all(tx: Transaction, instance_uuid: str, group_uuid: str | None, host: str | None) -> None:
-    """Give back what the open migrations of a server that is being deleted hold, and end them; none is success.
+    """Release the resources of open migrations of a server that is being deleted, and end them; none is success.
 
-    ``host``: where the server itself is released by the caller, who also counts its present flavor no longer.
+    ``host``: the host that the caller releases for the server, together with the quota of its present flavor.
     """
     for migration in server_migrations.open_of(tx.connection, [instance_uuid]):
         if migration.is_claimed:
@@ -202,7 +204,7 @@ def release_all(tx: Transaction, instance_uuid: str, group_uuid: str | None, hos
 
 
 def log_other_side(tx: Transaction, migration_uuid: str) -> None:
-    """Tell the mirrors on which other host a server counts that is being moved, or that there is none any more."""
+    """Log the other host of a moving server for the mirrors, or that it no longer has one."""
     side = next(server_migrations.other_sides(tx.connection, migration_uuid), None)
     tx.log("instance", migration_uuid, None if side is None else other_side_value(side))
 
@@ -213,12 +215,12 @@ def log_other_side(tx: Transaction, migration_uuid: str) -> None:
 def _claimed(tx: Transaction, migration: ServerMigration) -> ServerMigration:
     present = server_migrations.get(tx.connection, migration.uuid)
     if not present.is_claimed:
-        raise ConcurrentUpdate(f"Migration {present.uuid} is {present.status} and holds nothing.")
+        raise ConcurrentUpdate(f"Migration {present.uuid} has status {present.status} and holds no resources.")
     return present
 
 
 def _put(tx: Transaction, migration: ServerMigration, host: str, node: str, flavor: Any) -> None:
-    """Write where the guest is, and of which flavor when that changes. Raises: NotFound."""
+    """Set host and node of a server, and its flavor unless None. Raises: NotFound."""
     values: dict[str, Any] = {"host": host, "node": node, "updated_at": tx.now}
     if flavor is not None:
         values |= {"flavor_id": flavor.flavor_id, "flavor": flavors.as_json(flavor)}
@@ -241,7 +243,7 @@ def _leave(tx: Transaction, migration: ServerMigration, host: str) -> None:
 
 
 def _end(tx: Transaction, migration: ServerMigration, status: MigrationStatus) -> None:
-    """Write the status; a migration that stays open has no destination any more."""
+    """Set the status of a migration; if it stays open, remove its destination."""
     values: dict[str, Any] = {"status": status.value, "updated_at": tx.now}
     if status.is_under_way:
         values |= {"dest_host": None, "dest_node": None}
@@ -262,7 +264,7 @@ def _count_less(tx: Transaction, migration: ServerMigration, less: Usage) -> Non
 
 
 def _counted_beside(tx: Transaction, migration: ServerMigration) -> Usage:
-    """Return what the server counts beyond its present flavor while it moves."""
+    """Return the quota that a server in a resize uses in addition to its present flavor."""
     if migration.migration_type is not MigrationType.RESIZE:
         return Usage()
     stored = tx.execute(sa.select(_I.flavor).where(_I.uuid == migration.instance_uuid)).scalar_one()

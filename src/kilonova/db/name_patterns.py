@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regular expressions that users search names with.
+"""Regular expressions by which users search for names.
 
-They are matched here and by no database: each database has an engine of its own, with a language of its own, and some
-can be kept busy for hours by a pattern like ``(a+)+$``. This engine's time grows with the pattern and the text alone.
+They are evaluated here with RE2 and not by the database: each database has its own dialect, and some need hours for a
+pattern like ``(a+)+$``. The time of RE2 is linear in the length of the text.
 """
 
 import time
@@ -14,18 +14,18 @@ import re2  # type: ignore[import-untyped]
 from kilonova import deadline
 from kilonova.errors import InvalidRequest
 
-#: Characters of a pattern: enough for any name with every character escaped.
+#: Most characters of a pattern: enough for any name with every character escaped.
 LONGEST = 512
-#: Instructions that a pattern may be compiled to; counted repetitions multiply them.
+#: Most instructions of a compiled pattern; counted repetitions multiply them.
 MOST_INSTRUCTIONS = 1000
-#: Seconds that one search may spend, however many names there are.
+#: Timeout of one search over all names, in seconds.
 LONGEST_SEARCH_S = 5.0
 _MEMORY = 2**20
 _BETWEEN_LOOKS = 64
 
 
 def read_pattern(parameter: str, text: str) -> Any:
-    """Compile what a user wrote. Raises: InvalidRequest naming the parameter."""
+    """Compile a user's regular expression. Raises: InvalidRequest that names the parameter."""
     if len(text) > LONGEST:
         raise _bad(parameter, f"it is longer than {LONGEST} characters")
     options = re2.Options()
@@ -39,7 +39,7 @@ def read_pattern(parameter: str, text: str) -> Any:
         said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
         raise _bad(parameter, f"not a regular expression ({said[:200]})") from None
     if pattern.programsize > MOST_INSTRUCTIONS:
-        raise _bad(parameter, "it repeats too much")
+        raise _bad(parameter, "it has too many repetitions")
     return pattern
 
 
@@ -50,10 +50,12 @@ def matching(
     *,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[int]:
-    """Return the ids of the first ``wanted`` rows in whose texts all patterns are found.
+    """Return the ids of the first ``wanted`` rows that match all patterns.
 
-    ``patterns``: by parameter. A row is an id, and a text for each of them in their order; None has no pattern in it.
-    Raises: InvalidRequest naming a parameter, when it takes too long; DeadlineExceeded, ClientGone.
+    ``patterns``: parameter → compiled pattern. ``rows``: an id, then one text per pattern in the same order; a text of
+    None
+    never matches. Raises: InvalidRequest that names a parameter if the search takes too long; DeadlineExceeded,
+    ClientGone.
     """
     found: list[int] = []
     searches = [pattern.search for pattern in patterns.values()]

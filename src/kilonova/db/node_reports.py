@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent reports of its hypervisor: the inventories and traits of a root provider."""
+"""Reports of agents about their hypervisors: inventories and traits of root providers."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,21 +17,21 @@ from kilonova.errors import InvalidRequest
 from kilonova.model.provider import Inventory
 
 _MAX_INTEGER = 2**31 - 1
-#: As the Placement API takes them.
+#: Custom names that the Placement API accepts.
 _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
 #: Set by the API when a compute service is disabled; an agent's report leaves it alone.
 STATUS_DISABLED = "COMPUTE_STATUS_DISABLED"
-#: Beginnings of the traits that agents report. All others are the operators', ``MISC_SHARES_VIA_AGGREGATE`` for one.
+#: Prefixes of traits that agents report. Operators set all others, for example ``MISC_SHARES_VIA_AGGREGATE``.
 _REPORTED = ("COMPUTE_", "HW_", "OWNER_")
-#: So many custom names agents may make, all together: more than any cloud has, and nothing with which one host could
-#: fill the database or the mirrors. Operators may make more over the Placement API.
+#: Most custom names of one table that agents may create, so that one host cannot fill the database or the mirrors.
+#: Operators can create more by the Placement API.
 MOST_CUSTOM = 2000
 _SHOWN, _LONGEST_SHOWN = 5, 80
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedProvider:
-    """What the root provider of a hypervisor is to be. ``uuid``, ``name``: of the hypervisor."""
+    """The reported root provider of a hypervisor. ``uuid``, ``name``: of the hypervisor."""
 
     uuid: str
     name: str
@@ -40,13 +40,13 @@ class ReportedProvider:
 
 
 def ensure_all(tx: Transaction, said: Sequence[ReportedProvider]) -> frozenset[str]:
-    """Bring the root providers of hypervisors to what their agents report; repeating it changes nothing.
+    """Create or update root providers as the agents of their hypervisors report. Returns the uuids of new ones.
+    Idempotent.
 
-    Keeps what is used, ``COMPUTE_STATUS_DISABLED`` and traits of kinds that no agent reports. A class that is still
-    allocated stays although the agent no longer reports it. Returns the uuids of those that are new.
-
-    Raises: InvalidRequest for a resource class or trait that is neither known nor ``CUSTOM_``, and for impossible
-    numbers.
+    Keeps used amounts, ``COMPUTE_STATUS_DISABLED``, and traits without a reported prefix. An inventory that is no
+    longer
+    reported stays while it has allocations.
+    Raises: InvalidRequest for a resource class or trait that is neither known nor ``CUSTOM_``, and for invalid numbers.
     """
     said = list({each.uuid: each for each in said}.values())
     for inventory in (inventory for each in said for inventory in each.inventories):
@@ -78,17 +78,17 @@ def ensure_all(tx: Transaction, said: Sequence[ReportedProvider]) -> frozenset[s
 
 
 def _require_possible(inventory: Inventory) -> None:
-    """Hold what an agent says to what the Placement API takes. Raises: InvalidRequest."""
+    """Check a reported inventory against the limits of the Placement API. Raises: InvalidRequest."""
     numbers = inventory.total, inventory.reserved, inventory.min_unit, inventory.max_unit, inventory.step_size
     ratio = inventory.allocation_ratio
     if not all(0 <= number <= _MAX_INTEGER for number in numbers) or not 0 < ratio < float("inf"):
-        raise InvalidRequest(f"There can be no such inventory: {inventory}.")
+        raise InvalidRequest(f"The reported inventory is not valid: {inventory}.")
 
 
 def _inventories(
     state: ProviderState, said: Sequence[Inventory], class_ids: Mapping[str, int]
 ) -> Mapping[str, HeldInventory]:
-    """Return the inventories of a provider as they are to be; the same ones where nothing differs."""
+    """Return the new inventories of a provider; the present mapping if nothing changes."""
     has = state.inventories
     wanted = {each.resource_class: each for each in said}
     after = {name: held for name, held in has.items() if name in wanted or held.used}
@@ -100,7 +100,7 @@ def _inventories(
 
 
 def _traits(state: ProviderState, said: Sequence[str], trait_ids: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the traits of a provider as they are to be; the same ones where nothing differs."""
+    """Return the new traits of a provider; the present mapping if nothing changes."""
     has = state.traits
     kept = {
         name: row_id
@@ -112,13 +112,13 @@ def _traits(state: ProviderState, said: Sequence[str], trait_ids: Mapping[str, i
 
 
 def _known(tx: Transaction, table: sa.Table, names: Sequence[str]) -> dict[str, int]:
-    """Return the ids of names, creating custom ones. Raises: InvalidRequest for others that are missing."""
+    """Return name → id, creating missing custom names. Raises: InvalidRequest for other missing names."""
     statement = sa.select(table.c.name, table.c.id).where(table.c.name.in_(list(names)))
     found: dict[str, int] = mapping(tx.connection, statement)
     missing = [name for name in dict.fromkeys(names) if name not in found]
     unknown = [name for name in missing if _CUSTOM.fullmatch(name) is None]
     if unknown:
-        raise InvalidRequest(f"Unknown in {table.name.replace('_', ' ')}: {_shown(unknown)}.")
+        raise InvalidRequest(f"Unknown {table.name.replace('_', ' ')}: {_shown(unknown)}.")
     if missing:
         _require_room(tx, table, len(missing))
         tx.execute(sa.insert(table), [{"name": name, "created_at": tx.now} for name in missing])
@@ -127,16 +127,16 @@ def _known(tx: Transaction, table: sa.Table, names: Sequence[str]) -> dict[str, 
 
 
 def _require_room(tx: Transaction, table: sa.Table, more: int) -> None:
-    """Hold custom names to a number that no honest cloud has. Raises: InvalidRequest."""
+    """Check that agents do not create more than ``MOST_CUSTOM`` custom names. Raises: InvalidRequest."""
     custom = sa.select(sa.func.count()).select_from(table).where(table.c.name.like("CUSTOM\\_%", escape="\\"))
     if tx.execute(custom).scalar_one() + more > MOST_CUSTOM:
         raise InvalidRequest(
-            f"Agents may make {MOST_CUSTOM} custom {table.name.replace('_', ' ')} at most. Make what is needed over "
+            f"Agents may create at most {MOST_CUSTOM} custom {table.name.replace('_', ' ')}. Create more of them by "
             "the Placement API."
         )
 
 
 def _shown(names: Sequence[str]) -> str:
-    """Name some of what an agent wrote, and not all of it in any length."""
+    """Return the first of an agent's names, shortened, for an error message."""
     some = ", ".join(name[:_LONGEST_SHOWN] for name in names[:_SHOWN])
     return some + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

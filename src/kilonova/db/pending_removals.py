@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records that a guest has to go from a host: written where nobody could be asked to remove it there and then.
+"""Pending removals: records that a guest must be removed from a host, for hosts that could not be asked.
 
-Deletes, builds, and moves that end without a host that cannot be reached leave one, in the transaction that counts the
-guest there as gone; so does an operator who wants a guest removed. They outlive the server's own rows.
+Deletes, builds and moves that end while a host is unreachable write one, in the transaction that stops counting the
+guest there; so does an operator's request to remove a guest. They outlive the rows of the server.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ from kilonova.db.core.statements import insert_missing
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.found_guest import RemovalReason
 
-#: A host that does not have the guest may yet get it: by an order that is being carried out, for hours maybe.
+#: Least age of a record before it is deleted: an order in progress may still create the guest hours later.
 KEPT = timedelta(days=1)
 _D = t.departures.c
 _OF = Prepared(
@@ -28,7 +28,7 @@ _OF = Prepared(
 
 
 def note(tx: Transaction, host: str, instance_uuid: str, departure: RemovalReason) -> None:
-    """Record that the guest of an instance has to go from ``host``, if it is there and was made before now."""
+    """Record that the guest of an instance must be removed from ``host`` if it was created before now."""
     key = sa.and_(_D.host == host, _D.instance_uuid == instance_uuid)
     values = {"departure": departure.value, "created_at": tx.now}
     if not insert_missing(tx, t.departures, {"host": host, "instance_uuid": instance_uuid, **values}):
@@ -36,7 +36,7 @@ def note(tx: Transaction, host: str, instance_uuid: str, departure: RemovalReaso
 
 
 def of(connection: Connection, uuids: Collection[str]) -> dict[tuple[str, str], tuple[RemovalReason, datetime]]:
-    """Return (host, instance uuid) → what is recorded and since when."""
+    """Return (host, instance uuid) → (reason, time) of the pending removals of these instances."""
     rows = _OF.rows(connection, uuids=list(uuids)) if uuids else ()
     return {(row[0], row[1]): (RemovalReason(row[2]), row[3]) for row in rows}
 
@@ -44,7 +44,7 @@ def of(connection: Connection, uuids: Collection[str]) -> dict[tuple[str, str], 
 def forgettable(
     connection: Connection, still_there: Mapping[str, Collection[str]], now: datetime
 ) -> list[tuple[str, str]]:
-    """Return the old records of hosts that have reported their guests, but for those of guests ``still_there``."""
+    """Return old records of hosts that have reported their guests, except for guests in ``still_there``."""
     hosts = list(still_there)
     old: list[tuple[str, str]] = []
     for start in range(0, len(hosts), 500):
@@ -54,6 +54,6 @@ def forgettable(
 
 
 def forget(tx: Transaction, records: Collection[tuple[str, str]]) -> None:
-    """Remove records of guests that are gone; done already is success."""
+    """Delete records by (host, instance uuid); absent is success."""
     for host, uuid in records:
         tx.execute(sa.delete(t.departures).where(_D.host == host, _D.instance_uuid == uuid))

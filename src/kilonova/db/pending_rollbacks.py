@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records that a host has to make a guest again what it was before a move, as soon as it is back.
+"""Pending rollbacks: records that a host must restore a guest to its state before a move (ADR 25).
 
-Written where the move is undone and the host cannot be asked, or fails at it, in the transaction that passes it over.
-They are handed to the agent when it starts, before it takes any order, and are forgotten when it says that it is done,
-or that the guest is gone (ADR 25).
+A rollback that an unreachable or failing host cannot execute writes one, in the transaction that skips the host. The
+agent gets them when it starts, before any other order. They are deleted when the agent reports success or that the
+guest does not exist.
 """
 
 from collections.abc import Collection
@@ -24,10 +24,11 @@ _AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class DueRollback:
-    """A guest that ``host`` has to take back.
+    """A pending rollback of a guest on ``host``.
 
-    ``drops_made``: what the move made of it on the same host goes. ``runs``: the guest ran before the move.
-    ``noted_at``: when that was recorded.
+    ``drops_made``: the guest that a move on the same host created must be removed. ``runs``: the guest ran before the
+    move.
+    ``noted_at``: time of the record.
     """
 
     host: str
@@ -38,9 +39,9 @@ class DueRollback:
 
 
 def note(tx: Transaction, host: str, move: ServerMigration, *, drops_made: bool, runs: bool) -> None:
-    """Record that a host has to undo a move of a server.
+    """Record that a host must undo a move of a server.
 
-    What is recorded since the move began is of the same story: how the guest ran at first is what counts.
+    An existing record that is younger than the move belongs to the same move: its ``runs`` is kept.
     """
     uuid = move.instance_uuid
     mine = sa.and_(_H.host == host, _H.instance_uuid == uuid)
@@ -54,7 +55,7 @@ def note(tx: Transaction, host: str, move: ServerMigration, *, drops_made: bool,
 
 
 def due(connection: Connection, hosts: Collection[str]) -> tuple[DueRollback, ...]:
-    """Return the guests that these hosts have to take back: of servers that have not been moved again since."""
+    """Return the pending rollbacks of these hosts, for servers that have not been moved again since."""
     found: list[DueRollback] = []
     names = sorted(hosts)
     moved_again = sa.select(_M.id).where(
@@ -71,5 +72,5 @@ def due(connection: Connection, hosts: Collection[str]) -> tuple[DueRollback, ..
 
 
 def forget(tx: Transaction, host: str, instance_uuid: str) -> None:
-    """Remove the record of a guest that is home; done already is success."""
+    """Delete a pending rollback that is done; absent is success."""
     tx.execute(sa.delete(t.homecomings).where(_H.host == host, _H.instance_uuid == instance_uuid))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which states servers are recorded, to be compared with what their hypervisors say (LIFECYCLE §6)."""
+"""Recorded power states of servers, for the comparison with their hypervisors (LIFECYCLE §6)."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _OF_SERVERS = Prepared(sa.select(*_COLUMNS).where(_I.uuid.in_(sa.bindparam("uuid
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One server for which nothing is under way. ``seen``: when it has changed last, as a word of its own."""
+    """The recorded state of a server without a task. ``seen``: time of its last change as ISO text; empty if none."""
 
     uuid: str
     host: str | None
@@ -35,27 +35,27 @@ class Recorded:
 
 
 def of_hosts(connection: Connection, hosts: Collection[str]) -> Iterator[Recorded]:
-    """Yield the servers at rest that are recorded on these hosts."""
+    """Yield the servers without a task that are recorded on these hosts."""
     names = list(hosts)
     for start in range(0, len(names), _AT_ONCE):
         yield from map(_recorded, _OF_HOSTS.rows(connection, hosts=names[start : start + _AT_ONCE]))
 
 
 def of_servers(connection: Connection, uuids: Collection[str]) -> Iterator[Recorded]:
-    """Yield those of these servers that are at rest."""
+    """Yield the servers among these that have no task."""
     wanted = list(uuids)
     for start in range(0, len(wanted), _AT_ONCE):
         yield from map(_recorded, _OF_SERVERS.rows(connection, uuids=wanted[start : start + _AT_ONCE]))
 
 
 def require_unchanged(server: Instance, seen: Recorded) -> None:
-    """Raise ConcurrentUpdate unless a server is at rest, where it was seen, and has not been changed since."""
+    """Check that a server has no task, and the same host and time of update as read. Raises: ConcurrentUpdate."""
     if (server.task_state, server.host, server.updated_at) != (None, seen.host, _time(seen.seen)):
-        raise ConcurrentUpdate(f"Server {server.uuid} was changed meanwhile.")
+        raise ConcurrentUpdate(f"Server {server.uuid} has changed since it was read.")
 
 
 def store(tx: Transaction, states: Sequence[tuple[Recorded, PowerState]]) -> None:
-    """Record what hypervisors say of servers, leaving out those that were changed since they were read."""
+    """Store power states that hypervisors report, except for servers that have changed since they were read."""
     for server, state in states:
         same = sa.update(t.instances).where(
             _I.uuid == server.uuid, _I.host == server.host, _I.updated_at == _time(server.seen), *_AT_REST

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which placement aggregates providers are members of. An aggregate is a uuid; it exists once somebody named it."""
+"""Placement aggregates of providers. An aggregate is only a uuid; it is created when a request first names it."""
 
 import dataclasses
 from collections.abc import Collection
@@ -11,9 +11,9 @@ from kilonova.model.provider import Provider
 
 
 def all_changed(uuids: Collection[str], *, guarded: bool = True) -> Change:
-    """Return the change that makes these the aggregates.
+    """Return the change that replaces all aggregates.
 
-    ``guarded`` raises the generation (microversion 1.19); older requests neither check nor change it.
+    ``guarded``: raise the generation (microversion 1.19); earlier versions neither check nor change it.
     """
 
     def change(state: ProviderState, _words: Vocabulary) -> ProviderState:
@@ -24,5 +24,8 @@ def all_changed(uuids: Collection[str], *, guarded: bool = True) -> Change:
 
 
 def replace(tx: Transaction, provider: Provider, uuids: Collection[str]) -> int:
-    """Make these the aggregates of a provider as it was read, and return its generation. Raises: ConcurrentUpdate."""
+    """Replace the aggregates of a provider at the generation of ``provider``, and return the new generation.
+
+    Raises: ConcurrentUpdate.
+    """
     return edit(tx, ProviderEdit(provider.uuid, unless_changed(provider.generation, all_changed(uuids)))).generation

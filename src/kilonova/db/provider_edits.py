@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of providers that are there: read the providers, compute what they shall be, write the differences.
+"""Batched edits of existing providers: read all states, apply the edits in memory, write the differences once.
 
 ::
 
-    edits that wait together ──▶ read all providers ──▶ edit after edit: state → state ──▶ write what differs, once
+    queued edits ──▶ read all providers ──▶ edit after edit: state → state ──▶ write the differences once
 
-An edit is a function of the state of one provider. It sees what the edits before it made of the provider, and one that
-raises leaves nothing behind: so a refusal costs the others nothing, and the number of statements does not grow with the
-number of edits. Nobody else writes meanwhile, see :mod:`kilonova.db.database`.
+An edit is a function of the state of one provider and sees the result of earlier edits. An edit that raises leaves its
+state unchanged, so a refused request does not affect the others. The number of statements does not grow with the number
+of edits. No other transaction writes at the same time, see :mod:`kilonova.db.database`.
 """
 
 from collections import defaultdict
@@ -29,7 +29,7 @@ from kilonova.model.vocabulary import Word
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What the names mean that edits use: ids of resource classes; traits, with their ids."""
+    """Ids of the resource classes and traits that edits name, and these traits."""
 
     class_ids: Mapping[str, int]
     trait_ids: Mapping[str, int]
@@ -42,16 +42,19 @@ class Vocabulary:
         return self.class_ids[name]
 
 
-#: The id of an aggregate that an edit names and nobody has written yet.
+#: Placeholder id of an aggregate that is not stored yet.
 NEW = -1
 
-#: Makes a state of another one. May be called again for the same edit.
+#: Function from the present to the new state of a provider. It may be called more than once for an edit.
 Change = Callable[[ProviderState, Vocabulary], ProviderState]
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderEdit:
-    """One request. ``classes``, ``traits``: what ``change`` looks up. ``name``: what it calls the provider."""
+    """A request to change one provider.
+
+    ``classes``, ``traits``: names that ``change`` looks up. ``name``: the new name of the provider, if it changes.
+    """
 
     uuid: str
     change: Change
@@ -62,7 +65,7 @@ class ProviderEdit:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """What an edit made of its provider; ``traits`` are those that it named, oldest first."""
+    """The result of an edit. ``traits``: the existing traits that the edit named, oldest first."""
 
     state: ProviderState
     traits: Sequence[Word] = field(default=())
@@ -73,18 +76,18 @@ class Edited:
 
 
 def advanced(state: ProviderState, steps: int = 1) -> ProviderState:
-    """Return the state one generation later, or several."""
+    """Return the state with its generation raised by ``steps``."""
     provider = state.provider
     return replace(state, provider=replace(provider, generation=provider.generation + steps))
 
 
 def edit(tx: Transaction, edit: ProviderEdit) -> Edited:
-    """Apply one edit. Raises: NotFound for the provider, and what the edit raises."""
+    """Apply one edit. Raises: NotFound for the provider; exceptions of the edit."""
     return only(_edit_all(tx, [edit]))
 
 
 def renamed(uuid: str, name: str) -> ProviderEdit:
-    """Return the edit that gives a provider another name. Raises: Conflict where another one has it."""
+    """Return the edit that renames a provider. Raises: Conflict if another provider has the name."""
 
     def change(state: ProviderState, _words: Vocabulary) -> ProviderState:
         return replace(state, provider=replace(state.provider, name=name))
@@ -93,7 +96,7 @@ def renamed(uuid: str, name: str) -> ProviderEdit:
 
 
 def unless_changed(seen: int, change: Change) -> Change:
-    """Return ``change`` for a provider at the generation ``seen``. Raises: ConcurrentUpdate at another one."""
+    """Return ``change`` guarded by the generation ``seen``. Raises: ConcurrentUpdate for any other generation."""
 
     def guarded(state: ProviderState, words: Vocabulary) -> ProviderState:
         if state.provider.generation != seen:
@@ -104,7 +107,7 @@ def unless_changed(seen: int, change: Change) -> Change:
 
 
 def store(tx: Transaction, changes: Sequence[tuple[ProviderState, ProviderState]]) -> None:
-    """Store how states differ from what they were, and log them."""
+    """Write the differences between (old, new) states, and log the new states for the mirrors."""
     rows = [
         {
             "id": old.provider.id,
@@ -158,7 +161,7 @@ def _edit_all(tx: Transaction, edits: Sequence[ProviderEdit]) -> Sequence[Edited
     return outcomes
 
 
-#: Does what :func:`edit` does for several requests that wait together; for Database.submit_batched.
+#: Batched form of :func:`edit`, for Database.submit_batched.
 edit_batched: BatchedWrite[ProviderEdit, Edited] = batched(_edit_all)
 
 
@@ -184,7 +187,7 @@ def _vocabulary(tx: Transaction, states: Iterable[ProviderState], edits: Sequenc
 
 
 def _holders(tx: Transaction, edits: Sequence[ProviderEdit]) -> dict[str, str]:
-    """Return who has the names that providers shall get, by name."""
+    """Return name → uuid of the providers that have the new names of these edits."""
     wanted = {edit.name for edit in edits if edit.name is not None}
     return mapping(tx.connection, _HOLDERS, names=list(wanted)) if wanted else {}
 
@@ -212,11 +215,11 @@ def _write_inventories(tx: Transaction, changes: Sequence[tuple[ProviderState, P
     for class_ids, provider_ids in _alike(gone):
         removed = _DROP_INVENTORIES.run(tx.connection, providers=provider_ids, classes=class_ids)
         if removed != len(class_ids) * len(provider_ids):
-            raise Conflict("An inventory that shall go is in use.")
+            raise Conflict("An inventory to be removed is in use.")
 
 
 def _aggregate_ids(tx: Transaction, changes: Iterable[tuple[ProviderState, ProviderState]]) -> dict[str, int]:
-    """Return the ids of the aggregates that providers come into, made where nobody named them before."""
+    """Return uuid → id of the aggregates that providers join, creating missing ones."""
     wanted = {uuid for _, new in changes for uuid, row_id in new.aggregates.items() if row_id == NEW}
     if not wanted:
         return {}
@@ -250,7 +253,7 @@ def _write_links(
 
 
 def _alike(sets: Mapping[int, Collection[int]]) -> Iterable[tuple[list[int], list[int]]]:
-    """Return what several providers lose with these providers: they are served by one statement."""
+    """Group providers that lose the same links, so that one statement deletes the links of a group."""
     found: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for provider_id, members in sets.items():
         if members:
@@ -287,7 +290,7 @@ _CHANGE_PROVIDERS = ManyRows(
         .values(generation=given["generation"], name=given["name"], updated_at=_NOW)
     ),
 )
-# One set of parameters a row, not one JSON text for all: SQLite would not read every ratio to the last digit.
+# One parameter set per row, not one JSON text for all: SQLite does not parse every ratio exactly.
 _CHANGE_INVENTORIES = Prepared(
     sa.update(t.inventories)
     .where(
@@ -314,7 +317,7 @@ _DROP_INVENTORIES = Prepared(
 
 
 def _links(table: sa.Table, column: str) -> tuple[ManyRows, Prepared]:
-    """Return what adds and what drops links of providers."""
+    """Return the statements that insert and delete links of providers in ``table``."""
     drop = Prepared(
         sa.delete(table).where(
             table.c.resource_provider_id.in_(_GONE_FROM), table.c[column].in_(sa.bindparam("linked", expanding=True))

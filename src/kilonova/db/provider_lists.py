@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of resource providers: what may be asked of them."""
+"""Lists of resource providers by the filters of the Placement API."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +18,9 @@ _ME = t.resource_providers
 
 @dataclass(frozen=True, slots=True)
 class ProviderQuery:
-    """What `GET /resource_providers` may ask for; every part that is set must hold.
+    """Filters of `GET /resource_providers`, combined by AND.
 
-    ``member_of``, ``required``: each inner set needs one of its members. ``resources``: free room for each amount.
+    ``member_of``, ``required``: each inner set needs at least one of its members. ``resources``: free amount per class.
     """
 
     uuid: str | None = None
@@ -34,7 +34,7 @@ class ProviderQuery:
 
 
 def list_matching(connection: Connection, query: ProviderQuery) -> tuple[Provider, ...]:
-    """Return the providers that fit, oldest first. Names of classes and traits must exist."""
+    """Return the matching providers, oldest first. Names of resource classes and traits must exist."""
     statement = PROVIDERS.order_by(_ME.c.id)
     if query.uuid is not None:
         statement = statement.where(_ME.c.uuid == query.uuid)

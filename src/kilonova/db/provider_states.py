@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that is stored of a provider but its allocations, read for several at once, and told to the mirrors."""
+"""The state of a provider without its allocations: read in batches, and logged for the mirrors."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -31,7 +31,7 @@ PROVIDERS = sa.select(
 
 @dataclass(frozen=True, slots=True)
 class HeldInventory:
-    """An inventory with what is used of it."""
+    """An inventory with its used amount."""
 
     inventory: Inventory
     class_id: int
@@ -48,27 +48,27 @@ class ProviderState:
     aggregates: Mapping[str, int]
 
 
-#: What describes an inventory, the floored capacity among it.
+#: Columns of an inventory's figures, including its capacity rounded down.
 INVENTORY_COLUMNS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio", "capacity")
 
 
 def inventory_values(inventory: Inventory) -> dict[str, Any]:
-    """Return the columns that describe an inventory."""
+    """Return the columns of an inventory's figures."""
     return {name: getattr(inventory, name) for name in INVENTORY_COLUMNS}
 
 
 def name_taken(what: str) -> Conflict:
-    """Return the refusal of a name or a uuid that another provider has."""
+    """Return the Conflict for a name or uuid that another provider has."""
     return Conflict(f"Conflicting resource provider {what} already exists.", placement_code="placement.duplicate_name")
 
 
 def by_uuid(connection: Connection, uuids: Collection[str]) -> dict[str, ProviderState]:
-    """Return the state of those that exist."""
+    """Return uuid → state of the providers among these that exist."""
     return _with_parts(connection, _BY_UUID.rows(connection, uuids=list(uuids)))
 
 
 def log(tx: Transaction, state: ProviderState) -> None:
-    """Tell the mirrors everything that they keep of a provider, as absolute values."""
+    """Log the whole state of a provider for the mirrors, as absolute values."""
     provider = state.provider
     value = LoggedProvider(
         id=provider.id,
@@ -90,7 +90,7 @@ def _figures(held: HeldInventory) -> InventoryFigures:
 
 
 def log_stored(tx: Transaction, provider_ids: Collection[int]) -> None:
-    """Tell the mirrors what is stored of these providers now."""
+    """Log the stored states of these providers for the mirrors."""
     if provider_ids:
         found = _BY_ID.rows(tx.connection, ids=list(provider_ids))
         for state in _with_parts(tx.connection, found).values():
@@ -107,7 +107,7 @@ def _with_parts(connection: Connection, rows: Collection[Any]) -> dict[str, Prov
         if kind == _INVENTORY:
             used, *figures = part[4:]
             inventories[provider_id][name] = HeldInventory(Inventory(name, *figures), row_id, used)
-        else:  # nearly all of them
+        else:  # most rows
             links[kind][provider_id][name] = row_id
     traits, aggregates = links.values()
     return {
@@ -123,7 +123,7 @@ _FIGURES = [t.inventories.c[name] for name in ("used", *INVENTORY_COLUMNS) if na
 
 
 def _part(kind: int, link: sa.Table, named: sa.Table, key: str, name: str, figures: Sequence[Any]) -> sa.Select[Any]:
-    """Return the rows of one kind: kind, provider, name and id of what it is linked to, figures of inventories."""
+    """Return the query for rows of one kind: kind, provider, name and id of the linked row, figures of inventories."""
     columns = (sa.literal_column(str(kind)), link.c.resource_provider_id, named.c[name], named.c.id, *figures)
     return (
         sa.select(*columns)
@@ -133,7 +133,7 @@ def _part(kind: int, link: sa.Table, named: sa.Table, key: str, name: str, figur
 
 
 _NONE = [sa.null() for _ in _FIGURES]
-#: In one statement: on a server, every one more would be a round trip more.
+#: Inventories, traits and aggregates by one statement, to save round trips to the server.
 _PARTS = Prepared(
     sa.union_all(
         _part(_INVENTORY, t.inventories, t.resource_classes, "resource_class_id", "name", _FIGURES),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which traits providers have."""
+"""Traits of providers."""
 
 import dataclasses
 from collections.abc import Collection
@@ -29,7 +29,7 @@ def of_provider(connection: Connection, provider_id: int) -> tuple[Word, ...]:
 
 
 def of_consumer(connection: Connection, consumer_uuid: str) -> frozenset[str]:
-    """Return the traits of all providers of which a consumer has something."""
+    """Return the traits of all providers on which a consumer has allocations."""
     links, uses = t.resource_provider_traits, t.allocations
     statement = (
         sa.select(t.traits.c.name)
@@ -41,7 +41,7 @@ def of_consumer(connection: Connection, consumer_uuid: str) -> frozenset[str]:
 
 
 def all_changed(names: Collection[str]) -> Change:
-    """Return the change that makes these the traits; the generation rises only if it changes something.
+    """Return the change that replaces all traits; the generation rises only if a trait changes.
 
     Raises: NotFound for an unknown trait.
     """
@@ -57,9 +57,9 @@ def all_changed(names: Collection[str]) -> Change:
 
 
 def replace(tx: Transaction, provider: Provider, names: Collection[str]) -> int:
-    """Make these the traits of a provider as it was read, and return its generation.
+    """Replace the traits of a provider at the generation of ``provider``, and return the new generation.
 
-    Raises: NotFound for an unknown trait, ConcurrentUpdate.
+    Raises: NotFound for an unknown trait; ConcurrentUpdate.
     """
     change = unless_changed(provider.generation, all_changed(names))
     return edit(tx, ProviderEdit(provider.uuid, change, traits=names)).generation

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource providers, their trees and generations, and what the mirrors are told of them.
+"""Resource providers, their trees and generations, and their changes in the change log.
 
-A provider's generation rises once per committed request that changes it. A request that
-names the generation it has seen is refused at another one (:func:`kilonova.db.provider_edits.unless_changed`).
+A provider's generation rises once per committed request that changes it. A request with a generation other than the
+present one is refused (:func:`kilonova.db.provider_edits.unless_changed`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -41,7 +41,7 @@ def get(connection: Connection, uuid: str) -> Provider:
 
 @dataclass(frozen=True, slots=True)
 class NewProvider:
-    """A provider that shall be there from now on, a root unless it has a parent."""
+    """A provider to create; a root unless it has a parent."""
 
     uuid: str
     name: str
@@ -63,12 +63,15 @@ class _Held(NamedTuple):
 
 
 def create(tx: Transaction, uuid: str, name: str, parent_uuid: str | None = None) -> Provider:
-    """Add a provider, a root unless it has a parent. Raises: Conflict for a taken uuid or name, InvalidRequest."""
+    """Create a provider, a root unless it has a parent. Raises: Conflict for an existing uuid or name, InvalidRequest.
+
+    InvalidRequest means that the parent does not exist or is the provider itself.
+    """
     return only(_create_all(tx, [NewProvider(uuid, name, parent_uuid)]))
 
 
 def create_all(tx: Transaction, wanted: Sequence[NewProvider]) -> Sequence[Provider]:
-    """Add providers, all or none. Raises: what :func:`create` raises."""
+    """Create providers, all or none. Raises: as :func:`create`."""
     return [only([each]) for each in _create_all(tx, wanted)] if wanted else []
 
 
@@ -92,7 +95,7 @@ def _create_all(tx: Transaction, wanted: Sequence[NewProvider]) -> Sequence[Prov
     return [refused[number] if number in refused else stored[one.uuid] for number, one in enumerate(wanted)]
 
 
-#: Does what :func:`create` does for several requests that wait together; for Database.submit_batched.
+#: Batched form of :func:`create`, for Database.submit_batched.
 create_batched: BatchedWrite[NewProvider, Provider] = batched(_create_all)
 
 
@@ -111,7 +114,7 @@ def _check_new(
 
 
 def _insert(tx: Transaction, wanted: Sequence[NewProvider], known: Mapping[str, Any]) -> dict[str, Provider]:
-    """Store new providers and tell the mirrors; ``known``: rows of their parents by uuid."""
+    """Insert new providers and log them for the mirrors. ``known``: uuid → row of their parents."""
     if not wanted:
         return {}
     rows = [
@@ -149,7 +152,7 @@ def update(
     parent_uuid: str | None = None,
     reparenting: bool = False,
 ) -> Provider:
-    """Rename a provider and, if ``move``, put it under ``parent_uuid`` (None: make it a root) with its whole subtree.
+    """Rename a provider and, if ``move``, move it with its subtree below ``parent_uuid`` (None: make it a root).
 
     Without ``reparenting`` only a root may get a parent. Raises: NotFound, Conflict, InvalidRequest.
     """
@@ -180,7 +183,7 @@ def update(
 
 
 def delete(tx: Transaction, uuid: str) -> None:
-    """Remove a provider with its inventories. Raises: NotFound, Conflict while it has children or allocations."""
+    """Delete a provider with its inventories. Raises: NotFound; Conflict while it has children or allocations."""
     only(_delete_all(tx, [uuid]))
 
 
@@ -209,7 +212,7 @@ def _delete_all(tx: Transaction, uuids: Sequence[str]) -> Sequence[Exception | N
     return outcomes
 
 
-#: Does what :func:`delete` does for several requests that wait together; for Database.submit_batched.
+#: Batched form of :func:`delete`, for Database.submit_batched.
 delete_batched: BatchedWrite[str, None] = batched(_delete_all)
 
 
@@ -221,7 +224,7 @@ _TOUCH = Prepared(
 
 
 def touch(tx: Transaction, provider_ids: Collection[int]) -> None:
-    """Raise the generation of each provider by one, whatever it is."""
+    """Raise the generation of each provider by one, without a check of the present one."""
     if not provider_ids:
         return
     _TOUCH.run(tx.connection, ids=sorted(provider_ids), now=tx.now)
@@ -272,7 +275,7 @@ _HELD = Prepared(
     sa.select(
         _ME.c.id,
         _ME.c.uuid,
-        # A column of the index: after an ANALYZE that found no parents, SQLite would read the whole table for others.
+        # Select the indexed column: otherwise, after an ANALYZE without parents, SQLite scans the whole table.
         sa.exists(_child.c.parent_provider_id).where(_child.c.parent_provider_id == _ME.c.id).label("has_children"),
         sa.exists(t.allocations.c.resource_provider_id)
         .where(t.allocations.c.resource_provider_id == _ME.c.id)
@@ -296,11 +299,11 @@ _USAGES = Prepared(
 )
 
 
-# --- what mirrors are told ------------------------------------------------------------------------------------------
+# --- change log -----------------------------------------------------------------------------------------------------
 
 
 def log_usage(tx: Transaction, provider_ids: Collection[int]) -> None:
-    """Log the generation and the use of providers whose allocations changed, in one query."""
+    """Log generation and use of providers whose allocations changed, by one query."""
     if not provider_ids:
         return
     usages: dict[tuple[str, int], dict[str, int]] = {}
@@ -313,7 +316,7 @@ def log_usage(tx: Transaction, provider_ids: Collection[int]) -> None:
 
 
 def aggregate_uuids(connection: Connection, provider_id: int) -> list[str]:
-    """Return the placement aggregates of one provider, oldest first."""
+    """Return the Placement aggregates of a provider, oldest first."""
     links, aggregates = t.resource_provider_aggregates, t.placement_aggregates
     statement = sa.select(aggregates.c.uuid).join(links, links.c.aggregate_id == aggregates.c.id)
     return list(
@@ -345,7 +348,7 @@ def require_free(connection: Connection, name: str) -> None:
 
 
 def _subtree(connection: Connection, provider: Provider) -> list[int]:
-    """Return the ids of a provider and all below it, parents first."""
+    """Return the ids of a provider and its descendants, parents first."""
     root_id = _root_id(connection, provider.id)
     children: dict[int, list[int]] = {}
     rows = connection.execute(sa.select(_ME.c.id, _ME.c.parent_provider_id).where(_ME.c.root_provider_id == root_id))

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Purge servers that were deleted long ago, with all that is kept about them: faults, tags, decisions, request specs.
+"""Purge of servers that were deleted long ago, with their faults, tags, decisions, request specs and other rows.
 
-Other rows about what is gone for good go with them (``leftovers.py``). Nothing of it is mirrored, so a purge tells the
-mirrors nothing and may run beside any control process, in any process.
-Each transaction takes a bounded number of servers, and the purge then rests for as long as that took: others get in
-between.
+Rows of ``leftovers.py`` are deleted with them. None of these tables is mirrored, so a purge may run in any process and
+beside any control process. A transaction deletes a limited number of servers, and the purge then pauses for as long as
+the transaction took, so that other writers are not blocked.
 """
 
 import time
@@ -21,12 +20,12 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 
 SERVERS_AT_ONCE = 50
-#: Of one table: what a transaction removes at most, however much was done to a server.
+#: Most rows of one table that a transaction deletes.
 ROWS_AT_ONCE = 2_000
-#: Servers that are looked for at once, since each look passes over all deleted ones.
+#: Deleted servers that one query reads; each query scans all deleted servers.
 _FOUND_AT_ONCE = 20_000
 _INSTANCE = t.instances.c
-#: What else is kept by the server's uuid, beside the tables with a foreign key to it.
+#: Columns with the server's uuid but no foreign key to instances.
 _BY_UUID = (
     t.server_group_members.c.instance_uuid,
     t.decisions.c.instance_uuid,
@@ -34,12 +33,12 @@ _BY_UUID = (
     t.instance_action_events.c.instance_uuid,
     t.server_migrations.c.instance_uuid,
 )
-#: Of these a single server may have any number of rows.
+#: Tables in which one server may have any number of rows.
 _MANY_A_SERVER = (t.instance_actions, t.instance_action_events, t.server_migrations)
 
 
 def kept_for_deleted(connection: Connection, before: datetime) -> dict[str, int]:
-    """Count what a purge would remove, table by table."""
+    """Return the number of rows that a purge would delete, by table."""
     servers = sa.select(_INSTANCE.uuid).where(*_is_purgeable(before))
     counts = {t.instances.name: _count(connection, t.instances, *_is_purgeable(before))}
     for column in _columns_of_servers():
@@ -60,9 +59,9 @@ def purge(
     on_progress: Callable[[int], None] = lambda _servers: None,
     rest: Callable[[float], object] = time.sleep,
 ) -> dict[str, int]:
-    """Remove every server that was deleted before that time, and what is kept about it. Returns rows by table.
+    """Delete servers that were deleted before a time, with their other rows. Returns the rows by table. Idempotent.
 
-    ``rest`` waits that many seconds; when it returns true the purge ends early. Safe to repeat.
+    ``rest``: waits that many seconds; if it returns true, the purge ends early.
     """
     removed: dict[str, int] = {}
     for job in _jobs(database, before, at_once, rows_at_once):
@@ -79,7 +78,7 @@ def purge(
 def _jobs(
     database: Database, before: datetime, at_once: int, rows_at_once: int
 ) -> Iterator[Callable[[Transaction], dict[str, int]]]:
-    """Yield one transaction after the other. What is done by keys alone is looked for before: that takes a while."""
+    """Yield transactions one by one. Keys of rows that are deleted by key are read beforehand, because that is slow."""
     for found in _purgeable(database, before):
         for start in range(0, len(found), at_once):
             uuids = found[start : start + at_once]
@@ -119,7 +118,10 @@ def _ids(database: Database, table: sa.Table, uuids: Sequence[str], most: int) -
 
 
 def _is_purgeable(before: datetime) -> tuple[sa.ColumnElement[bool], ...]:
-    """Deleted before, and at rest: what still has allocations or work under way is left to the audit."""
+    """Return the conditions for servers deleted before a time that have no allocations and no workflows.
+
+    The audit reports deleted servers with allocations.
+    """
     return (
         _INSTANCE.deleted.is_(True),
         _INSTANCE.deleted_at < before,
@@ -129,7 +131,7 @@ def _is_purgeable(before: datetime) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _columns_of_servers() -> list[sa.Column[str]]:
-    """Return the column with the server's uuid of every table that keeps something about servers."""
+    """Return the columns with the server's uuid of all tables with rows about servers."""
     referring = [
         key.parent for table in t.metadata.sorted_tables for key in table.foreign_keys if key.column is _INSTANCE.uuid
     ]

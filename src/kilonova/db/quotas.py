@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas: the limits of projects, their users and classes, and what servers count against them.
+"""Quotas: limits of projects, users and quota classes, and the use that counts against them.
 
-A project has one row, which counts all of its servers; so has each user with limits of his own there. Making and
-removing servers changes these rows in the same transaction. The writer is alone while it writes (ADR 6), so what
-:func:`take` reads for many requests at once still holds; its UPDATE repeats each limit as a guard of its row (ADR 11).
+A project has one row that counts all of its servers; so has each user with own limits in it. Creating and deleting
+servers changes these rows in the same transaction. Only one transaction writes at a time (ADR 6), so a value that
+:func:`take` reads for a batch of requests stays valid; its UPDATE also checks each limit as a guard (ADR 11).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from kilonova.model.instance import TaskState, VmState
 from kilonova.model.quota import COUNTED, DEFAULT_CLASS, Limits, QuotaRequest, Usage, room_for, shortage
 from kilonova.model.server_migration import MigrationType
 
-#: User of the row that counts for a whole project.
+#: User id of the row that counts the whole project.
 EVERYBODY = ""
 _Q = t.quotas.c
 _C = t.quota_classes.c
@@ -58,7 +58,7 @@ _RAISE = ManyRows(
     ),
 )
 _RESIZES = server_migrations.IS_OPEN, t.server_migrations.c.migration_type == MigrationType.RESIZE.value
-#: Which servers count: all that are there, whatever their state, but none that is soft-deleted unless it is restored.
+#: Conditions for servers that count: existing ones, except for soft-deleted ones that are not being restored.
 _COUNTS = (
     _I.deleted.is_(False),
     sa.or_(_I.vm_state != VmState.SOFT_DELETED.value, _I.task_state == TaskState.RESTORING.value),
@@ -85,38 +85,38 @@ _MEMBERS = (
 
 
 def class_limits(connection: Connection, class_name: str) -> dict[str, int]:
-    """Return what was set for a class."""
+    """Return the limits that were set for a quota class."""
     return dict(connection.execute(_CLASS, {"class_name": class_name}).scalar() or {})
 
 
 def own_limits(connection: Connection, project_id: str, user_id: str = EVERYBODY) -> dict[str, int]:
-    """Return what was set for a project, or for a user there."""
+    """Return the limits that were set for a project, or for a user in it."""
     wanted = sa.select(_Q.limits).where(_Q.project_id == project_id, _Q.user_id == user_id)
     return dict(connection.execute(wanted).scalar() or {})
 
 
 def limits_of(connection: Connection, configured: Limits, project_id: str, user_id: str = EVERYBODY) -> dict[str, int]:
-    """Return the limits in force of a project, or of a user there. ``configured``: where nobody has set another."""
+    """Return the limits in force for a project, or for a user in it. ``configured``: limits of the configuration."""
     default, project = class_limits(connection, DEFAULT_CLASS), own_limits(connection, project_id)
     user = own_limits(connection, project_id, user_id) if user_id != EVERYBODY else {}
     return {**configured, **default, **project, **user}
 
 
 def limits_of_users(connection: Connection, project_id: str) -> dict[str, dict[str, int]]:
-    """Return what was set for each user of a project who has limits of his own: user → limits."""
+    """Return user → limits, for each user with own limits in a project."""
     wanted = sa.select(_Q.user_id, _Q.limits).where(_Q.project_id == project_id, _Q.user_id != EVERYBODY)
     return {row.user_id: dict(row.limits) for row in connection.execute(wanted)}
 
 
 def set_class_limits(tx: Transaction, class_name: str, changed: Limits) -> None:
-    """Change limits of a class."""
+    """Set limits of a quota class and keep its other limits."""
     limits = {**class_limits(tx.connection, class_name), **changed}
     if not insert_missing(tx, t.quota_classes, {"class_name": class_name, "limits": limits}):
         tx.execute(sa.update(t.quota_classes).where(_C.class_name == class_name).values(limits=limits))
 
 
 def set_limits(tx: Transaction, project_id: str, user_id: str, changed: Limits) -> None:
-    """Change limits of a project, or of a user there, whose servers are counted from now on."""
+    """Set limits of a project, or of a user in it, and start to count the user's servers."""
     limits = {**own_limits(tx.connection, project_id, user_id), **changed}
     key = {"project_id": project_id, "user_id": user_id}
     used = usage_of(tx.connection, project_id, user_id)
@@ -125,7 +125,7 @@ def set_limits(tx: Transaction, project_id: str, user_id: str, changed: Limits) 
 
 
 def delete_limits(tx: Transaction, project_id: str, user_id: str = EVERYBODY) -> None:
-    """Forget limits of a user, or of a project and all of its users; absent is success."""
+    """Delete the limits of a user, or of a project and all of its users; absent is success."""
     users = sa.and_(_Q.project_id == project_id, _Q.user_id != EVERYBODY)
     if user_id != EVERYBODY:
         users = sa.and_(users, _Q.user_id == user_id)
@@ -138,7 +138,7 @@ def delete_limits(tx: Transaction, project_id: str, user_id: str = EVERYBODY) ->
 
 
 def usage_of(connection: Connection, project_id: str, user_id: str = EVERYBODY) -> Usage:
-    """Return what the servers of a project count, or those of one user there."""
+    """Return the stored use of a project, or of a user in it."""
     wanted = sa.select(*(_Q[name] for name in COUNTED)).where(*_is(project_id, user_id))
     row = connection.execute(wanted).first()
     if row is not None:
@@ -147,7 +147,7 @@ def usage_of(connection: Connection, project_id: str, user_id: str = EVERYBODY) 
 
 
 def counted(connection: Connection, project_id: str, user_id: str = EVERYBODY) -> Usage:
-    """Count the servers of a project, or those of one user there, one by one."""
+    """Compute the use of a project, or of a user in it, from its servers."""
     mine = sa.select(*_AMOUNTS).where(*_COUNTS, _I.project_id == project_id)
     if user_id != EVERYBODY:
         mine = mine.where(_I.user_id == user_id)
@@ -160,7 +160,7 @@ def counted(connection: Connection, project_id: str, user_id: str = EVERYBODY) -
 
 
 def counted_everywhere(connection: Connection) -> dict[tuple[str, str], Usage]:
-    """Count all servers one by one: (project, user) → usage, with :data:`EVERYBODY` for a project as a whole."""
+    """Compute (project, user) → use from all servers, with :data:`EVERYBODY` as user for a whole project."""
     sums: dict[tuple[str, str], Usage] = {}
     by_user = sa.select(_I.project_id, _I.user_id, *_AMOUNTS).where(*_COUNTS).group_by(_I.project_id, _I.user_id)
     for project_id, user_id, instances, cores, ram in connection.execute(by_user):
@@ -173,7 +173,7 @@ def counted_everywhere(connection: Connection) -> dict[tuple[str, str], Usage]:
 
 
 def _counted_while_resized(connection: Connection) -> Iterator[tuple[tuple[str, str], Usage]]:
-    """Yield (project, user) of servers that are being resized, and what they count beyond their present flavor."""
+    """Yield (project, user) and the use beyond the present flavor, for each server that is being resized."""
     wanted = sa.select(t.server_migrations.c.uuid, _I.project_id, _I.user_id, _I.flavor)
     joined = wanted.join_from(t.instances, t.server_migrations, t.server_migrations.c.instance_uuid == _I.uuid)
     for uuid, project_id, user_id, flavor in connection.execute(joined.where(*_COUNTS, *_RESIZES)):
@@ -184,13 +184,13 @@ def _counted_while_resized(connection: Connection) -> Iterator[tuple[tuple[str, 
 
 
 def stored(connection: Connection) -> dict[tuple[str, str], Usage]:
-    """Return what the rows say: (project, user) → usage."""
+    """Return (project, user) → use, from all rows."""
     columns = (_Q.project_id, _Q.user_id, *(_Q[name] for name in COUNTED))
     return {(row[0], row[1]): Usage(*row[2:]) for row in connection.execute(sa.select(*columns))}
 
 
 def recount(tx: Transaction, project_id: str, user_id: str = EVERYBODY) -> None:
-    """Make the row of a project, or of a user there, say what the servers count."""
+    """Store the use of a project, or of a user in it, as computed from its servers."""
     used = dict(counted(tx.connection, project_id, user_id).items())
     key = {"project_id": project_id, "user_id": user_id}
     if not insert_missing(tx, t.quotas, {**key, **used, "limits": {}}):
@@ -198,17 +198,17 @@ def recount(tx: Transaction, project_id: str, user_id: str = EVERYBODY) -> None:
 
 
 def give_back(tx: Transaction, project_id: str, user_id: str, less: Usage) -> None:
-    """Count servers no longer that are gone."""
+    """Subtract the use of deleted servers."""
     tx.execute(_GIVE_BACK, {"project": project_id, "user": user_id, **{f"less_{k}": v for k, v in less.items()}})
 
 
 def count_again(tx: Transaction, project_id: str, user_id: str, more: Usage) -> None:
-    """Count servers that did not count for a while, whatever the limits say."""
+    """Add the use of servers that were not counted for a while, without a check of limits."""
     tx.execute(_GIVE_BACK, {"project": project_id, "user": user_id, **{f"less_{k}": -v for k, v in more.items()}})
 
 
 def counts(vm_state: str, task_state: str | None) -> bool:
-    """Whether a server that is not deleted counts in these states."""
+    """Return whether a server that is not deleted counts in these states."""
     return vm_state != VmState.SOFT_DELETED.value or task_state == TaskState.RESTORING.value
 
 
@@ -216,9 +216,9 @@ def counts(vm_state: str, task_state: str | None) -> bool:
 
 
 def take(tx: Transaction, requests: Sequence[QuotaRequest], configured: Limits) -> list[int | OverQuota]:
-    """Count new servers, and say for each request how many of them there may be, or why not even the least.
+    """Count new servers. Returns for each request how many it gets, or OverQuota if fewer than its minimum are left.
 
-    ``configured``: the limits where nobody has set another. Raises: ConcurrentUpdate when somebody else writes, too.
+    ``configured``: limits of the configuration, which limits in the database override. Raises: ConcurrentUpdate.
     """
     ledger = _Ledger(tx.connection, configured)
     ledger.read(requests)
@@ -228,7 +228,7 @@ def take(tx: Transaction, requests: Sequence[QuotaRequest], configured: Limits) 
 
 
 def room(connection: Connection, request: QuotaRequest, configured: Limits) -> int:
-    """Return how many servers :func:`take` would count at this moment. Raises: OverQuota."""
+    """Return how many servers :func:`take` would count now. Raises: OverQuota."""
     ledger = _Ledger(connection, configured)
     ledger.read([request])
     granted = ledger.grant(request)
@@ -239,7 +239,7 @@ def room(connection: Connection, request: QuotaRequest, configured: Limits) -> i
 
 @dataclass(slots=True)
 class _Account:
-    """A row as one transaction sees it: what counts, what is being added, and the limits it was added under."""
+    """A quota row within one transaction: its use, the use taken so far, and the limits applied to the latter."""
 
     used: Usage
     limits: Limits
@@ -249,7 +249,7 @@ class _Account:
 
 
 class _Ledger:
-    """The rows that requests of one transaction count on."""
+    """The quota rows that the requests of one transaction change."""
 
     def __init__(self, connection: Connection, configured: Limits) -> None:
         self._connection = connection
@@ -271,7 +271,7 @@ class _Ledger:
             self._accounts[project_id, EVERYBODY] = _Account(Usage(), {}, is_new=True)
 
     def grant(self, request: QuotaRequest) -> int | OverQuota:
-        """Take what a request may have, or nothing."""
+        """Take quota for as many servers of a request as possible, or none."""
         project = self._accounts[request.project_id, EVERYBODY]
         own = self._accounts.get((request.project_id, request.user_id)) if request.user_id != EVERYBODY else None
         limits = request.limits or {**self._defaults, **project.limits}
@@ -295,7 +295,7 @@ class _Ledger:
         return count
 
     def _join(self, request: QuotaRequest, group_uuid: str, count: int, limits: Limits) -> bool:
-        """Count members of a server group, which are limited for each user in each group."""
+        """Count members of a server group; the limit is per user and group."""
         limit, key = limits["server_group_members"], (group_uuid, request.user_id)
         if limit < 0:
             return True
@@ -314,7 +314,7 @@ class _Ledger:
             tx.execute(_INSERT, new)
         more = [_raised(key, account) for key, account in taken if not account.is_new]
         if _RAISE.run(tx, more) != len(more):
-            raise ConcurrentUpdate("What counts against a quota was changed from elsewhere meanwhile.")
+            raise ConcurrentUpdate("Another transaction changed the quota usage.")
 
 
 def _raised(key: tuple[str, str], account: _Account) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request specs: what was asked when instances were made, kept for every later move (hints included).
+"""Request specs: the requests by which instances were created, kept with their hints for later moves.
 
-One row for all instances of a request; it goes with the last of them.
+One row serves all instances of a request, and is deleted with the last of them.
 """
 
 from collections import defaultdict
@@ -54,7 +54,7 @@ _IMAGE_FIELDS = tuple(Image.__dataclass_fields__)
 
 
 def insert(tx: Transaction, requests: Sequence[StoredRequest]) -> None:
-    """Store requests, each once for all of its instances."""
+    """Insert requests, one row for all instances of a request."""
     rows = [
         {
             "uuid": request.uuid,
@@ -68,7 +68,7 @@ def insert(tx: Transaction, requests: Sequence[StoredRequest]) -> None:
 
 
 def get(connection: Connection, uuid: str) -> StoredRequest:
-    """Return a request. Raises: NotFound."""
+    """Return a stored request. Raises: NotFound."""
     row = connection.execute(_GET, {"uuids": [uuid]}).first()
     if row is None:
         raise NotFound(f"Request spec {uuid} could not be found.")
@@ -76,7 +76,10 @@ def get(connection: Connection, uuid: str) -> StoredRequest:
 
 
 def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, StoredRequest]:
-    """Return instance uuid → its request, for the given instances that have one; instances share equal ones."""
+    """Return instance uuid → its request, for those of these instances that have one.
+
+    Instances of one request share the returned object.
+    """
     wanted = {instance.uuid: instance.request_spec_uuid for instance in found if instance.request_spec_uuid}
     uuids = list(dict.fromkeys(wanted.values()))
     requests: dict[str, StoredRequest] = {}
@@ -91,7 +94,7 @@ class _ShownImage(msgspec.Struct):
 
 
 class _ShownBody(msgspec.Struct):
-    """As much of a stored request as is shown: the rest, which is most of it, is passed over without reading it."""
+    """The parts of a stored request that the API shows; the decoder skips the rest, which is most of it."""
 
     availability_zone: str | None
     image: _ShownImage | None
@@ -105,7 +108,7 @@ _SHOWN_BODY = msgspec.json.Decoder(_ShownBody)
 
 @dataclass(frozen=True, slots=True)
 class ShownRequest:
-    """As much of a request as users are shown with their servers: a small part of what is stored."""
+    """The parts of a request that the API shows with a server."""
 
     availability_zone: str | None
     image_properties: Mapping[str, str]
@@ -116,7 +119,7 @@ class ShownRequest:
 
 
 def shown(connection: Connection, found: Iterable[Instance]) -> dict[str, ShownRequest]:
-    """Return instance uuid → what is shown of its request, for the given instances that have one."""
+    """Return instance uuid → the shown parts of its request, for those of these instances that have one."""
     wanted = {instance.uuid: instance.request_spec_uuid for instance in found if instance.request_spec_uuid}
     uuids = list(dict.fromkeys(wanted.values()))
     requests: dict[str, ShownRequest] = {}
@@ -148,15 +151,15 @@ def _body(request: StoredRequest) -> dict[str, Any]:
 
 
 def change(tx: Transaction, instance_uuid: str, **changed: Any) -> None:
-    """Change fields of what was asked for one instance; the others of its request keep theirs.
+    """Change fields of the request of one instance; other instances of the request keep theirs.
 
-    An instance that never had a request keeps having none.
+    Does nothing for an instance without a request.
     """
     _replace(tx, instance_uuid, lambda stored: replace(stored, spec=replace(stored.spec, **changed)))
 
 
 def leave_group(tx: Transaction, instance_uuid: str) -> None:
-    """Have one instance ask for its server group no more, neither by its hint; as :func:`change`."""
+    """Remove the server group and its hint from the request of one instance; otherwise as :func:`change`."""
 
     def without_group(stored: StoredRequest) -> StoredRequest:
         hints = {name: values for name, values in stored.spec.hints.items() if name != "group"}
@@ -181,7 +184,7 @@ def _replace(tx: Transaction, instance_uuid: str, made_of: Callable[[StoredReque
 
 
 def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:
-    """Forget those of the given requests that no instance, deleted ones included, belongs to; return how many."""
+    """Delete those of these requests that no instance, not even a deleted one, refers to. Returns how many."""
     used = sa.select(t.instances.c.id).where(t.instances.c.request_spec_uuid == t.request_specs.c.uuid)
     gone = 0
     for start in range(0, len(uuids), 500):
@@ -191,9 +194,9 @@ def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:
 
 
 def placed(connection: Connection) -> Iterator[PlacedServer]:
-    """Return every server that has a host, with the flavor that it has and the image as it was when it was made.
+    """Yield every server that has a host, with its present flavor and with its image as it was at creation.
 
-    One that is being moved comes once more: on the other host as it is, or will be, there.
+    A server that is being moved is yielded twice: for both hosts, each with its flavor there.
     """
     server = t.instances.c
     columns = (server.uuid, server.name, server.host, server.project_id, server.flavor, t.request_specs.c.body)
@@ -214,7 +217,7 @@ def placed(connection: Connection) -> Iterator[PlacedServer]:
 
 
 def as_json(spec: RequestSpec, group_uuid: str | None) -> dict[str, Any]:
-    """Return a request as JSON. The resource query is left out: it is worked out again at each decision."""
+    """Return a request as JSON data, without the resource query, which each decision computes again."""
     image = None if spec.image is None else {name: getattr(spec.image, name) for name in _IMAGE_FIELDS}
     if image is not None:
         image["properties"] = dict(image["properties"])
@@ -235,19 +238,19 @@ def as_json(spec: RequestSpec, group_uuid: str | None) -> dict[str, Any]:
 
 
 def in_present_form(body: dict[str, Any]) -> dict[str, Any]:
-    """Return a request as it would be stored today, whichever release has stored it."""
+    """Return the body of a request of any release in the form that this release stores."""
     key = {"key": body["key"]} if body.get("key") is not None else {}
     return {**as_json(*from_json(body)), **key}
 
 
 def is_in_present_form(body: dict[str, Any]) -> bool:
-    """Tell whether a request says everything that is stored today."""
+    """Return whether the body of a request has all fields that this release stores."""
     image = body["image"]
     return body.keys() >= _STORED and (image is None or image.keys() >= set(_IMAGE_FIELDS))
 
 
 def from_json(body: dict[str, Any]) -> tuple[RequestSpec, str | None]:
-    """Read what :func:`as_json` wrote."""
+    """Parse the result of :func:`as_json` into a request spec and a group uuid."""
     image = body["image"]
     spec = RequestSpec(
         flavor=flavors.from_json(body["flavor"]),

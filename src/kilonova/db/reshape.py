@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories and the allocations against them, changed together: never a moment with one and without the other."""
+"""Reshape of providers: inventories and allocations are changed in one transaction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from kilonova.model.provider import Inventory
 
 @dataclass(frozen=True, slots=True)
 class ProviderShape:
-    """The inventories that a provider shall have, and the generation at which the caller saw it."""
+    """The new inventories of a provider, and its generation that the client has read."""
 
     uuid: str
     generation: int
@@ -23,11 +23,12 @@ class ProviderShape:
 
 
 def reshape(tx: Transaction, shapes: Sequence[ProviderShape], consumers: Sequence[ConsumerRequest]) -> None:
-    """Set inventories and allocations at once.
+    """Replace the inventories of providers and the allocations of consumers atomically.
 
-    What shall be there is written first, then the allocations, and only then the inventories that go, so that
-    allocations can move from one to the other. Each of these three steps raises the generations it concerns, as
-    clients of Placement count on. Raises: NotFound, InvalidRequest, Conflict, ConcurrentUpdate.
+    New and changed inventories are written first, then allocations; obsolete inventories are removed last, so that
+    allocations can move between inventories. Each of these steps raises the generations of its providers, as in
+    Placement.
+    Raises: NotFound, InvalidRequest, Conflict, ConcurrentUpdate.
     """
     uuids = [shape.uuid for shape in shapes]
     known = provider_states.by_uuid(tx.connection, uuids)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource classes: the standard ones, which are fixed, and the operator's own."""
+"""Resource classes: fixed standard classes, and custom classes of the operator."""
 
 from collections.abc import Iterable, Mapping
 
@@ -39,7 +39,7 @@ def get(connection: Connection, name: str) -> Word:
 
 
 def ids(connection: Connection, names: Iterable[str]) -> Mapping[str, int]:
-    """Return the row ids of ``names``. Raises: NotFound naming those that do not exist."""
+    """Return name → id of resource classes. Raises: NotFound that names the missing classes."""
     wanted = set(names)
     found: dict[str, int] = mapping(connection, _IDS, names=list(wanted))
     missing = wanted - found.keys()
@@ -60,7 +60,7 @@ def create(tx: Transaction, name: str) -> None:
 
 
 def rename(tx: Transaction, name: str, new_name: str) -> Word:
-    """Give a custom resource class another name. Raises: NotFound, InvalidRequest for a standard one, Conflict."""
+    """Rename a custom resource class. Raises: NotFound; InvalidRequest for a standard class; Conflict."""
     get(tx.connection, name)
     if not is_custom(name):
         raise InvalidRequest(f"Cannot update standard resource class {name}")
@@ -74,7 +74,7 @@ def rename(tx: Transaction, name: str, new_name: str) -> Word:
 
 
 def delete(tx: Transaction, name: str) -> None:
-    """Remove a custom resource class. Raises: NotFound, InvalidRequest for a standard one, Conflict while used."""
+    """Delete a custom resource class. Raises: NotFound, InvalidRequest for a standard class, Conflict while in use."""
     rows = _USE.rows(tx.connection, name=name)
     if not rows:
         raise NotFound(f"No such resource class {name}.")

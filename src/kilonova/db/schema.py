@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bring a database to the present schema and vocabulary, or say that it is not there."""
+"""The schema of a database: check of its revision, upgrade, and the standard resource classes and traits."""
 
 import logging
 import sqlite3
@@ -22,17 +22,17 @@ LOG = logging.getLogger(__name__)
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
-#: The newest revision that this release knows. Alembic would tell too, but is slow to import (a test compares them).
+#: The newest revision that this release knows. Not read from Alembic, which is slow to import (a test compares both).
 HEAD = "0028"
 
 
 class DatabaseAwayError(ConfigurationError, Unavailable):
-    """No server answers there, or none that takes anybody at present. It may, later."""
+    """The database server does not answer or accepts no connections; a later attempt may succeed."""
 
 
-#: The pause between two attempts to reach a server that is away grows up to this.
+#: Longest back-off between two attempts to connect, in seconds.
 _LONGEST_PAUSE_S = 5.0
-#: How often it is said that a server is still away.
+#: Interval between log lines while the server is away, in seconds.
 _SAID_EVERY_S = 60.0
 
 
@@ -42,14 +42,14 @@ def head() -> str:
 
 
 def is_known(revision: str) -> bool:
-    """Tell whether this release can start from a revision."""
+    """Return whether this release can upgrade a database at this revision."""
     return any(file.name.startswith(f"{revision}_") for file in (MIGRATIONS / "versions").glob("*.py"))
 
 
 def current(database: Database) -> str | None:
-    """Return the revision of the database, None when it is empty.
+    """Return the revision of the database, or None if it is empty.
 
-    Raises: ConfigurationError when it is no database, or none that can be opened; DatabaseAwayError when that may pass.
+    Raises: ConfigurationError if the database cannot be opened; DatabaseAwayError if a later attempt may succeed.
     """
     try:
         with database.read() as connection:
@@ -73,9 +73,9 @@ def wait_until_it_answers(
     pause: Callable[[float], object] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Wait for a server that is away, with one line of the log now and then.
+    """Wait until the database server answers, and log at intervals that it is away.
 
-    Raises: ConfigurationError for what waiting does not change.
+    Raises: ConfigurationError for a failure that waiting cannot fix.
     """
     pause_s, said_at = 0.5, None
     while True:
@@ -84,7 +84,7 @@ def wait_until_it_answers(
         except DatabaseAwayError as error:
             if said_at is None or clock() - said_at >= _SAID_EVERY_S:
                 said_at = clock()
-                LOG.warning("%s It is tried again until it answers.", error.message)
+                LOG.warning("%s Retrying until the database answers.", error.message)
             pause(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         else:
@@ -94,7 +94,7 @@ def wait_until_it_answers(
 
 
 def upgrade(database: Database) -> None:
-    """Apply every missing migration, then the standard traits and resource classes. Safe to repeat."""
+    """Apply all missing migrations, and add missing standard traits and resource classes. Idempotent."""
     try:
         _migrate(database)
     except DBAPIError as error:
@@ -107,7 +107,7 @@ def upgrade(database: Database) -> None:
 def _migrate(database: Database) -> None:
     found = current(database)
     if found != HEAD:
-        from alembic import command  # noqa: PLC0415 - slow to import, and nearly every start finds nothing to do
+        from alembic import command  # noqa: PLC0415 - slow to import, and rarely needed
         from alembic.config import Config  # noqa: PLC0415 - start-up time
         from alembic.script import ScriptDirectory  # noqa: PLC0415 - start-up time
 
@@ -119,13 +119,13 @@ def _migrate(database: Database) -> None:
         with database.engine.begin() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
-            # Every transaction needs the counter, the first one too.
+            # Every transaction needs the row of the counter.
             if connection.execute(sa.select(t.change_counter.c.seq)).first() is None:
                 connection.execute(sa.insert(t.change_counter), {"id": 1, "seq": 0})
 
 
 def require_current(database: Database) -> None:
-    """Raise ConfigurationError unless the schema is the present one. An SQLite file is upgraded instead."""
+    """Check that the schema has the newest revision; an SQLite file is upgraded instead. Raises: ConfigurationError."""
     if database.is_sqlite:
         upgrade(database)
         return
@@ -134,7 +134,7 @@ def require_current(database: Database) -> None:
 
 
 def require_present(database: Database) -> None:
-    """Raise ConfigurationError unless the schema is the present one; change nothing."""
+    """Check that the schema has the newest revision, without changes. Raises: ConfigurationError."""
     found, wanted = current(database), head()
     if found != wanted:
         raise ConfigurationError(
@@ -143,7 +143,7 @@ def require_present(database: Database) -> None:
 
 
 def sync_vocabulary(tx: Transaction) -> None:
-    """Add the standard resource classes and traits that the database lacks."""
+    """Insert missing standard resource classes and traits."""
     for table, names in ((t.resource_classes, os_resource_classes.STANDARDS), (t.traits, os_traits.get_traits())):
         known = set(tx.execute(sa.select(table.c.name)).scalars())
         missing = [{"name": name, "created_at": tx.now} for name in names if name not in known]

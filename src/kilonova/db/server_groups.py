@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups and their members. Which host holds how many is counted by the claims, in the guard rows."""
+"""Server groups and their members. Guard rows (``group_guards.py``) have the number of members per host."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ from kilonova.model.server_group import ServerGroup
 
 
 def get(connection: Connection, uuid: str) -> ServerGroup:
-    """Return a group with the members that still exist. Raises: NotFound."""
+    """Return a group with its existing members. Raises: NotFound."""
     return _groups(connection, [_row(connection, uuid)])[0]
 
 
 def list_for(connection: Connection, project_id: str | None) -> tuple[ServerGroup, ...]:
-    """Return the groups of a project in the order of creation; None stands for every project."""
+    """Return the groups of a project in order of creation; None: of every project."""
     statement = sa.select(t.server_groups).order_by(t.server_groups.c.id)
     if project_id is not None:
         statement = statement.where(t.server_groups.c.project_id == project_id)
@@ -30,7 +30,7 @@ def list_for(connection: Connection, project_id: str | None) -> tuple[ServerGrou
 
 
 def count(connection: Connection, project_id: str, user_id: str | None = None) -> int:
-    """Return how many groups a project has, or one user has there."""
+    """Return the number of groups of a project, or of one user in it."""
     table = t.server_groups
     owned = sa.select(sa.func.count()).select_from(table).where(table.c.project_id == project_id)
     if user_id is not None:
@@ -39,7 +39,7 @@ def count(connection: Connection, project_id: str, user_id: str | None = None) -
 
 
 def create(tx: Transaction, group: ServerGroup, *, limit: int = -1, limit_of_user: int = -1) -> ServerGroup:
-    """Store a new group. Raises: OverQuota when its project, or its user there, has as many as allowed (-1: any)."""
+    """Store a new group. Raises: OverQuota if its project, or its user there, has reached its limit (-1: unlimited)."""
     table = t.server_groups
     for most, user_id in ((limit, None), (limit_of_user, group.user_id)):
         if 0 <= most <= count(tx.connection, group.project_id, user_id):
@@ -60,7 +60,7 @@ def create(tx: Transaction, group: ServerGroup, *, limit: int = -1, limit_of_use
 
 
 def delete(tx: Transaction, uuid: str) -> None:
-    """Remove a group; its members stay where they are. Raises: NotFound."""
+    """Delete a group; its members stay on their hosts. Raises: NotFound."""
     row_id = _row(tx.connection, uuid)["id"]
     for table in (t.server_group_members, t.server_group_hosts):
         tx.execute(sa.delete(table).where(table.c.group_id == row_id))
@@ -69,7 +69,7 @@ def delete(tx: Transaction, uuid: str) -> None:
 
 
 def missing(uuid: str) -> NotFound:
-    """Return the error for a group that is not there, or not for the caller."""
+    """Return the error for a group that does not exist or is not visible to the caller."""
     return NotFound(f"Instance group {uuid} could not be found.", uuid=uuid)
 
 

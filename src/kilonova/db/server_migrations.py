@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The moves of servers: their rows, lists of them, and where else than on its host a server may be.
+"""Migrations of servers: their rows, lists of them, and the other host of a server that is being moved.
 
-What a move holds, and gives back, is in :mod:`kilonova.db.moves`.
+:mod:`kilonova.db.moves` claims and releases the resources of migrations.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ from kilonova.model.flavor import Flavor
 from kilonova.model.server_migration import OPEN, MigrationStatus, MigrationType, ServerMigration
 
 _M, _I = t.server_migrations.c, t.instances.c
-#: A migration is under way, for the condition of a statement.
+#: SQL condition: the migration is in progress.
 IS_OPEN = _M.status.in_(sorted(OPEN))
-#: The server was at the destination, and may have gone on from there.
+#: Statuses after the server has arrived at the destination, which it may have left since.
 _ARRIVED = {
     MigrationStatus.FINISHED,
     MigrationStatus.CONFIRMING,
@@ -42,9 +42,9 @@ _FLAVORS = ("old_flavor", "new_flavor")
 
 @dataclass(frozen=True, slots=True)
 class MigrationQuery:
-    """Which migrations to list, newest first. Fields left at their defaults do not restrict.
+    """A query for migrations, newest first. Fields with default values do not restrict the result.
 
-    ``host``: source or destination. ``open_only``: those that are still under way. ``marker``: a migration's uuid.
+    ``host``: source or destination. ``open_only``: only migrations in progress. ``marker``: a migration's uuid.
     """
 
     instance_uuid: str | None = None
@@ -63,7 +63,7 @@ class MigrationQuery:
 
 @dataclass(frozen=True, slots=True)
 class OtherSide:
-    """Where a server that is being moved holds room besides the host it is on, and of which flavor it is there."""
+    """The host, other than its recorded one, where a moving server holds resources, and its flavor there."""
 
     migration: ServerMigration
     host: str
@@ -74,7 +74,7 @@ class OtherSide:
 
 
 def insert(tx: Transaction, migration: ServerMigration) -> ServerMigration:
-    """Store a new migration and return it with its number."""
+    """Insert a new migration and return it with its id."""
     row = {
         "uuid": migration.uuid,
         "instance_uuid": migration.instance_uuid,
@@ -105,7 +105,7 @@ def get(connection: Connection, uuid: str) -> ServerMigration:
 
 
 def get_of_server(connection: Connection, instance_uuid: str, number: int) -> ServerMigration:
-    """Return a migration of a server by its number. Raises: NotFound."""
+    """Return a migration of a server by its id. Raises: NotFound."""
     mine = sa.select(t.server_migrations).where(_M.id == number, _M.instance_uuid == instance_uuid)
     row = connection.execute(mine).mappings().first()
     if row is None:
@@ -114,26 +114,29 @@ def get_of_server(connection: Connection, instance_uuid: str, number: int) -> Se
 
 
 def find_open(connection: Connection, instance_uuid: str) -> ServerMigration | None:
-    """Return the newest migration of a server that is still under way."""
+    """Return the newest migration in progress of a server, or None."""
     found = open_of(connection, [instance_uuid])
     return found[-1] if found else None
 
 
 def open_of(connection: Connection, instance_uuids: Collection[str]) -> tuple[ServerMigration, ...]:
-    """Return the migrations of these servers that are still under way, oldest first."""
+    """Return the migrations in progress of these servers, oldest first."""
     rows = _OPEN_OF.rows(connection, uuids=list(instance_uuids)) if instance_uuids else ()
     return tuple(_migration(dict(zip(_COLUMNS, row, strict=True))) for row in rows)
 
 
 def open_at(connection: Connection, host: str) -> bool:
-    """Tell whether a migration from or to a service host is under way. One that waits for its source alone is not."""
+    """Return whether a migration from or to a service host is in progress.
+
+    An evacuation that only waits for the cleanup of its source does not count.
+    """
     here = sa.or_(_M.source_host == host, _M.dest_host == host)
     moving = IS_OPEN, _M.status != MigrationStatus.DONE.value
     return connection.execute(sa.select(_M.id).where(here, *moving).limit(1)).first() is not None
 
 
 def evacuated_from(connection: Connection, hosts: Collection[str]) -> tuple[ServerMigration, ...]:
-    """Return the evacuations that are done, and whose sources, among these service hosts, have yet to clean up."""
+    """Return finished evacuations from these service hosts whose sources have not been cleaned up yet."""
     found: list[ServerMigration] = []
     names = sorted(hosts)
     for start in range(0, len(names), 500):
@@ -144,13 +147,16 @@ def evacuated_from(connection: Connection, hosts: Collection[str]) -> tuple[Serv
 
 
 def claimed(connection: Connection) -> tuple[ServerMigration, ...]:
-    """Return every migration that holds two sides."""
+    """Return all migrations in progress that hold resources on both sides."""
     both = sa.select(t.server_migrations).where(IS_OPEN, _M.dest_host.is_not(None)).order_by(_M.id)
     return tuple(map(_migration, connection.execute(both).mappings()))
 
 
 def finished_before(connection: Connection, moment: datetime, limit: int) -> tuple[ServerMigration, ...]:
-    """Return moves that wait for their users since before a moment, while nothing else is under way; oldest first."""
+    """Return up to ``limit`` moves of servers without a task that wait for confirmation since before a moment.
+
+    The oldest come first.
+    """
     at_rest = _I.deleted.is_(False), _I.task_state.is_(None)
     due = (
         sa.select(t.server_migrations)
@@ -162,7 +168,7 @@ def finished_before(connection: Connection, moment: datetime, limit: int) -> tup
 
 
 def list_page(connection: Connection, query: MigrationQuery) -> tuple[ServerMigration, ...]:
-    """Return one page, newest first. Raises: InvalidRequest for an unknown marker."""
+    """Return one page of migrations, newest first. Raises: InvalidRequest for an unknown marker."""
     conditions: list[Any] = [
         column == value
         for column, value in (
@@ -197,34 +203,35 @@ def list_page(connection: Connection, query: MigrationQuery) -> tuple[ServerMigr
 def set_status(
     tx: Transaction, uuid: str, expected: Collection[MigrationStatus], status: MigrationStatus
 ) -> ServerMigration:
-    """Change the status of a migration if it is one of the ``expected``; being there already is success.
+    """Change the status of a migration if it is in ``expected``; already having the status is success.
 
-    What ends a migration is for :mod:`kilonova.db.moves`, which also gives back what it holds.
-    Raises: NotFound; ConcurrentUpdate.
+    Only :mod:`kilonova.db.moves` ends a migration, since it also releases its resources.
+    Raises: NotFound, ConcurrentUpdate.
     """
     present = get(tx.connection, uuid)
     if present.status is status:
         return present
     if present.status not in expected:
         raise ConcurrentUpdate(
-            f"Migration {uuid} is {present.status}, not {' or '.join(sorted(expected))}.", status=present.status.value
+            f"Migration {uuid} is {present.status}; expected: {', '.join(sorted(expected))}.",
+            status=present.status.value,
         )
-    assert status.is_under_way or not present.is_claimed, "a migration that holds two sides ends by giving one back"
+    assert status.is_under_way or not present.is_claimed, "a claimed migration must release one side before it ends"
     tx.execute(sa.update(t.server_migrations).where(_M.uuid == uuid).values(status=status.value, updated_at=tx.now))
     return get(tx.connection, uuid)
 
 
 def set_flavor(tx: Transaction, uuid: str, flavor: Flavor) -> ServerMigration:
-    """Say which flavor a server has that keeps it, of a migration that has claimed nothing yet. Raises: NotFound."""
+    """Set both flavors of a migration that keeps its server's flavor and has claimed nothing yet. Raises: NotFound."""
     values = dict.fromkeys(_FLAVORS, flavors.as_json(flavor))
     tx.execute(sa.update(t.server_migrations).where(_M.uuid == uuid).values(values))
     return get(tx.connection, uuid)
 
 
 def set_progress(tx: Transaction, uuid: str, progress: Mapping[str, int]) -> None:
-    """Store what a live migration has copied so far, while it is under way; afterwards it is too late.
+    """Store the progress of a live migration that is still in progress; otherwise do nothing.
 
-    One that is queued runs from now on.
+    The status ``queued`` becomes ``running``.
     """
     changed = sa.update(t.server_migrations).where(_M.uuid == uuid, IS_OPEN)
     queued, running = MigrationStatus.QUEUED.value, MigrationStatus.RUNNING.value
@@ -254,17 +261,17 @@ _CLAIM = ManyRows(
 
 
 def claim_destinations(tx: Transaction, rows: Sequence[Mapping[str, str]]) -> int:
-    """Write destinations into migrations that have none yet and are in the status given; return how many that was.
+    """Set the destination of migrations that have none and are in the given status. Returns how many.
 
-    ``rows``: ``uuid``, ``status``, the status that it ``becomes``, ``host`` and ``node``.
+    ``rows``: ``uuid``, ``status``, the new status as ``becomes``, ``host`` and ``node``.
     """
     return _CLAIM.run(tx, rows, now=tx.now)
 
 
 def other_sides(connection: Connection, migration_uuid: str | None = None) -> Iterator[OtherSide]:
-    """Yield where else servers hold room, of all migrations under way or of one.
+    """Yield the other host of each moving server, for all migrations in progress or for one.
 
-    A resize on the same hypervisor has one side only, as far as places go.
+    A resize on the same hypervisor has none.
     """
     columns = (_I.host.label("present_host"), _I.node.label("present_node"), _I.group_uuid, _I.image_properties)
     wanted = (

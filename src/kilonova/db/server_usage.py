@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What servers have of a host, and what projects had in a time: from the flavor that each server was given."""
+"""Use of resources by servers, on a host or by projects in a period, computed from the flavors of the servers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _I = t.instances.c
 
 @dataclass(frozen=True, slots=True)
 class ServerUsage:
-    """A server that was there at some time of a period. ``terminated_at``: None as long as it is there."""
+    """A server that existed in a period. ``terminated_at``: None while it exists."""
 
     uuid: str
     name: str
@@ -32,7 +32,7 @@ class ServerUsage:
 
 
 def on_host(connection: Connection, host: str) -> Iterator[tuple[str, Flavor]]:
-    """Give project and flavor of each server on a host."""
+    """Yield project and flavor of each server on a host."""
     wanted = sa.select(_I.project_id, _I.flavor).where(_I.host == host, _I.deleted.is_(False))
     for project_id, flavor in heeding(connection.execute(wanted.order_by(_I.project_id))):
         yield project_id, flavors.from_json(flavor)
@@ -47,9 +47,9 @@ def in_period(
     limit: int,
     marker: str | None = None,
 ) -> Iterator[ServerUsage]:
-    """Give the servers that were there between two times, deleted ones too, by project and uuid.
+    """Yield servers that existed between two times, with deleted ones, by project and uuid.
 
-    ``marker``: uuid of the server after which to begin. Raises: InvalidRequest for one that there is not.
+    ``marker``: uuid of the last server of the previous page. Raises: InvalidRequest for an unknown marker.
     """
     wanted = sa.select(_I.uuid, _I.name, _I.project_id, _I.vm_state, _I.flavor, _I.launched_at, _I.terminated_at).where(
         _I.launched_at < stop, sa.or_(_I.terminated_at.is_(None), _I.terminated_at > start)

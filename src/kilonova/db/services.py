@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Service processes by host: the agents' own record of being there, and what operators say of them."""
+"""Services by host: the rows that agents create, and the state that operators set."""
 
 from collections.abc import Collection
 from typing import Any, Final
@@ -28,7 +28,7 @@ _ADD = insert_many(
     forced_down=sa.false(),
     created_at=sa.bindparam("now", type_=t.Time),
 )
-#: Services with the process of their agent. Those of control processes are found by their machine instead.
+#: Services with the process of their agent; for services of control processes the process is found by machine.
 _WITH_PROCESS = sa.select(t.services, _P.up, _P.last_seen_at).select_from(
     t.services.outerjoin(
         t.host_agents, sa.and_(t.host_agents.c.host == t.services.c.host, t.services.c.binary == COMPUTE)
@@ -37,19 +37,19 @@ _WITH_PROCESS = sa.select(t.services, _P.up, _P.last_seen_at).select_from(
 
 
 class _Unset:
-    """Stands for a value that is to stay as it is, where None means something else."""
+    """Type of UNSET, the default of a parameter for which None is a value."""
 
 
 UNSET: Final = _Unset()
 
 
 def ensure(tx: Transaction, host: str, binary: str) -> Service:
-    """Return the service of ``binary`` on ``host``, created enabled when it is not there. Never changes one that is."""
+    """Return the service of ``binary`` on ``host``, created enabled if missing. An existing service stays unchanged."""
     return ensure_all(tx, [host], binary)[host]
 
 
 def ensure_all(tx: Transaction, hosts: Collection[str], binary: str) -> dict[str, Service]:
-    """Return host → the service of ``binary`` there, created enabled where it is not. Never changes one that is."""
+    """Return host → service of ``binary``, created enabled if missing. Existing services stay unchanged."""
     found = _by_host(tx.connection, hosts, binary)
     missing = sorted(set(hosts) - found.keys())
     if missing:
@@ -77,7 +77,7 @@ def get(connection: Connection, uuid: str) -> Service:
 
 
 def get_by_id(connection: Connection, service_id: int) -> Service:
-    """Return a service by its number. Raises: NotFound."""
+    """Return a service by its id. Raises: NotFound."""
     return _one(connection, t.services.c.id == service_id, f"Service {service_id} could not be found.")
 
 
@@ -96,7 +96,7 @@ def find_by_host(connection: Connection, host: str, binary: str = COMPUTE) -> Se
 
 
 def computes_of(connection: Connection, hosts: Collection[str]) -> dict[str, Service]:
-    """Return host → its compute service, for the given hosts that have one."""
+    """Return host → compute service, for those of these hosts that have one."""
     wanted = _WITH_PROCESS.where(t.services.c.host.in_(list(hosts)), t.services.c.binary == COMPUTE)
     return {service.host: service for service in _read(connection, wanted)}
 
@@ -108,7 +108,7 @@ def list_all(
     hosts: Collection[str] | None = None,
     binary: str | None = None,
 ) -> tuple[Service, ...]:
-    """Return services by number, those of one host, of some hosts, or of one binary when asked."""
+    """Return services by id, optionally only those of ``host``, ``hosts`` or ``binary``."""
     statement = _WITH_PROCESS.order_by(t.services.c.id)
     if host is not None:
         statement = statement.where(t.services.c.host == host)
@@ -127,10 +127,10 @@ def update(
     reason: str | _Unset | None = UNSET,
     forced_down: bool | None = None,
 ) -> Service:
-    """Enable, disable, or declare down. What is not given stays.
+    """Enable or disable a service, or set ``forced_down``. Parameters that are not given stay unchanged.
 
-    Disabling a nova-compute marks its providers with COMPUTE_STATUS_DISABLED, enabling takes the mark away.
-    Raises: NotFound; InvalidRequest for a host that is no longer to be down and still has guests of evacuated servers.
+    Disabling a nova-compute adds the trait COMPUTE_STATUS_DISABLED to its providers, enabling removes it.
+    Raises: NotFound; InvalidRequest if ``forced_down`` is cleared while the host still has guests of evacuated servers.
     """
     service = get(tx.connection, uuid)
     if forced_down is False and service.forced_down and server_migrations.evacuated_from(tx.connection, [service.host]):
@@ -155,7 +155,7 @@ def update(
 
 
 def mark_providers(tx: Transaction, host: str, *, disabled: bool) -> None:
-    """Make COMPUTE_STATUS_DISABLED of the providers of ``host`` say whether it is disabled. Safe to repeat."""
+    """Add COMPUTE_STATUS_DISABLED to the providers of ``host``, or remove it if not ``disabled``. Idempotent."""
     trait_id = tx.execute(sa.select(t.traits.c.id).where(t.traits.c.name == node_reports.STATUS_DISABLED)).scalar_one()
     table = t.resource_provider_traits
     for provider_id in compute_nodes.provider_ids(tx.connection, host):
@@ -171,10 +171,11 @@ def mark_providers(tx: Transaction, host: str, *, disabled: bool) -> None:
 
 
 def delete(tx: Transaction, uuid: str, *, only_down: bool = False) -> None:
-    """Remove a service; with a nova-compute go its hypervisors, their providers and its aggregate memberships.
+    """Delete a service; for a nova-compute also its hypervisors, their providers and its aggregate memberships.
 
-    ``only_down``: refuse that while it is up. Raises: NotFound; Conflict, also while servers, or claims for servers to
-    come, are on the host, or moves from or to it are under way.
+    ``only_down``: refuse this while it is up. Raises: NotFound; Conflict, also while the host has servers, allocations,
+    or
+    moves from or to it.
     """
     service = get(tx.connection, uuid)
     if only_down and service.is_up:
@@ -193,7 +194,7 @@ def delete(tx: Transaction, uuid: str, *, only_down: bool = False) -> None:
                 host=service.host,
             )
         for evacuation in server_migrations.evacuated_from(tx.connection, [service.host]):
-            moves.clean_source(tx, evacuation)  # nobody is left who could clean up
+            moves.clean_source(tx, evacuation)  # no agent is left to clean up
         aggregates.forget_host(tx, service.host)
         compute_nodes.delete_of_host(tx, service.host)
         host_agents.forget_host(tx, service.host)
@@ -202,7 +203,7 @@ def delete(tx: Transaction, uuid: str, *, only_down: bool = False) -> None:
 
 
 def as_change(service: Service) -> LoggedService:
-    """Return what the mirrors keep of a nova-compute. Units: epoch seconds."""
+    """Return the logged value of a nova-compute service. Units: epoch seconds."""
     return LoggedService(
         disabled=service.disabled,
         reason=service.disabled_reason,
@@ -224,7 +225,7 @@ def _one(connection: Connection, condition: sa.ColumnElement[bool], missing: str
 
 
 def _read(connection: Connection, statement: sa.Select[Any]) -> tuple[Service, ...]:
-    """Return services with what is known of the processes that they run in."""
+    """Return services with the state of the processes that run them."""
     rows = tuple(heeding(connection.execute(statement).mappings()))
     machines = host_agents.machines(connection) if any(row["binary"] != COMPUTE for row in rows) else {}
     found = []

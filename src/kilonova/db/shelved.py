@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shelved servers: which have been shelved for long, and which images they are made of again."""
+"""Shelved servers: those due for offloading, and their images."""
 
 from datetime import datetime
 
@@ -17,14 +17,14 @@ _IMAGE = Prepared(sa.select(_I.shelved_image).where(_I.uuid == sa.bindparam("uui
 
 
 def due(connection: Connection, shelved_before: datetime, limit: int) -> tuple[Instance, ...]:
-    """Return some of the servers that are on their hosts, at rest, and were shelved before then; the oldest first."""
+    """Return up to ``limit`` shelved, not offloaded servers without a task, shelved before a time; oldest first."""
     waiting = _I.deleted.is_(False), _I.vm_state == VmState.SHELVED.value, _I.task_state.is_(None)
     old = sa.select(_I.uuid).where(*waiting, _I.shelved_at < shelved_before).order_by(_I.shelved_at).limit(limit)
     return instances.get_many(connection, list(connection.execute(old).scalars()))
 
 
 def forget_image(tx: Transaction, instance_uuid: str) -> None:
-    """Have the image removed that a server is made of again when it is unshelved, since it never will be."""
+    """Mark the image of a shelved server for removal, because the server will never be unshelved from it."""
     unwanted_images.note(
         tx, [image for (image,) in _IMAGE.rows(tx.connection, uuid=instance_uuid) if image is not None]
     )

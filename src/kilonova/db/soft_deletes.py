@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that were deleted and can still be restored: what they count, and which of them are old enough to go.
+"""Soft-deleted servers: their quota, and those that are due for deletion.
 
-A soft-deleted server keeps its allocations and its place in its group. It counts against no quota, but for the time of
-a restore. Each function is a part of one transaction.
+A soft-deleted server keeps its allocations and its place in its group. It counts against no quota, except during a
+restore. Each function is part of one transaction.
 """
 
 from datetime import datetime
@@ -23,7 +23,7 @@ _I, _A = t.instances.c, t.instance_actions.c
 
 
 def hide(tx: Transaction, uuid: str, power_state: PowerState | None) -> None:
-    """Make a server that shows ``soft-deleting`` a soft-deleted one. Raises: NotFound, UnexpectedTaskState."""
+    """Turn a server with task ``soft-deleting`` into a soft-deleted one. Raises: NotFound, UnexpectedTaskState."""
     before, transition = instances.get(tx.connection, uuid), TRANSITIONS["soft-delete"]
     values: dict[str, Any] = {} if power_state is None else {"power_state": power_state}
     instances.change(
@@ -40,10 +40,10 @@ def hide(tx: Transaction, uuid: str, power_state: PowerState | None) -> None:
 
 
 def count_again(tx: Transaction, instance: Instance, configured: Limits, limits: Limits | None) -> None:
-    """Count a soft-deleted server that is to be restored.
+    """Count a soft-deleted server that is being restored.
 
-    ``configured``: the limits where nobody has set another; ``limits``: those in force where they are kept elsewhere.
-    Raises: OverQuota.
+    ``configured``: limits of the configuration, which limits in the database override. ``limits``: limits in force if
+    Keystone keeps them (unified limits). Raises: OverQuota.
     """
     asked = QuotaRequest(instance.project_id, instance.user_id, Usage.of(instance.flavor), 1, 1, limits=limits)
     (granted,) = quotas.take(tx, [asked], configured)
@@ -52,12 +52,12 @@ def count_again(tx: Transaction, instance: Instance, configured: Limits, limits:
 
 
 def count_no_longer(tx: Transaction, instance: Instance) -> None:
-    """Count a server no longer: it is soft-deleted, or its restore has come to nothing."""
+    """Release the quota of a server that is soft-deleted or whose restore has failed."""
     quotas.give_back(tx, instance.project_id, instance.user_id, Usage.of(instance.flavor))
 
 
 def due(connection: Connection, before: datetime, limit: int) -> tuple[Instance, ...]:
-    """Return servers for which nothing is under way and that were deleted before that moment, the oldest first."""
+    """Return up to ``limit`` soft-deleted servers without a task that were deleted before a time, oldest first."""
     wanted = (
         sa.select(_I.uuid)
         .where(
@@ -73,7 +73,7 @@ def due(connection: Connection, before: datetime, limit: int) -> tuple[Instance,
 
 
 def request_of_delete(connection: Connection, uuid: str) -> str | None:
-    """Return the id of the request that deleted a server last; None where that is no longer known."""
+    """Return the id of the request that last deleted a server, or None if it is no longer recorded."""
     deletes = sa.select(_A.request_id).where(_A.instance_uuid == uuid, _A.action == "delete")
     found: str | None = connection.execute(deletes.order_by(_A.id.desc()).limit(1)).scalar()
     return found

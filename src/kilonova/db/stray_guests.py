@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the last reports of hosts and the database differ: guests that are kept and not recorded there, and such."""
+"""Stray guests: differences between the hosts' last reports of guests and the database.
+
+A stray is a guest on a host where its server is not recorded, or a missing guest of a recorded server.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -18,16 +21,18 @@ from kilonova.model.instance import PowerState
 
 _O = t.odd_guests.c
 _AT_ONCE = 500
-#: So many of one host are stored, and of all hosts of one process: more than there are anywhere, also after a restore
-#: of an old backup, and nothing with which somebody could fill a disk.
+#: Most strays stored of one host, and of all hosts of one process: more than occur even after the restore of an old
+#: backup, but too few for a compromised agent to fill the disk.
 MOST_OF_A_HOST, MOST_OF_A_PROCESS = 2_000, 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """What has to be written so that the table says what reports say. Nothing where they say what it says.
+    """The changes by which the table of strays follows new reports. False if there are none.
 
-    ``altered``: odd in another way than before; ``switched``: as odd as before, but switched on or off meanwhile.
+    ``altered``: strays of another kind or with another recorded host than before. ``switched``: strays of which only
+    the
+    power state has changed.
     """
 
     appeared: tuple[StrayGuest, ...] = ()
@@ -39,7 +44,7 @@ class Differences:
         return bool(self.appeared or self.altered or self.switched or self.gone)
 
     def without_new(self, hosts: Collection[str]) -> "Differences":
-        """Return this without what appeared or is altered on some hosts."""
+        """Return the differences without ``appeared`` and ``altered`` of these hosts."""
         appeared = tuple(each for each in self.appeared if each.host not in hosts)
         altered = tuple(each for each in self.altered if each.host not in hosts)
         return replace(self, appeared=appeared, altered=altered)
@@ -48,9 +53,9 @@ class Differences:
 def differences(
     connection: Connection, odd: Collection[StrayGuest], asked: Mapping[str, Collection[str] | None]
 ) -> Differences:
-    """Compare what reports say with what is stored.
+    """Compare reports with the stored strays.
 
-    ``asked``: host → the instances that its report is about; None: the report is about all of them.
+    ``asked``: host → the instances that its report covers; None: the report covers all.
     """
     stored = {(each.host, each.instance_uuid): each for each in _of_hosts(connection, list(asked))}
     present = {(each.host, each.instance_uuid): each for each in odd}
@@ -80,7 +85,7 @@ def _as_far_as_there_is_room(appeared: Iterable[StrayGuest], stored: Iterable[tu
 
 
 def _room_of_process(connection: Connection, hosts: Iterable[str]) -> int:
-    """Return how many more are stored of the hosts of the process that these hosts belong to."""
+    """Return how many more strays can be stored for the process of these hosts."""
     host = min(hosts, default="")
     process = sa.select(t.host_agents.c.process).where(t.host_agents.c.host == host).scalar_subquery()
     its_hosts = sa.select(t.host_agents.c.host).where(t.host_agents.c.process == process)
@@ -89,7 +94,7 @@ def _room_of_process(connection: Connection, hosts: Iterable[str]) -> int:
 
 
 def store(tx: Transaction, found: Differences) -> None:
-    """Write differences; done already is success."""
+    """Write differences to the table; idempotent."""
     for each in found.gone:
         tx.execute(sa.delete(t.odd_guests).where(*_is(each.host, each.instance_uuid)))
     for each in (*found.altered, *found.switched):
@@ -100,7 +105,7 @@ def store(tx: Transaction, found: Differences) -> None:
 
 
 def find(connection: Connection, host: str, uuid: str) -> StrayGuest | None:
-    """Return what is odd about an instance on a host, or None."""
+    """Return the stray record of an instance on a host, or None."""
     row = connection.execute(sa.select(t.odd_guests).where(*_is(host, uuid))).first()
     return None if row is None else _odd(row)
 
@@ -108,19 +113,19 @@ def find(connection: Connection, host: str, uuid: str) -> StrayGuest | None:
 def list_page(
     connection: Connection, *, host: str | None = None, limit: int | None = None, marker: int | None = None
 ) -> tuple[StrayGuest, ...]:
-    """Return one page, the oldest first. Raises: NotFound for a marker that is no longer there."""
+    """Return one page of strays, oldest first. Raises: NotFound if the marker no longer exists."""
     wanted = sa.select(t.odd_guests).order_by(_O.id).limit(limit)
     if host is not None:
         wanted = wanted.where(_O.host == host)
     if marker is not None:
         if connection.execute(sa.select(_O.id).where(_O.id == marker)).first() is None:
-            raise NotFound(f"There is no entry {marker} any more.")
+            raise NotFound(f"Marker {marker} no longer exists.")
         wanted = wanted.where(_O.id > marker)
     return tuple(_odd(row) for row in connection.execute(wanted))
 
 
 def counts(connection: Connection) -> dict[StrayKind, int]:
-    """Count them, by what is odd."""
+    """Return the number of strays of each kind."""
     counted = sa.select(_O.oddity, sa.func.count()).group_by(_O.oddity)
     return {StrayKind(name): count for name, count in connection.execute(counted)}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches of the whole cloud, which operators turn while it runs: one is on for as long as it has a row."""
+"""Cloud-wide switches that operators turn on and off at run time. A switch is on while it has a row."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,14 +10,14 @@ from sqlalchemy.engine import Connection
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 
-#: No API changes anything.
+#: Name of the switch that makes all APIs refuse changes.
 READ_ONLY = "read-only"
 _S = t.switches.c
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """One that is on: since when, and what the operator said about it."""
+    """A switch that is on. ``reason``: the operator's reason. ``since``: when it was turned on."""
 
     name: str
     reason: str
@@ -25,13 +25,13 @@ class Switch:
 
 
 def find(connection: Connection, name: str) -> Switch | None:
-    """Return a switch that is on, None for one that is off."""
+    """Return a switch that is on, or None if it is off."""
     row = connection.execute(sa.select(_S.name, _S.reason, _S.created_at).where(_S.name == name)).first()
     return None if row is None else Switch(row.name, row.reason, row.created_at)
 
 
 def turn_on(tx: Transaction, name: str, reason: str) -> None:
-    """Turn a switch on; for one that is on already, only the reason changes."""
+    """Turn a switch on; if it is on already, only change the reason."""
     changed = tx.execute(sa.update(t.switches).where(_S.name == name).values(reason=reason)).rowcount
     if not changed and tx.execute(sa.select(_S.name).where(_S.name == name)).first() is None:
         tx.execute(sa.insert(t.switches), {"name": name, "reason": reason, "created_at": tx.now})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys that sign tickets for image data (ADR 23), and whether the host that a ticket names still has its agent."""
+"""Keys that sign tickets for image data (ADR 23), and a check of the agent of the host that a ticket names."""
 
 import secrets
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from kilonova.db.core.transaction import Transaction
 
 _BYTES = 32
 _K = t.ticket_keys.c
-#: How long a replaced key stays at least: far longer than any ticket is good.
+#: Least time that a replaced key is kept: far longer than a ticket is valid.
 _KEPT = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """One key. The newest signs."""
+    """A key. The newest key signs."""
 
     id: int
     secret: bytes = field(repr=False)
@@ -27,29 +27,29 @@ class StoredKey:
 
 
 def list_all(connection: Connection) -> tuple[StoredKey, ...]:
-    """Return the keys, the newest last."""
+    """Return all keys, the newest last."""
     rows = connection.execute(sa.select(_K.id, _K.secret, _K.created_at).order_by(_K.id))
     return tuple(StoredKey(row.id, bytes.fromhex(row.secret), row.created_at) for row in rows)
 
 
 def ensure(tx: Transaction) -> None:
-    """Have a key."""
+    """Create the first key unless one exists."""
     if tx.execute(sa.select(_K.id).limit(1)).first() is None:
         _add(tx)
 
 
 def rotate(tx: Transaction, *, drop_old: bool) -> None:
-    """Sign with a new key. ``drop_old``: what was signed so far is void at once, not when it expires."""
+    """Sign with a new key from now on. ``drop_old``: delete earlier keys, so that their tickets become invalid at once."""
     before = tx.execute(sa.select(sa.func.max(_K.id))).scalar()
     gone = sa.delete(t.ticket_keys).where(_K.id <= (before or 0))
-    if not drop_old:  # the one that has signed until now stays, and whatever it replaced a short while ago
+    if not drop_old:  # keep the key that has signed until now, and keys younger than _KEPT
         gone = gone.where(_K.id != before, _K.created_at < tx.now - _KEPT)
     _add(tx)
     tx.execute(gone)
 
 
 def has_agent(connection: Connection, host: str) -> bool:
-    """Tell whether ``host`` has an agent that may speak for it: inside a control process, or enrolled for it."""
+    """Return whether ``host`` has an authorized agent: inside a control process, or enrolled for it and not revoked."""
     hosts, processes, agents, enrolled = t.host_agents.c, t.processes.c, t.enrolled_agents.c, t.enrolled_hosts.c
     here = sa.select(processes.agent).join(t.host_agents, hosts.process == processes.uuid).where(hosts.host == host)
     row = connection.execute(here).first()

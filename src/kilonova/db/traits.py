@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traits: the standard ones, which are fixed, and the operator's own."""
+"""Traits: fixed standard traits, and custom traits of the operator."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -24,12 +24,12 @@ def list_matching(
     prefix: str | None = None,
     associated: bool | None = None,
 ) -> tuple[Word, ...]:
-    """Return traits by name, by prefix, and by whether any provider has them, oldest first."""
+    """Return traits by names, by prefix, or by whether a provider has them, oldest first."""
     statement = sa.select(*_COLUMNS).order_by(t.traits.c.id)
     if names is not None:
         statement = statement.where(t.traits.c.name.in_(list(names)))
     if prefix is not None:
-        # Not LIKE, which ignores case on some databases.
+        # LIKE ignores case on some databases.
         statement = statement.where(sa.func.substr(t.traits.c.name, 1, len(prefix)) == prefix)
     if associated is not None:
         has_provider = sa.exists().where(t.resource_provider_traits.c.trait_id == t.traits.c.id)
@@ -46,7 +46,7 @@ def get(connection: Connection, name: str) -> Word:
 
 
 def ids(connection: Connection, names: Iterable[str]) -> Mapping[str, int]:
-    """Return the row ids of ``names``. Raises: NotFound naming those that do not exist."""
+    """Return name → id of traits. Raises: NotFound that names the missing traits."""
     wanted = set(names)
     statement = sa.select(t.traits.c.name, t.traits.c.id).where(t.traits.c.name.in_(wanted))
     found: dict[str, int] = mapping(connection, statement)
@@ -57,14 +57,14 @@ def ids(connection: Connection, names: Iterable[str]) -> Mapping[str, int]:
 
 
 def ensure(tx: Transaction, name: str) -> tuple[bool, Word]:
-    """Create a trait unless it exists. Returns whether it is new, and the trait."""
+    """Create a trait unless it exists. Returns whether it was created, and the trait."""
     if insert_missing(tx, t.traits, {"name": name, "created_at": tx.now}):
         return True, Word(name, tx.now)
     return False, get(tx.connection, name)
 
 
 def delete(tx: Transaction, name: str) -> None:
-    """Remove a custom trait. Raises: NotFound, InvalidRequest for a standard one, Conflict while a provider has it."""
+    """Delete a custom trait. Raises: NotFound, InvalidRequest for a standard trait, Conflict while a provider has it."""
     rows = _USE.rows(tx.connection, name=name)
     if not rows:
         raise NotFound(f"No such trait(s): {name}.")

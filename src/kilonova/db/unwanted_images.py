@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images that Kilonova registered and nobody needs: the work of somebody who has the image service's ear.
+"""Images that Kilonova registered and no longer needs; a periodic task removes them from the image service.
 
-Noted in the transaction that makes them needless, so that none is forgotten, and nobody waits for the image service.
+They are noted in the transaction that makes them unneeded, so that none is lost and no request waits for the image
+service.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,16 +20,16 @@ _OLDEST = Prepared(sa.select(_U.image_id).order_by(_U.created_at, _U.image_id).l
 
 
 def note(tx: Transaction, image_ids: Iterable[str]) -> None:
-    """Have images removed; noted already is success."""
+    """Mark images for removal; marked already is success."""
     for image_id in image_ids:
         insert_missing(tx, t.unwanted_images, {"image_id": image_id, "created_at": tx.now})
 
 
 def oldest(connection: Connection, limit: int) -> tuple[str, ...]:
-    """Return some of the images that are to be removed, those that have waited longest first."""
+    """Return up to ``limit`` images marked for removal, oldest first."""
     return tuple(row[0] for row in _OLDEST.rows(connection, limit=limit))
 
 
 def forget(tx: Transaction, image_ids: Collection[str]) -> None:
-    """Note that images are gone."""
+    """Delete the marks of images that have been removed."""
     tx.execute(sa.delete(t.unwanted_images).where(_U.image_id.in_(list(image_ids))))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What matters before an upgrade, of those who work on a database: old agents, work that nobody does."""
+"""Checks before an upgrade: old agents, ended control processes with workflows, and stuck workflows."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +14,7 @@ _A, _P = t.host_agents.c, t.processes.c
 
 @dataclass(frozen=True, slots=True)
 class OldAgent:
-    """An agent process that is the last one known of a host, and knows only earlier messages."""
+    """An agent process that is the last known one of a host and understands only earlier message versions."""
 
     name: str
     message_version: int
@@ -23,14 +23,14 @@ class OldAgent:
 
 @dataclass(frozen=True, slots=True)
 class EndedProcess:
-    """A control process without a lease that has work which nobody has taken over."""
+    """A control process without a valid lease that still owns workflows."""
 
     uuid: str
     machine: str
 
 
 def old_agents(connection: Connection, version: int) -> tuple[OldAgent, ...]:
-    """Return the agents that know no messages of ``version``, by name."""
+    """Return agent processes that do not understand messages of ``version``, sorted by name."""
     known = sa.func.coalesce(_P.message_version, 0)
     has_host = sa.select(_A.host).where(_A.process == _P.uuid).exists()
     found = sa.select(_P.agent, known, _P.release_version).where(_P.agent.is_not(None), has_host, known < version)
@@ -38,13 +38,13 @@ def old_agents(connection: Connection, version: int) -> tuple[OldAgent, ...]:
 
 
 def ended_with_work(connection: Connection, since: datetime) -> tuple[EndedProcess, ...]:
-    """Return the control processes that have work, and whose lease has ended before that time."""
+    """Return control processes that own workflows and whose lease ended before a time."""
     owned = sa.select(t.workflows.c.uuid).where(t.workflows.c.owner == _P.uuid)
     found = sa.select(_P.uuid, _P.machine).where(_P.agent.is_(None), _P.lease_until < since, owned.exists())
     return tuple(EndedProcess(*row) for row in connection.execute(found.order_by(_P.uuid)))
 
 
 def stuck_workflows(connection: Connection) -> int:
-    """Count the workflows that wait for an operator."""
+    """Count the workflows that are stuck until an operator acts."""
     stuck = sa.select(sa.func.count()).select_from(t.workflows).where(t.workflows.c.stuck.is_(True))
     return int(connection.execute(stuck).scalar_one())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far other services have been told which servers there were in a period: a row a period, for all processes.
+"""Progress of usage audits (``instance.exists`` notifications): one row per period, shared by all processes.
 
-Whoever takes the next servers moves the row on in the same transaction, so that each server is told of once.
+A process that takes the next servers advances the row in the same transaction, so each server is notified once.
 """
 
 from datetime import timedelta
@@ -22,21 +22,21 @@ _KEPT = timedelta(days=400)
 
 
 class Progress(NamedTuple):
-    """How far an audit is: how many servers were told of, and whether that was all of them."""
+    """Progress of an audit: the number of notified servers, and whether the audit is complete."""
 
     servers: int
     is_over: bool
 
 
 def find(connection: Connection, period: Period) -> Progress | None:
-    """Return how far the audit of a period is, None if it was not begun or is forgotten."""
+    """Return the progress of the audit of a period, or None if it has not started or was deleted."""
     mine = _A.period_beginning == period.begin, _A.period_ending == period.end
     row = connection.execute(sa.select(_A.servers, _A.finished_at).where(*mine)).first()
     return None if row is None else Progress(row.servers, row.finished_at is not None)
 
 
 def begin(tx: Transaction, period: Period) -> bool:
-    """See that an audit of a period is under way. Tells whether it is not over yet."""
+    """Start the audit of a period unless it has started. Returns whether it is incomplete."""
     insert_missing(
         tx,
         t.usage_audits,
@@ -48,9 +48,9 @@ def begin(tx: Transaction, period: Period) -> bool:
 
 
 def take(tx: Transaction, period: Period, limit: int) -> tuple[Instance, ...]:
-    """Return the next servers of a period that nobody has been told of; none when all have been, which ends it.
+    """Return the next servers of a period to notify; an empty result completes the audit.
 
-    Those count that ran before its end and were not deleted before its beginning.
+    Servers that were launched before the end of the period and not terminated before its start are included.
     """
     mine = _A.period_beginning == period.begin, _A.period_ending == period.end
     after_id = tx.execute(sa.select(_A.after_id).where(*mine, _A.finished_at.is_(None))).scalar_one_or_none()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much is used: of one provider, and by the consumers of a project."""
+"""Used amounts of one provider, and of the consumers of a project."""
 
 from collections.abc import Mapping
 
@@ -10,12 +10,12 @@ from kilonova.db.core import tables as t
 from kilonova.db.core.statements import mapping
 from kilonova.deadline import heeding
 
-#: The type shown for consumers that never said what they are.
+#: Type shown for consumers without a type.
 UNKNOWN_TYPE = "unknown"
 
 
 def of_provider(connection: Connection, provider_id: int) -> dict[str, int]:
-    """Return what is used of every resource class that a provider has."""
+    """Return resource class → used amount, for every inventory of a provider."""
     table = t.inventories
     statement = (
         sa.select(t.resource_classes.c.name, table.c.used)
@@ -27,7 +27,7 @@ def of_provider(connection: Connection, provider_id: int) -> dict[str, int]:
 
 
 def of_project(connection: Connection, project_id: str, user_id: str | None = None) -> dict[str, int]:
-    """Return what the consumers of a project, or of one of its users, use by resource class."""
+    """Return resource class → amount that the consumers of a project, or of one of its users, use."""
     statement = (
         sa.select(t.resource_classes.c.name, sa.func.sum(t.allocations.c.used))
         .select_from(t.allocations)
@@ -43,9 +43,9 @@ def of_project(connection: Connection, project_id: str, user_id: str | None = No
 def of_project_by_type(
     connection: Connection, project_id: str, user_id: str | None = None, consumer_type: str | None = None
 ) -> dict[str, Mapping[str, int]]:
-    """Return use by consumer type, each with its ``consumer_count``.
+    """Return consumer type → used amounts, each with its ``consumer_count``.
 
-    ``consumer_type`` picks one type, ``unknown`` those without; ``all`` adds up every type under that name.
+    ``consumer_type`` selects one type, ``unknown`` consumers without a type; ``all`` sums all types under that name.
     """
     kind = sa.func.coalesce(t.consumers.c.consumer_type, UNKNOWN_TYPE)
     shown = sa.literal("all") if consumer_type == "all" else kind

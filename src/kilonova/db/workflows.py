@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of long operations: one row a workflow, fenced by its owner and version on every change.
+"""The journal of workflows: one row per workflow, fenced by its owner and version on every change.
 
-A workflow belongs to its owner for as long as that process has its lease (``host_agents``); then others may adopt it.
+A workflow belongs to its owner while that process has a valid lease (``host_agents``); then others may adopt it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -35,7 +35,7 @@ _COLUMNS = tuple(column.name for column in t.workflows.c)
 _OF_INSTANCE = Prepared(
     sa.select(t.workflows).where(_W.instance_uuid == sa.bindparam("instance_uuid")).order_by(_W.created_at)
 )
-#: Asked for several times a second.
+#: A prepared statement, because it runs several times a second.
 _GIVEN = Prepared(
     sa.select(_W.uuid).where(_W.owner == sa.bindparam("owner"), _W.handed_over.is_(True)).limit(sa.literal_column("1"))
 )
@@ -44,17 +44,17 @@ _FINISHED_TOGETHER = 500
 
 @dataclass(frozen=True, slots=True)
 class WorkflowRow:
-    """A long operation at one of its steps, as it is stored.
+    """A workflow at one of its steps, as stored.
 
-    ``step``: the step that is under way, or being undone when ``undoing``.
-    ``attempt``: rises with every start of a step, so that a late reply of an earlier one is recognised.
-    ``version``: rises with every change of the row; whoever knows an older one writes nothing.
-    ``facts``: what the steps remember, in the form of :mod:`kilonova.conductor.workflow_engine.facts`.
-    ``failure``: why it is being undone or is stuck. ``interrupt``: who wants it to end, or to end sooner.
-    ``tries``: how often the present step broke. ``stuck``: it waits for an operator.
-    ``waiting``: it begins when the other workflows of its instance have ended.
-    ``batch_uuid``: the workflow of the whole request; while that one is there, this one only does what it says.
-    ``since``: when the present step began. ``created_at``: when the whole did.
+    ``step``: the step that is running, or being undone if ``undoing``.
+    ``attempt``: rises with every start of a step, so that a late reply to an earlier start is recognised.
+    ``version``: rises with every change of the row; a writer that knows an older version changes nothing.
+    ``facts``: state of the steps, in the form of :mod:`kilonova.conductor.workflow_engine.facts`.
+    ``failure``: why it is being undone or is stuck. ``interrupt``: the operation for which it must end, or end sooner.
+    ``tries``: number of failures of the present step. ``stuck``: it waits for an operator.
+    ``waiting``: it starts when the other workflows of its instance have ended.
+    ``batch_uuid``: the workflow of the whole request, which directs this one while it exists.
+    ``since``: start of the present step. ``created_at``: start of the workflow.
     """
 
     uuid: str
@@ -95,7 +95,7 @@ _MOVE = ManyRows(
 
 
 def insert(tx: Transaction, workflows: Sequence[WorkflowRow], owner: str) -> None:
-    """Journal new workflows."""
+    """Insert new workflows."""
     rows = [
         {name: getattr(workflow, name) for name in _STORED}
         | {"owner": owner, "handed_over": False, "created_at": tx.now}
@@ -105,18 +105,18 @@ def insert(tx: Transaction, workflows: Sequence[WorkflowRow], owner: str) -> Non
 
 
 def move(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:
-    """Journal the next state of a workflow. Raises: ConcurrentUpdate when it is no longer ours, or changed since."""
+    """Store the next state of a workflow. Raises: ConcurrentUpdate if its owner or version has changed."""
     move_all(tx, [(workflow, owner)])
 
 
 def move_all(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> None:
-    """Journal the next states of workflows, each with its owner. Raises: ConcurrentUpdate when one was not moved."""
+    """Store the next states of workflows, each with its owner. Raises: ConcurrentUpdate if one was not stored."""
     if moved(tx, workflows) != len(workflows):
         raise ConcurrentUpdate("A workflow has another owner or is gone.")
 
 
 def moved(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> int:
-    """Journal the next states of those workflows that are as we know them; return how many."""
+    """Store the next states of those workflows whose owner and version are unchanged. Returns how many."""
     rows = [
         {name: getattr(workflow, name) for name in ("uuid", "version", *_CHANGING)} | {"owner": owner}
         for workflow, owner in workflows
@@ -125,12 +125,12 @@ def moved(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> int:
 
 
 def finish(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:
-    """Remove a workflow that is done. Raises: ConcurrentUpdate when it is no longer ours, or changed since."""
+    """Delete a completed workflow. Raises: ConcurrentUpdate if its owner or version has changed."""
     finish_all(tx, [workflow], owner)
 
 
 def finish_all(tx: Transaction, flows: Sequence[WorkflowRow], owner: str) -> None:
-    """Remove workflows that are done, all of them. Raises: ConcurrentUpdate when one is no longer ours."""
+    """Delete completed workflows, all of them. Raises: ConcurrentUpdate if the owner or version of one has changed."""
     if len(flows) == 1:
         (flow,) = flows
         if _FINISH_ONE.run(tx.connection, uuid=flow.uuid, owner=owner, version=flow.version) != 1:
@@ -143,7 +143,7 @@ def finish_all(tx: Transaction, flows: Sequence[WorkflowRow], owner: str) -> Non
 
 
 def finish_present(tx: Transaction, flows: Sequence[WorkflowRow], owner: str) -> tuple[WorkflowRow, ...]:
-    """Remove those of the given workflows that are still ours and unchanged, and return them."""
+    """Delete those of these workflows whose owner and version are unchanged, and return them."""
     by_uuid = {flow.uuid: flow for flow in flows}
     ours = sa.select(_W.uuid, _W.version).where(_W.uuid.in_(list(by_uuid)), _W.owner == owner)
     present = [by_uuid[row.uuid] for row in tx.execute(ours) if by_uuid[row.uuid].version == row.version]
@@ -153,39 +153,39 @@ def finish_present(tx: Transaction, flows: Sequence[WorkflowRow], owner: str) ->
 
 
 def require(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:
-    """Raise ConcurrentUpdate when a workflow is no longer ours, or changed since."""
+    """Check that owner and version of a workflow are unchanged. Raises: ConcurrentUpdate."""
     fence = sa.and_(_W.uuid == workflow.uuid, _W.owner == owner, _W.version == workflow.version)
     if tx.execute(sa.select(_W.uuid).where(fence)).first() is None:
         raise ConcurrentUpdate(f"Workflow {workflow.uuid} has another owner or is gone.")
 
 
 def of_instance(connection: Connection, instance_uuid: str) -> tuple[WorkflowRow, ...]:
-    """Return what is under way for an instance, oldest first."""
+    """Return the workflows of an instance, oldest first."""
     rows = _OF_INSTANCE.rows(connection, instance_uuid=instance_uuid)
     return tuple(_workflow(dict(zip(_COLUMNS, row, strict=True))) for row in rows)
 
 
 def change(tx: Transaction, workflow: WorkflowRow, *, heir: bool) -> None:
-    """Store a workflow's next version, whoever runs it. ``heir``: its owner has to notice, since that is another one.
+    """Store the next version of a workflow, whatever process owns it. ``heir``: notify its owner, another process.
 
-    Raises: ConcurrentUpdate when it is not as we know it.
+    Raises: ConcurrentUpdate if its version has changed.
     """
     values = {name: getattr(workflow, name) for name in ("version", *_CHANGING)}
     fence = sa.and_(_W.uuid == workflow.uuid, _W.version == workflow.version - 1)
     changed = sa.update(t.workflows).where(fence).values(**values, handed_over=heir, updated_at=tx.now)
     if tx.execute(changed).rowcount == 0:
-        raise ConcurrentUpdate(f"Workflow {workflow.uuid} is gone or has moved on.")
+        raise ConcurrentUpdate(f"Workflow {workflow.uuid} is gone or was changed by another process.")
 
 
 def drop(tx: Transaction, uuids: Collection[str]) -> None:
-    """Remove workflows, whoever runs them: whoever does finds its fence gone."""
+    """Delete workflows of any owner; a process that still runs one then fails at its fence."""
     tx.execute(sa.delete(t.workflows).where(_W.uuid.in_(list(uuids))))
 
 
 def release_waiting(tx: Transaction, instance_uuid: str, owner: str) -> tuple[WorkflowRow, ...]:
-    """Let the workflows begin that waited for the others of an instance, if these have ended; return them.
+    """Start the waiting workflows of an instance if all its others have ended, and return them.
 
-    One that is stuck has not.
+    A stuck workflow has not ended.
     """
     rows = of_instance(tx.connection, instance_uuid)
     if not rows or not all(row.waiting for row in rows):
@@ -196,15 +196,15 @@ def release_waiting(tx: Transaction, instance_uuid: str, owner: str) -> tuple[Wo
     return tuple(begun)
 
 
-#: Workflows that one transaction gives another owner.
+#: Most workflows whose owner one transaction changes.
 _TAKEN_TOGETHER = 1000
 
 
 def adopt(tx: Transaction, owner: str, *, everything: bool) -> tuple[WorkflowRow, ...]:
-    """Take over the oldest workflows of processes without a lease (of all, when no other process can be alive).
+    """Take over the oldest workflows of processes without a valid lease; with ``everything``, of all other processes.
 
-    The workflows of a batch that is still under way come with it (:func:`take_members`).
-    Returns some of them at a time: ask again until there are none left.
+    ``everything``: no other process can be alive. Members of a batch in progress are skipped: they follow their batch
+    (:func:`take_members`). Returns a limited number; call it again until it returns none.
     """
     condition = sa.and_(_W.owner != owner, ~_LED.exists())
     if not everything:
@@ -222,7 +222,7 @@ def _give(tx: Transaction, uuids: Sequence[str], owner: str) -> None:
 
 
 def take_members(tx: Transaction, leader: str, owner: str, *, everything: bool) -> int:
-    """Take over workflows of a batch whose owner has no lease; return how many. Ask again until there are none left."""
+    """Take over members of a batch whose owner has no valid lease. Returns how many; call again until it returns 0."""
     condition = sa.and_(_W.batch_uuid == leader, _W.owner != owner)
     if not everything:
         condition = sa.and_(condition, ~alive(tx.now).where(_P.uuid == _W.owner).exists())
@@ -241,9 +241,9 @@ def members(
     after: str = "",
     interrupted: bool = False,
 ) -> tuple[WorkflowRow, ...]:
-    """Return the workflows of a batch that ``owner`` runs by uuid, those that come ``after`` one, or are at a step.
+    """Return workflows of a batch that ``owner`` runs, sorted by uuid, after the uuid ``after``, or at one step.
 
-    ``interrupted``: those that something else ends already, instead of those that do what the batch says.
+    ``interrupted``: only members that an interrupt ends, instead of those that the batch directs.
     """
     wanted = sa.select(t.workflows).where(
         _W.batch_uuid == leader,
@@ -257,13 +257,13 @@ def members(
 
 
 def count_members(connection: Connection, leader: str, owner: str, step: str) -> int:
-    """Return how many workflows of a batch are at a step."""
+    """Return the number of workflows of a batch at a step."""
     counted = sa.select(sa.func.count()).where(_W.batch_uuid == leader, _W.owner == owner, _W.step == step)
     return int(connection.execute(counted.select_from(t.workflows)).scalar_one())
 
 
 def hand_over(tx: Transaction, workflow: WorkflowRow, owner: str, heir: str) -> None:
-    """Give a workflow to another process as it is. Raises: ConcurrentUpdate when it is no longer ours, or changed."""
+    """Give a workflow to another process unchanged. Raises: ConcurrentUpdate if its owner or version has changed."""
     fence = sa.and_(_W.uuid == workflow.uuid, _W.owner == owner, _W.version == workflow.version)
     given = {"owner": heir, "handed_over": True}
     if tx.execute(sa.update(t.workflows).where(fence).values(given)).rowcount == 0:
@@ -271,12 +271,12 @@ def hand_over(tx: Transaction, workflow: WorkflowRow, owner: str, heir: str) -> 
 
 
 def is_heir(connection: Connection, owner: str) -> bool:
-    """Return whether somebody handed a workflow over to ``owner``, or changed one of its own."""
+    """Return whether another process handed over a workflow to ``owner``, or changed one of its workflows."""
     return bool(_GIVEN.rows(connection, owner=owner))
 
 
 def inherit(tx: Transaction, owner: str) -> tuple[WorkflowRow, ...]:
-    """Return the workflows that were handed over to ``owner``, or changed by others, and note that it has them."""
+    """Return the workflows that other processes handed over to ``owner`` or changed, and acknowledge them."""
     given = sa.and_(_W.owner == owner, _W.handed_over.is_(True))
     rows = tx.execute(sa.select(t.workflows).where(given).order_by(_W.created_at, _W.uuid)).mappings().all()
     tx.execute(sa.update(t.workflows).where(given).values(handed_over=False))
@@ -284,7 +284,7 @@ def inherit(tx: Transaction, owner: str) -> tuple[WorkflowRow, ...]:
 
 
 def get(connection: Connection, uuid: str, owner: str | None = None) -> WorkflowRow | None:
-    """Return a workflow, only one that ``owner`` runs if that is given, or None."""
+    """Return a workflow, or None; with ``owner``, only if that process runs it."""
     wanted = sa.select(t.workflows).where(_W.uuid == uuid)
     if owner is not None:
         wanted = wanted.where(_W.owner == owner)
@@ -293,7 +293,7 @@ def get(connection: Connection, uuid: str, owner: str | None = None) -> Workflow
 
 
 def of_owner(connection: Connection, owner: str) -> tuple[WorkflowRow, ...]:
-    """Return the workflows that ``owner`` runs, but for those that a batch leads."""
+    """Return the workflows that ``owner`` runs, without members of batches."""
     own = sa.select(t.workflows).where(_W.owner == owner, ~_LED.exists()).order_by(_W.created_at, _W.uuid)
     return tuple(map(_workflow, connection.execute(own).mappings()))
 
@@ -307,7 +307,7 @@ def list_page(
     limit: int = 1000,
     marker: str | None = None,
 ) -> tuple[WorkflowRow, ...]:
-    """Return what is under way, oldest first, after the workflow ``marker``. Raises: NotFound for one that is gone."""
+    """Return one page of workflows, oldest first, after ``marker``. Raises: NotFound for an unknown marker."""
     wanted = sa.select(t.workflows)
     for column, value in ((_W.kind, kind), (_W.stuck, stuck), (_W.instance_uuid, instance_uuid)):
         if value is not None:
@@ -324,7 +324,7 @@ def list_page(
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many workflows are at one step in one state, and when the oldest of them began."""
+    """The number of workflows at one step in one state, and the start of the oldest of them."""
 
     kind: str
     step: str
@@ -336,12 +336,12 @@ class Count:
 
 
 def state_of(counted: Count | WorkflowRow) -> str:
-    """Return what workflows do: they are ``stuck``, ``waiting`` for others, ``undoing`` or ``doing`` their step."""
+    """Return the state of workflows: ``stuck``, ``waiting`` for others, ``undoing`` or ``doing`` their step."""
     return next((state for state in ("stuck", "waiting", "undoing") if getattr(counted, state)), "doing")
 
 
 def builds_before(connection: Connection, kind: str, moment: datetime, limit: int) -> tuple[WorkflowRow, ...]:
-    """Return workflows of a kind that began before a moment and whose servers are still building, oldest first."""
+    """Return workflows of a kind that started before a moment and whose servers are still building, oldest first."""
     building = t.instances.c.deleted.is_(False), t.instances.c.vm_state == VmState.BUILDING.value
     due = (
         sa.select(t.workflows)
@@ -353,14 +353,14 @@ def builds_before(connection: Connection, kind: str, moment: datetime, limit: in
 
 
 def counts(connection: Connection) -> tuple[Count, ...]:
-    """Count what is under way by kind, step and state."""
+    """Count workflows by kind, step and state."""
     by = (_W.kind, _W.step, _W.undoing, _W.stuck, _W.waiting)
     rows = connection.execute(sa.select(*by, sa.func.count(), sa.func.min(_W.created_at)).group_by(*by))
     return tuple(Count(*row) for row in rows)
 
 
 def oldest(connection: Connection) -> datetime | None:
-    """Return when the oldest unfinished workflow began."""
+    """Return the start of the oldest workflow, or None."""
     moment: datetime | None = connection.execute(sa.select(sa.func.min(_W.created_at))).scalar()
     return moment
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consistency checks: each finds one kind of inconsistency and knows its repair."""
+"""Consistency checks of the database: each check finds one kind of inconsistency and provides its repair."""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find what must not be: books that do not balance, allocations of nobody, providers and hosts that do not match.
+"""The audit: all consistency checks of allocations, providers, hypervisors, server groups and quotas.
 
-One function for each kind of inconsistency. It reads one snapshot and yields findings; each finding knows how to mend
-itself in a transaction, where it looks again first: meanwhile others may have written.
+Each check is a function that reads one snapshot and yields findings. The ``mend`` function of a finding repairs it in
+its own transaction and checks again first, because other processes may have written since the snapshot.
 
-Consumers of type INSTANCE and MIGRATION are held against the servers and their moves only where they use a hypervisor
-of this cloud: for a Nova that uses Kilonova as its Placement, hypervisors and servers are elsewhere.
+Consumers of type INSTANCE and MIGRATION are compared with servers and their migrations only if they use a hypervisor
+of this cloud: if a separate Nova uses Kilonova as its Placement, its hypervisors and servers are not in this database.
 """
 
 from collections import defaultdict
@@ -46,7 +46,7 @@ from kilonova.model.quota import Usage
 
 
 def find_all(connection: Connection) -> tuple[Finding, ...]:
-    """Return every finding, in the order in which mending makes sense: what others build upon first."""
+    """Return the findings of all checks, in an order in which they can be repaired."""
     return tuple(finding for check in CHECKS for finding in check(connection))
 
 
@@ -54,7 +54,7 @@ def find_all(connection: Connection) -> tuple[Finding, ...]:
 
 
 def wrong_capacities(connection: Connection) -> Iterator[Finding]:
-    """Stored capacity other than the floor of (total - reserved) x allocation_ratio."""
+    """Find inventories whose stored capacity is not (total - reserved) x allocation_ratio, rounded down."""
     for row in connection.execute(_INVENTORIES):
         right = floored_capacity(row.total, row.reserved, row.allocation_ratio)
         if row.capacity != right:
@@ -79,7 +79,7 @@ def _mend_capacity(tx: Transaction, *, provider_id: int, class_id: int) -> None:
 
 
 def wrong_usages(connection: Connection) -> Iterator[Finding]:
-    """Use other than the sum of the allocations, and allocations of what the provider does not have."""
+    """Find inventories whose ``used`` is not the sum of their allocations, and allocations without an inventory."""
     sums = _sums(connection)
     for row in connection.execute(_INVENTORIES):
         right = sums.pop((row.resource_provider_id, row.resource_class_id), 0)
@@ -141,7 +141,7 @@ def _require_provider(tx: Transaction, provider_id: int) -> None:
 
 
 def allocations_without_consumer(connection: Connection) -> Iterator[Finding]:
-    """Allocations whose consumer has no row: nobody can see or free them."""
+    """Find allocations whose consumer has no row: the API can neither list nor delete them."""
     lost = (
         sa.select(_ALLOCATION.consumer_uuid, sa.func.count())
         .select_from(t.allocations.outerjoin(t.consumers, _CONSUMER.uuid == _ALLOCATION.consumer_uuid))
@@ -174,13 +174,13 @@ def _mend_consumer(tx: Transaction, *, uuid: str) -> None:
 
 
 def _owner(connection: Connection, uuid: str) -> Instance | None:
-    """Return the server that a consumer is, or whose migration it is."""
+    """Return the server that a consumer, or the migration that a consumer is, belongs to; None if there is none."""
     moving = next((each for each in server_migrations.claimed(connection) if each.uuid == uuid), None)
     return instances.find(connection, uuid if moving is None else moving.instance_uuid)
 
 
 def consumers_without_allocations(connection: Connection) -> Iterator[Finding]:
-    """Consumers that use nothing: they go with their last allocation."""
+    """Find consumers without allocations; their rows should have been deleted with their last allocation."""
     idle = (
         sa.select(_CONSUMER.uuid)
         .select_from(t.consumers.outerjoin(t.allocations, _CONSUMER.uuid == _ALLOCATION.consumer_uuid))
@@ -206,7 +206,7 @@ def _mend_idle_consumer(tx: Transaction, *, uuid: str) -> None:
 
 
 def providers_without_node(connection: Connection) -> Iterator[Finding]:
-    """Root providers with processors and memory that are no hypervisor, in a cloud that has compute services."""
+    """Find root providers of VCPU and MEMORY_MB that belong to no hypervisor, in a cloud that has compute services."""
     ours = sa.select(t.services.c.id).where(t.services.c.binary == COMPUTE)
     if connection.execute(ours.limit(1)).first() is None:
         return
@@ -238,13 +238,13 @@ def _mend_provider(tx: Transaction, *, uuid: str) -> None:
 
 
 def nodes_without_provider(connection: Connection) -> Iterator[Finding]:
-    """Hypervisors that Placement does not know."""
+    """Find hypervisors without a resource provider."""
     known = sa.select(_PROVIDER.c.uuid)
     for row in connection.execute(sa.select(t.compute_nodes).where(_NODE.uuid.not_in(known)).order_by(_NODE.id)):
         yield Finding(
             "node",
             f"hypervisor {row.hypervisor_hostname} ({row.uuid}) on host {row.host}",
-            "there is no provider with its uuid",
+            "there is no resource provider with its uuid",
             "nothing can be placed there",
             "adds the provider; its inventories come with the next start of the agent",
             partial(_mend_node, uuid=row.uuid, host=row.host, name=row.hypervisor_hostname),
@@ -260,7 +260,10 @@ def _mend_node(tx: Transaction, *, uuid: str, host: str, name: str) -> None:
 
 
 def wrong_aggregates(connection: Connection) -> Iterator[Finding]:
-    """Hypervisors whose provider aggregates are not those of their host, leaving aside what only Placement knows."""
+    """Find hypervisors whose provider aggregates differ from the aggregates of their host.
+
+    Provider aggregates that exist only in Placement are ignored.
+    """
     links, groups = t.resource_provider_aggregates.c, t.placement_aggregates.c
     members: dict[str, set[str]] = defaultdict(set)
     names: dict[str, str] = {}
@@ -298,7 +301,7 @@ def wrong_aggregates(connection: Connection) -> Iterator[Finding]:
 
 
 def wrong_group_hosts(connection: Connection) -> Iterator[Finding]:
-    """Server groups whose count of members on each host, or the one host of an affinity group, is wrong."""
+    """Find server groups with a wrong count of members on a host, or with a wrong host of an affinity group."""
     right = group_guards.counted(connection)
     stored: dict[int, dict[str, int]] = defaultdict(dict)
     for row in connection.execute(sa.select(t.server_group_hosts).order_by(t.server_group_hosts.c.host)):
@@ -321,7 +324,7 @@ def wrong_group_hosts(connection: Connection) -> Iterator[Finding]:
 
 
 def wrong_quota_usages(connection: Connection) -> Iterator[Finding]:
-    """Rows of projects and users that count other servers than there are."""
+    """Find quota usage rows of projects and users whose counts differ from their servers."""
     right, stored = quotas.counted_everywhere(connection), quotas.stored(connection)
     projects = {key for key in right if key[1] == quotas.EVERYBODY}
     for project_id, user_id in sorted(stored.keys() | projects):
@@ -343,11 +346,11 @@ def _amounts(usage: Usage) -> str:
 
 
 def _counts(members: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} on {host}" for host, count in sorted(members.items())) or "nobody"
+    return ", ".join(f"{count} on {host}" for host, count in sorted(members.items())) or "no members"
 
 
 Check = Callable[[Connection], Iterator[Finding]]
-#: A missing provider comes before what is allocated there, and the sums after everything that changes allocations.
+#: In the order of repair: providers before allocations on them, sums after checks that change allocations.
 CHECKS: Sequence[Check] = (
     wrong_capacities,
     providers_without_node,

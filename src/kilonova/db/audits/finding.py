@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit finds."""
+"""The result type of audit checks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,9 +9,10 @@ from kilonova.db.core.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One inconsistency: of which ``kind``, ``where``, ``what`` is there, ``why`` that is wrong, what mends it.
+    """One inconsistency.
 
-    ``mend`` raises KilonovaError when that is not possible.
+    ``kind``: the check. ``where``: the inconsistent object. ``what``: the stored state. ``why``: the reason why it is
+    wrong. ``remedy``: what ``mend`` does. ``mend``: repairs it; raises KilonovaError if that is not possible.
     """
 
     kind: str

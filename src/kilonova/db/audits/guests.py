@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find guests that nobody counts, and servers without a guest, as hosts have reported them."""
+"""Audit checks of the guests that hosts report: stray guests, and servers whose guest is missing."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -11,11 +11,11 @@ from kilonova.db.audits.finding import Finding
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import Conflict
 
-_REMEDY = "leaves it alone: `kilonova hosts --strays` says what may be done"
+_REMEDY = "leaves it alone: see `kilonova hosts --strays` for what can be done"
 
 
 def guests_not_recorded(connection: Connection) -> Iterator[Finding]:
-    """Guests that are not recorded where they are: what they use there is free as far as the books go."""
+    """Find guests on hosts where their server is not recorded: the resources that they use there count as free."""
     for odd in stray_guests.list_page(connection):
         if odd.is_stray and not guest_placement.belongs(connection, odd.host, odd.instance_uuid):
             recorded = "nothing has it there" if odd.recorded_host is None else f"it is recorded on {odd.recorded_host}"
@@ -24,7 +24,7 @@ def guests_not_recorded(connection: Connection) -> Iterator[Finding]:
 
 
 def servers_without_guest(connection: Connection) -> Iterator[Finding]:
-    """Servers at rest whose host has no guest of them."""
+    """Find servers in a settled state whose host reports no guest for them."""
     for odd in stray_guests.list_page(connection):
         if not odd.is_stray and guest_placement.is_at_rest(connection, odd.host, odd.instance_uuid):
             what = f"it is recorded on host {odd.host}"
@@ -36,4 +36,4 @@ def _finding(where: str, what: str, why: str) -> Finding:
 
 
 def _refuse(_tx: Transaction, *, where: str) -> None:
-    raise Conflict(f"Only an operator can say what becomes of {where}: see `kilonova hosts --strays`.")
+    raise Conflict(f"Only an operator can decide about {where}: see `kilonova hosts --strays`.")

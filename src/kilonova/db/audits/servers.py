@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find what servers and the migrations of servers hold that is not theirs, or lack that they should hold."""
+"""Audit checks of what servers and their migrations hold on hypervisors: allocations, NUMA cells and PCI devices."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -28,10 +28,11 @@ from kilonova.scheduler.resources import resource_query
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    """Who may hold something on which hypervisor. ``label``: how findings call it; ``server``: the server concerned.
+    """A consumer that may hold resources on one hypervisor: a server or a migration.
 
-    A server that is being moved holds its destination, and its migration the source. ``is_busy``: an operation is under
-    way that may be about to change that.
+    ``label``: its name in findings. ``server``: uuid of the server. During a move the server holds the destination, and
+    the
+    migration the source. ``is_busy``: a running workflow of the server may change ``host`` and ``node``.
     """
 
     server: str
@@ -45,7 +46,7 @@ class _Holder:
 
 
 def _holders(connection: Connection) -> dict[str, _Holder]:
-    """Return consumer uuid → who that is, of all servers and of the migrations that are under way."""
+    """Return consumer uuid → holder, for all servers and all migrations in progress."""
     found: dict[str, _Holder] = {}
     for row in connection.execute(_SERVERS):
         found[row.uuid] = _Holder(row.uuid, f"server {row.uuid}", row.host, row.node, bool(row.is_busy))
@@ -64,7 +65,7 @@ def _label(kind: str, uuid: str) -> str:
 
 
 def allocations_without_server(connection: Connection) -> Iterator[Finding]:
-    """What servers and migrations hold on hypervisors of this cloud where they are not, or no longer."""
+    """Find allocations of servers and migrations on hypervisors of this cloud where the server or migration is not."""
     holders = _holders(connection)
     for row in connection.execute(_HELD):
         holder = holders.get(row.consumer_uuid)
@@ -99,7 +100,7 @@ def _mend_stray_allocation(tx: Transaction, *, uuid: str, host: str, node: str) 
 
 
 def servers_without_allocation(connection: Connection) -> Iterator[Finding]:
-    """Servers, and migrations for them, on a host where nothing is allocated to them: their room counts as free."""
+    """Find servers and migrations without allocations on their host: the resources that they use count as free."""
     held = {(row.consumer_uuid, row.host, row.node) for row in connection.execute(_ALL_HELD)}
     for uuid, holder in _holders(connection).items():
         if holder.host is not None and not holder.is_busy and (uuid, holder.host, holder.node) not in held:
@@ -138,7 +139,7 @@ def _mend_server(tx: Transaction, *, uuid: str) -> None:
 
 
 def _flavor_of(tx: Transaction, server: Instance, holder: str) -> Flavor:
-    """Return the flavor of which a server is, or will be, where it or its migration holds room."""
+    """Return the flavor by which ``holder``, a server or its migration, holds resources."""
     moving = [each for each in server_migrations.open_of(tx.connection, [server.uuid]) if each.is_claimed]
     for migration in moving:
         if migration.uuid == holder:
@@ -148,7 +149,7 @@ def _flavor_of(tx: Transaction, server: Instance, holder: str) -> Flavor:
 
 
 def devices_of_nobody(connection: Connection) -> Iterator[Finding]:
-    """NUMA cells and PCI devices that are kept for a server or migration that is not there."""
+    """Find NUMA cells and PCI devices that are held for a server or migration that is not on their hypervisor."""
     holders = _holders(connection)
     nodes = {node.uuid: node for node in compute_nodes.list_all(connection)}
     for taking in host_devices.shares(connection):
@@ -158,7 +159,7 @@ def devices_of_nobody(connection: Connection) -> Iterator[Finding]:
             yield Finding(
                 "devices",
                 f"server {taking.instance_uuid} on hypervisor {taking.node_uuid}",
-                "NUMA cells or PCI devices are kept for it there",
+                "NUMA cells or PCI devices are held for it there",
                 "there is no such server",
                 "frees them",
                 partial(_mend_devices_of_nobody, uuid=taking.instance_uuid),
@@ -171,7 +172,7 @@ def _mend_devices_of_nobody(tx: Transaction, *, uuid: str) -> None:
 
 
 def wrong_device_use(connection: Connection) -> Iterator[Finding]:
-    """NUMA cells and PCI pools that count other use than what servers take of them."""
+    """Find NUMA cells and PCI pools whose counted use differs from the sum of what servers hold of them."""
     takings: dict[str, list[DeviceShare]] = defaultdict(list)
     for taking in host_devices.shares(connection):
         takings[taking.node_uuid].append(taking.share)
@@ -180,8 +181,8 @@ def wrong_device_use(connection: Connection) -> Iterator[Finding]:
             yield Finding(
                 "devices",
                 f"hypervisor {uuid}",
-                "its NUMA cells or PCI pools count other use than its servers take",
-                "dedicated CPUs, pages or devices would be given twice, or to nobody",
+                "the counted use of its NUMA cells or PCI pools differs from what its servers hold",
+                "dedicated CPUs, pages or devices would be assigned twice, or never",
                 "counts them anew",
                 partial(host_devices.recount, node_uuid=uuid),
             )
@@ -191,7 +192,7 @@ def wrong_device_use(connection: Connection) -> Iterator[Finding]:
 
 _PROVIDER, _NODE, _INSTANCE = t.resource_providers, t.compute_nodes.c, t.instances.c
 _ALLOCATION, _CONSUMER = t.allocations.c, t.consumers.c
-#: Servers, and whether an operation is under way that may be about to change where they are.
+#: Servers, with ``is_busy``: whether a workflow is running that may change their host.
 _SERVERS = sa.select(
     _INSTANCE.uuid,
     _INSTANCE.host,
@@ -201,7 +202,7 @@ _SERVERS = sa.select(
 
 
 def _held() -> sa.Select[Any]:
-    """Return the statement for who holds something of which hypervisor's tree."""
+    """Return the query for (provider, consumer, host, node) of all allocations in the provider trees of hypervisors."""
     root = _PROVIDER.alias("root")
     return (
         sa.select(_PROVIDER.c.uuid, _PROVIDER.c.name, _ALLOCATION.consumer_uuid, _NODE.host)

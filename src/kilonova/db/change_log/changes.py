@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the change log and checkpoints hold, typed, and the one way to write and to read it (ADR 17).
+"""Typed changes of the change log and of checkpoints, with their codec (ADR 17).
 
-Other processes, decisions that are made again, and the next release read it. So a body carries the version of its
-format. Readers leave out kinds and fields that they do not know, and give fields that are missing their defaults:
-what is only added keeps the version, and has a default. A version that is newer than one's own is refused.
+Bodies are read by other processes, by replays of decisions and by the next release, so each carries the version of its
+format. Readers ignore unknown kinds and fields, and use defaults for missing fields: an added field has a default and
+keeps the version. A body of a newer version is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,22 +15,22 @@ from msgspec.structs import replace
 
 from kilonova.errors import FromNewerRelease
 
-#: Raised when older readers would misread what is written. Bodies without one are of version 1. Since version 2 signs
-#: of life are those of processes, of which older readers know nothing: they would take every host for silent.
+#: Version of the format; raised if older readers would misinterpret a body. A body without a version has version 1.
+#: Version 2 logs heartbeats of processes, not of hosts: older readers ignore these and would declare every host down.
 VERSION = 2
 
-#: Stands for the process of hosts that have none.
+#: Process of hosts whose agent runs in no known process.
 NOWHERE = ""
 #: total, reserved, min_unit, max_unit, step_size, allocation_ratio, capacity, used
 InventoryFigures = tuple[int, int, int, int, int, float, int, int]
-#: Measurements of a hypervisor by name, all of them.
+#: All metrics of a hypervisor: name → value.
 LoggedMetrics = Mapping[str, float]
 #: The version of the isolation rules.
 LoggedIsolation = int
 
 
 class LoggedProvider(msgspec.Struct, frozen=True):
-    """A resource provider but for its use by later commits. Key: its uuid."""
+    """A resource provider. Later changes of its use are logged as :class:`LoggedUse`. Key: its uuid."""
 
     id: int
     name: str
@@ -43,14 +43,14 @@ class LoggedProvider(msgspec.Struct, frozen=True):
 
 
 class LoggedUse(msgspec.Struct, frozen=True):
-    """What is used of a provider: resource class → amount, of all that it has. Key: the provider's uuid."""
+    """The use of a provider, as resource class → amount, of all its inventories. Key: the provider's uuid."""
 
     generation: int
     used: Mapping[str, int]
 
 
 class LoggedCapabilities(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a hypervisor can do; see ``model.host.Capabilities``. ``abilities``: None where its agent reports none."""
+    """Capabilities of a hypervisor; see ``model.host.Capabilities``. ``abilities``: None if its agent reports none."""
 
     hypervisor_type: str
     hypervisor_version: int
@@ -61,7 +61,7 @@ class LoggedCapabilities(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LoggedNode(msgspec.Struct, frozen=True):
-    """A hypervisor. Key: its uuid, which is its provider's, too."""
+    """A hypervisor. Key: its uuid, which is also the uuid of its provider."""
 
     host: str
     node: str
@@ -71,7 +71,10 @@ class LoggedNode(msgspec.Struct, frozen=True):
 
 
 class LoggedCellUse(msgspec.Struct, frozen=True):
-    """What is taken of a cell. ``pinned``: as a list of CPUs; ``pages``: of each size, in the order of the cell."""
+    """The used part of a NUMA cell.
+
+    ``pinned``: a list of CPUs as text. ``pages``: used pages of each size, in the order of the cell's sizes.
+    """
 
     cpus: int
     memory_mib: int
@@ -80,7 +83,7 @@ class LoggedCellUse(msgspec.Struct, frozen=True):
 
 
 class LoggedCell(msgspec.Struct, frozen=True):
-    """A NUMA cell. Sets of CPUs as texts; ``pages``: size in KiB, total, reserved."""
+    """A NUMA cell. Sets of CPUs are texts. ``pages``: tuples of size in KiB, total, reserved."""
 
     id: int
     cpuset: str
@@ -93,7 +96,7 @@ class LoggedCell(msgspec.Struct, frozen=True):
 
 
 class LoggedPool(msgspec.Struct, frozen=True):
-    """Equal PCI devices of a hypervisor."""
+    """A pool of equal PCI devices of a hypervisor."""
 
     number: int
     vendor_id: str
@@ -106,14 +109,14 @@ class LoggedPool(msgspec.Struct, frozen=True):
 
 
 class LoggedDevices(msgspec.Struct, frozen=True):
-    """The cells and pools of a hypervisor. Key: its uuid."""
+    """The NUMA cells and PCI pools of a hypervisor. Key: the hypervisor's uuid."""
 
     cells: Sequence[LoggedCell]
     pools: Sequence[LoggedPool]
 
 
 class LoggedService(msgspec.Struct, frozen=True):
-    """A nova-compute. Key: its host. Units: epoch seconds. ``last_seen``: only in version 1."""
+    """A nova-compute service. Key: its host. Units: epoch seconds. ``last_seen``: only in version 1."""
 
     disabled: bool
     reason: str | None
@@ -123,32 +126,32 @@ class LoggedService(msgspec.Struct, frozen=True):
 
 
 class LoggedProcess(msgspec.Struct, frozen=True):
-    """A process with agents. Key: its uuid.
+    """A control process or agent session. Key: its uuid.
 
-    ``silent_since``: its last sign of life, epoch seconds; None while it counts as up.
+    ``silent_since``: its last heartbeat, in epoch seconds; None while it counts as up.
     """
 
     silent_since: float | None
 
 
 class LoggedAgents(msgspec.Struct, frozen=True):
-    """The agents of ``hosts`` run in a process from now on, beside those that it has already.
+    """Hosts whose agents run in a process from now on, in addition to hosts that it already has.
 
-    Key: its uuid, or ``NOWHERE`` for hosts that have no process any more.
+    Key: uuid of the process, or ``NOWHERE`` for hosts that no longer have a process.
     """
 
     hosts: Sequence[str]
 
 
 class LoggedHeartbeat(msgspec.Struct, frozen=True):
-    """The nova-compute of ``hosts`` were alive at ``at``, epoch seconds. Key: empty. Only in version 1."""
+    """A heartbeat of the nova-compute services of ``hosts``. ``at``: epoch seconds. Key: empty. Only in version 1."""
 
     at: float
     hosts: Sequence[str]
 
 
 class LoggedAggregate(msgspec.Struct, frozen=True):
-    """A host aggregate. Key: its number."""
+    """A host aggregate. Key: its id."""
 
     uuid: str
     name: str
@@ -157,7 +160,10 @@ class LoggedAggregate(msgspec.Struct, frozen=True):
 
 
 class LoggedGroup(msgspec.Struct, frozen=True):
-    """A server group. ``max``: servers a host; ``host``: the one that affinity holds; ``hosts``: host → members."""
+    """A server group. Key: its uuid.
+
+    ``max``: most servers per host. ``host``: the host of an affinity group. ``hosts``: host → number of members.
+    """
 
     policy: str
     max: int
@@ -166,7 +172,10 @@ class LoggedGroup(msgspec.Struct, frozen=True):
 
 
 class LoggedInstance(msgspec.Struct, frozen=True):
-    """An instance that is on a host. ``io``: whether it keeps the host's disks busy; ``image``: its properties."""
+    """An instance that is on a host. Key: its uuid.
+
+    ``io``: whether it counts as an I/O operation of its host. ``image``: properties of its image.
+    """
 
     host: str
     node: str
@@ -211,7 +220,7 @@ KINDS = frozenset(_PAYLOADS)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One mirrored fact, as an absolute value; ``value`` None says that ``key`` is gone."""
+    """One changed object as an absolute value; ``value`` is None if the object of ``key`` was deleted."""
 
     kind: str
     key: str
@@ -220,7 +229,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one transaction changed. ``claims`` are the ids of the claims that became durable with it."""
+    """The changes of one transaction. ``claims``: ids of the claims that this transaction stored."""
 
     seq: int
     changes: tuple[Change, ...]
@@ -231,7 +240,7 @@ class Commit:
 
 
 class _Body(msgspec.Struct):
-    """What is stored. ``changes``: kind, key, value."""
+    """The stored form of a body. ``changes``: tuples of kind, key, value."""
 
     changes: list[tuple[str, str, msgspec.Raw]]
     claims: list[str] = []
@@ -247,7 +256,7 @@ _BODY = msgspec.json.Decoder(_Body, strict=False)
 _BARE = msgspec.json.Decoder(list[tuple[str, str, msgspec.Raw]])
 _VERSIONED = msgspec.json.Decoder(_Versioned)
 _VALUES: Mapping[str, msgspec.json.Decoder[Any]] = {
-    # Databases differ in what they call true, and none of them in what they mean by it.
+    # Not strict: some databases return a boolean as 0 or 1.
     kind: msgspec.json.Decoder(payload | None, strict=False)
     for kind, payload in _PAYLOADS.items()
 }
@@ -256,14 +265,14 @@ _ABILITIES = msgspec.json.Decoder(list[str] | None)
 
 
 def encode(changes: Sequence[Change], claims: Sequence[str] = ()) -> bytes:
-    """Return changes as they are stored."""
+    """Return the stored form of changes."""
     told = [(change.kind, change.key, change.value) for change in changes]
     return _ENCODER.encode({"version": VERSION, "changes": told, "claims": claims})
 
 
 def decode(body: bytes, what: str) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-    """Read changes and claims. ``what``: names the body in errors. Raises: FromNewerRelease."""
-    if body.startswith(b"["):  # so checkpoints were before they had a version
+    """Return the changes and claims of a body. ``what``: name of the body in errors. Raises: FromNewerRelease."""
+    if body.startswith(b"["):  # checkpoints without a version are a bare list
         return _typed(_BARE.decode(body)), ()
     try:
         read = _BODY.decode(body)
@@ -285,11 +294,11 @@ def _typed(changes: Sequence[tuple[str, str, msgspec.Raw]]) -> tuple[Change, ...
 
 
 def capabilities_from_text(text: str, abilities: str | None) -> LoggedCapabilities:
-    """Read capabilities, and the abilities beside them, as a hypervisor's row has them."""
+    """Parse the ``capabilities`` and ``abilities`` columns of a hypervisor."""
     capabilities = _CAPABILITIES.decode(text)
     return capabilities if abilities is None else replace(capabilities, abilities=_ABILITIES.decode(abilities))
 
 
 def capabilities_key(value: LoggedCapabilities) -> bytes:
-    """Return the same for equal capabilities."""
+    """Return a key that is equal for equal capabilities."""
     return msgspec.json.encode(value, order="sorted")

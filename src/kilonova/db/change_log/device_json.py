@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NUMA cells, PCI pools and what servers take of them as plain JSON data, for rows, logs and stored decisions."""
+"""Conversion of NUMA cells, PCI pools and shares of servers to JSON data, for rows, change log and stored decisions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from kilonova.model.pci import PciPool
 
 
 def as_logged(devices: HostDevices) -> LoggedDevices:
-    """Return the logged value of cells and pools, equal for equal ones, as mirrors need them: without addresses."""
+    """Return the logged value of cells and pools: equal for equal devices, and without PCI addresses."""
     return LoggedDevices(
         [logged_cell(cell.id, cell_facts(cell), cell_use(cell)) for cell in devices.cells],
         [logged_pool(pool.number, pool_facts(pool), pool.total, pool.used) for pool in devices.pools],
@@ -23,7 +23,7 @@ def as_logged(devices: HostDevices) -> LoggedDevices:
 
 
 def devices_from_logged(value: LoggedDevices) -> HostDevices:
-    """Read what :func:`as_logged` wrote."""
+    """Parse the result of :func:`as_logged`."""
     return HostDevices(
         tuple(read_cell(cell.id, asdict(cell), asdict(cell.used)) for cell in value.cells),
         tuple(read_pool(pool.number, asdict(pool), pool.total, pool.used) for pool in value.pools),
@@ -39,12 +39,12 @@ def logged_pool(number: int, facts: Mapping[str, Any], total: int, used: int) ->
 
 
 def _known(kind: type[Struct], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what the guard rows have beyond what mirrors need."""
+    """Return the facts that are fields of ``kind``; guard rows have more than mirrors need."""
     return {name: value for name, value in facts.items() if name in kind.__struct_fields__}
 
 
 def share_as_json(share: DeviceShare) -> dict[str, Any]:
-    """Return a share as plain JSON data."""
+    """Return a server's share of devices as JSON data."""
     cells = [
         {
             "cell": part.cell,
@@ -69,7 +69,7 @@ def share_as_json(share: DeviceShare) -> dict[str, Any]:
 
 
 def share_from_json(value: Mapping[str, Any]) -> DeviceShare:
-    """Read what :func:`share_as_json` wrote."""
+    """Parse the result of :func:`share_as_json`."""
     cells = tuple(
         CellShare(
             **{
@@ -77,7 +77,7 @@ def share_from_json(value: Mapping[str, Any]) -> DeviceShare:
                 "pinned": parse_cpus(part["pinned"]),
                 "pinning": tuple((vcpu, cpu) for vcpu, cpu in part["pinning"]),
                 "emulator": parse_cpus(part["emulator"]),
-                "vcpus": parse_cpus(part.get("vcpus", "")),  # shares of before do not say
+                "vcpus": parse_cpus(part.get("vcpus", "")),  # shares of earlier releases lack "vcpus"
             }
         )
         for part in value["cells"]

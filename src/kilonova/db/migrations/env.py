@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Alembic's entry: run the migrations on the connection that `kilonova.db.schema` hands over."""
+"""Entry point of Alembic: runs the migrations on the connection that `kilonova.db.schema` passes."""
 
 from alembic import context
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data of earlier releases brought into their present form while the cloud runs, some rows a transaction.
+"""Online data migrations: rows of earlier releases are rewritten in batches while the cloud runs.
 
-A release reads the former form, too, until a later one says that it does not any more; by then these have to be done.
-What is done is not found again, so they can be ended at any moment and begun again.
+A release can read the former form until a later release drops it; these migrations must be complete by then. Migrated
+rows are not found again, so a run can be stopped and repeated at any time.
 """
 
 from kilonova.db.online_migrations.online_migration import OnlineMigration
 from kilonova.db.online_migrations.request_specs import REQUEST_SPECS
 
-#: In the order in which they run.
+#: All online migrations in the order in which they run.
 ALL: tuple[OnlineMigration, ...] = (REQUEST_SPECS,)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an online migration is made of, and how one runs."""
+"""The type of online data migrations, and the function that runs one."""
 
 import logging
 import time
@@ -14,16 +14,16 @@ from kilonova.db.database import Database
 from kilonova.errors import Unavailable
 
 LOG = logging.getLogger(__name__)
-#: Rows that one transaction changes.
+#: Rows per transaction.
 AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True)
 class OnlineMigration:
-    """``find``: yields the keys of rows in the former form, looking at some rows at a time.
+    """An online data migration.
 
-    ``change``: brings rows into their present form; those that are in it already, or gone, stay. Returns how many it
-    changed.
+    ``find``: yields the keys of rows in the former form, reading page by page. ``change``: rewrites the rows with these
+    keys, skips absent and migrated rows, and returns how many it changed.
     """
 
     name: str
@@ -33,7 +33,9 @@ class OnlineMigration:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``found``: rows that were to be changed; ``done``: those that were; ``failed``: whether some could not be."""
+    """The result of a run. ``found``: rows to change. ``done``: changed rows. ``failed``: some rows could not be
+    changed.
+    """
 
     name: str
     found: int
@@ -42,7 +44,7 @@ class Outcome:
 
 
 def pending(database: Database, migration: OnlineMigration) -> int:
-    """Count the rows that are in the former form."""
+    """Count the rows in the former form."""
     with database.read(patient=True) as connection:
         return sum(1 for _ in migration.find(connection))
 
@@ -53,9 +55,9 @@ def run(
     most: int | None = None,
     rest: Callable[[float], object] = time.sleep,
 ) -> Outcome:
-    """Change up to ``most`` rows, some a transaction, and rest in between for as long as each took.
+    """Change up to ``most`` rows in batches, and pause between batches for as long as each took.
 
-    Rows that cannot be changed are logged and left, and stop nobody.
+    Rows that cannot be changed are logged and skipped.
     """
     with database.read(patient=True) as connection:
         found = migration.find(connection)
@@ -71,12 +73,12 @@ def run(
 
 
 def _changed(database: Database, migration: OnlineMigration, keys: Sequence[str]) -> tuple[int, bool]:
-    """Change some rows together, or one by one where that fails. Returns how many, and whether all could be."""
+    """Change rows together, or one by one if that fails. Returns how many, and whether all could be changed."""
     try:
         return database.write(partial(_change, migration, keys)), True
     except Unavailable:
         raise
-    except Exception as error:  # noqa: BLE001 - one row shall not stop the others
+    except Exception as error:  # noqa: BLE001 - one bad row must not stop the others
         if len(keys) == 1:
             LOG.error("%s: %s cannot be changed: %s", migration.name, keys[0], error)  # noqa: TRY400
             return 0, False

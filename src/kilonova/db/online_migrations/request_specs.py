@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that were stored before moves, networks and device models were part of them."""
+"""Online migration of request specs without fields that later releases added: move, networks and device models."""
 
 from collections.abc import Iterator, Sequence
 

@@ -126,10 +126,10 @@ def test_one_hostile_agent_fills_neither_the_database_nor_the_mirrors(sqlite: Da
     for step in range(node_reports.MOST_CUSTOM // 500):
         names = tuple(f"CUSTOM_{step}_{number}" for number in range(500))
         register(sqlite, replace(one, traits=names))
-    with pytest.raises(InvalidRequest, match="Agents may make 2000 custom traits at most"):
+    with pytest.raises(InvalidRequest, match="Agents may create at most 2000 custom traits"):
         register(sqlite, replace(one, traits=("CUSTOM_ONE_MORE",)))
     assert len(stored(sqlite, "one")[0].traits) == node_reports.MOST_CUSTOM
-    with pytest.raises(InvalidRequest, match="Unknown in traits: FFF") as refused:
+    with pytest.raises(InvalidRequest, match="Unknown traits: FFF") as refused:
         register(sqlite, replace(one, traits=tuple("F" * 1000 + str(number) for number in range(1000))))
     assert len(refused.value.message) < 1000
     big = replace(one, metrics={f"m{number}": 0.0 for number in range(200_000)})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""the first schema."""
+"""Create the first schema."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NUMA cells and PCI pools."""
+"""Add tables of NUMA cells and PCI pools."""
 
 from typing import Any
 

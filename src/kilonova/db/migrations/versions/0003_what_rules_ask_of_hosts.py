@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""what rules ask of hosts: their metrics, and the image properties of the instances on them."""
+"""Add columns that filters and weighers read: metrics of hypervisors, and image properties of instances."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -17,7 +17,7 @@ def upgrade() -> None:
 
 
 def _fill_in() -> None:
-    """Take the properties of instances that are there from the requests they were made by."""
+    """Copy image properties of existing instances from their request specs."""
     connection = op.get_bind()
     instances = sa.table("instances", sa.column("uuid"), sa.column("deleted"), sa.column("image_properties", sa.JSON()))
     specs = sa.table("request_specs", sa.column("instance_uuid"), sa.column("body", sa.JSON()))

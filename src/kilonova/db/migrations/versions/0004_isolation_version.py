@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""the version of the isolation rules."""
+"""Add the version of the isolation rules."""
 
 import sqlalchemy as sa
 from alembic import op

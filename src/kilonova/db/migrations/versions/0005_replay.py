@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What decisions were made on, and checkpoints of the mirror, so that a decision can be made again."""
+"""Add inputs of decisions and checkpoints of the mirror, so that a decision can be replayed."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request spec for all servers of a request, with their user data; one lease for all workflows of a process."""
+"""Store one request spec, with user data, for all servers of a request; one lease for all workflows of a process."""
 
 import uuid
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ _specs = sa.table("request_specs", *map(sa.column, ("uuid", "request_id", "user_
 
 def upgrade() -> None:
     op.rename_table("request_specs", "request_specs_before")
-    if op.get_context().dialect.name == "postgresql":  # where the name of a key is one of the whole schema
+    if op.get_context().dialect.name == "postgresql":  # names of constraints are unique per schema
         op.execute("ALTER TABLE request_specs_before RENAME CONSTRAINT pk_request_specs TO pk_request_specs_before")
     op.create_table(
         "request_specs",
@@ -57,7 +57,7 @@ def upgrade() -> None:
 
 
 def _share() -> None:
-    """Store what the servers of one reservation have in common once."""
+    """Store equal request specs of the servers of a reservation only once."""
     connection = op.get_bind()
     reservation: str | None = None
     known: dict[bytes, str] = {}
@@ -68,7 +68,7 @@ def _share() -> None:
             if row.reservation_id != reservation:
                 reservation, known = row.reservation_id, {}
             if row.body is None and row.user_data is None:
-                continue  # nothing was kept of what was asked
+                continue  # the server has no request spec
             stored = {"request_id": row.request_id or "", "user_data": row.user_data, "body": row.body or _asked(row)}
             key = orjson.dumps(stored, option=orjson.OPT_SORT_KEYS)
             if key not in known:
@@ -83,7 +83,7 @@ def _share() -> None:
 
 
 def _servers(connection: sa.Connection) -> Iterator[list[Any]]:
-    """Yield all servers a few at a time, those of one reservation after each other."""
+    """Yield all servers in pages, ordered by reservation."""
     server = _instances.c
     statement = (
         sa.select(_instances, _before.c.request_id, _before.c.body)
@@ -105,6 +105,6 @@ def _servers(connection: sa.Connection) -> Iterator[list[Any]]:
 
 
 def _asked(row: Any) -> dict[str, Any]:
-    """Return the request of a server of which none was kept, as far as the server itself tells."""
+    """Return a request spec built from the columns of a server that has none."""
     known = {"project_id": row.project_id, "user_id": row.user_id, "flavor": row.flavor, "group": row.group_uuid}
     return {**known, "image": None, "hints": {}, "ignore_hosts": [], "networks": []}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas: limits of projects, users and classes, and what the servers that exist already count."""
+"""Add quotas: limits of projects, users and classes, and the usage of existing servers."""
 
 from collections import defaultdict
 from typing import Any

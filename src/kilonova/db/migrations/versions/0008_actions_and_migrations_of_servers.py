@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was done to servers, step by step, and their moves between hosts."""
+"""Add instance actions with their events, and migrations of servers."""
 
 from typing import Any
 

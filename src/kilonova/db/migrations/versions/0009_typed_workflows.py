@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of workflows: typed facts, what a failure was, and who interrupts; what is under way goes on as it is."""
+"""Add typed facts, failures and interrupts to the journal of workflows; running workflows are converted."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ revision = "0009"
 down_revision = "0008"
 
 _TOGETHER = 500
-#: Of the bodies of before: what each kind remembers.
+#: Kind of workflow → keys of its former body that become facts.
 _FACTS: dict[str, tuple[str, ...]] = {
     "build": ("tried", "last_error", "host", "node", "provider"),
     "delete": (),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signs of life are those of processes instead of services; each service keeps its last one through a process."""
+"""Store heartbeats of processes instead of services; each service keeps its last heartbeat by way of a process."""
 
 import uuid
 from collections import defaultdict
@@ -48,7 +48,7 @@ def upgrade() -> None:
 def _stored(
     connection: sa.Connection,
 ) -> tuple[Mapping[str, datetime], Mapping[str, str], Sequence[tuple[str, str, datetime]]]:
-    """Return process → end of its lease; host → process; host, binary and last sign of life of each service."""
+    """Return process → end of its lease; host → process; host, binary and last heartbeat of each service."""
     processes = sa.table("processes", sa.column("uuid"), sa.column("lease_until", _TIME))
     host_agents = sa.table("host_agents", sa.column("host"), sa.column("process"))
     services = sa.table("services", sa.column("host"), sa.column("binary"), sa.column("last_seen_at", _TIME))
@@ -66,7 +66,7 @@ def _convert(
     agents: Mapping[str, str],
     seen: Sequence[tuple[str, str, datetime]],
 ) -> None:
-    """Keep the processes that there are, and make one for each time at which services without any were heard of."""
+    """Keep existing processes, and create one for each heartbeat time of services without a process."""
     last: dict[str, datetime] = {}
     made: dict[datetime, str] = {}
     missing: dict[str, str] = {}

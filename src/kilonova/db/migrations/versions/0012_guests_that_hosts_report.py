@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hosts report of their guests: those that have to go, and those that are not where the database has them."""
+"""Add tables for reports of guests: pending removals and stray guests."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which agent processes may speak at the broker, and for which hosts."""
+"""Add the agent processes that may connect through the broker, and their hosts."""
 
 from typing import Any
 

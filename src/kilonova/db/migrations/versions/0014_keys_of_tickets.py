@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys that sign tickets for image data; the first is made when a control process starts."""
+"""Add keys that sign tickets for image data; a control process creates the first key when it starts."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which image a shelved server is made of again, and which images are to be removed."""
+"""Add the images of shelved servers, and the images to be removed."""
 
 from typing import Any
 

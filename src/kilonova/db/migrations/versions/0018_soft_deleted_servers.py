@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find servers that were soft-deleted long enough ago, without a look at all others: these have no ``deleted_at``."""
+"""Add an index by which soft-deleted servers due for deletion are found; other servers have no ``deleted_at``."""
 
 from alembic import op
 

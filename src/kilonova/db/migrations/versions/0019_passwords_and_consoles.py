@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encrypted passwords of servers, and the tokens with which consoles are used."""
+"""Add encrypted passwords of servers, and console tokens."""
 
 from typing import Any
 

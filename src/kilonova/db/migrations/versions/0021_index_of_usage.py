@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An index for what projects used: their servers by uuid, deleted ones too."""
+"""Add an index for the usage of projects: their servers by uuid, including deleted ones."""
 
 from alembic import op
 

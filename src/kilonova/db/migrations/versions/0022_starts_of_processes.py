@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Since when a process is there. Of those that are there already nobody knows."""
+"""Add the start time of processes, which is unknown for existing ones."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far other services have been told which servers there were in a period."""
+"""Add the progress of usage audits by period."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches that operators turn while the cloud runs."""
+"""Add cloud-wide switches that operators turn on and off at run time."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An index for lists of the servers of all projects, which had to be sorted for every page."""
+"""Add an index for lists of the servers of all projects, which avoids a sort for every page."""
 
 from alembic import op
 

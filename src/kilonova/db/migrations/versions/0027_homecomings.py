@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests that a host has to take back when it returns, since nobody could ask it to undo a move."""
+"""Add pending rollbacks: guests that a host must restore, because it could not be reached when a move was undone."""
 
 from typing import Any
 

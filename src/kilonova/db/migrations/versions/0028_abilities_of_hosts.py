@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the drivers of hypervisors can do. NULL: the agent is of a release that did not report it."""
+"""Add the abilities of hypervisor drivers. NULL: the agent's release does not report them."""
 
 import sqlalchemy as sa
 from alembic import op
