@@ -72,7 +72,7 @@ def create(tx: Transaction, name: str, zone: str | None = None) -> Aggregate:
 def update(tx: Transaction, aggregate_id: int, *, name: str | None = None, zone: str | None = None) -> Aggregate:
     """Change the name and/or the availability zone of an aggregate. None leaves a value unchanged.
 
-    Raises: NotFound; Conflict if another aggregate has that name; InvalidRequest for the zone.
+    Raises: NotFound; Conflict if another aggregate has that name; InvalidRequest if its hosts do not allow the zone.
     """
     aggregate = get(tx.connection, aggregate_id)
     values: dict[str, Any] = {"updated_at": tx.now}
@@ -88,7 +88,9 @@ def update(tx: Transaction, aggregate_id: int, *, name: str | None = None, zone:
 def set_metadata(tx: Transaction, aggregate_id: int, metadata: Mapping[str, str | None]) -> Aggregate:
     """Merge ``metadata`` into the metadata of an aggregate; a value of None removes its key.
 
-    Raises: NotFound; InvalidRequest for the zone, also for an empty one: a zone, once set, can only be renamed.
+    Raises: NotFound; InvalidRequest if its hosts do not allow the zone, and for an empty zone: a zone, once set, can
+    only
+    be renamed.
     """
     aggregate = get(tx.connection, aggregate_id)
     rest = dict(metadata)
@@ -106,7 +108,9 @@ def set_metadata(tx: Transaction, aggregate_id: int, metadata: Mapping[str, str 
 def add_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: str) -> Aggregate:
     """Add a host to an aggregate, and its providers to the Placement aggregate with the same uuid.
 
-    Raises: NotFound for the aggregate or the host; Conflict if the host is a member already, or because of its zone.
+    Raises: NotFound for the aggregate or the host; Conflict if the host is a member already, if it would be in two
+    zones,
+    or if its servers would change their zone.
     """
     _require_host(tx, host)
     aggregate = get(tx.connection, aggregate_id)
@@ -132,7 +136,7 @@ def add_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: str
 def remove_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: str) -> Aggregate:
     """Remove a host from an aggregate, and its providers from the Placement aggregate.
 
-    Raises: NotFound for the aggregate or the membership; Conflict because of the zone.
+    Raises: NotFound for the aggregate or the membership; Conflict if servers of the host would change their zone.
     """
     aggregate = get(tx.connection, aggregate_id)
     if host not in aggregate.hosts:

@@ -134,7 +134,7 @@ def _delete_all(tx: Transaction, consumer_uuids: Sequence[str]) -> Sequence[bool
     using = _free(tx, consumer_uuids)
     consumers.remove(tx, set(consumer_uuids))
     outcomes: list[bool] = []
-    for uuid in consumer_uuids:  # of two requests for one consumer, only the first returns True
+    for uuid in consumer_uuids:  # if a consumer occurs twice, only its first request returns True
         outcomes.append(uuid in using)
         using.discard(uuid)
     return outcomes
@@ -171,7 +171,7 @@ def replace(tx: Transaction, requests: Sequence[ConsumerRequest]) -> None:
 def _replace_all(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> Sequence[None]:
     uuids = [request.consumer_uuid for batch in batches for request in batch]
     if len(set(uuids)) < len(uuids):
-        raise Conflict("One consumer is written twice.")  # the writer then runs each batch alone, in order
+        raise Conflict("A consumer occurs more than once.")  # the writer then runs each batch alone, in order
     written = _write(tx, batches)
     rises = Counter(provider_id for batch in written for provider_id in batch.named)
     providers.rise(tx, rises)
@@ -253,9 +253,8 @@ def allocate(tx: Transaction, uses: Sequence[Mapping[str, Any]]) -> None:
 def hand_over(tx: Transaction, heirs: Mapping[str, str], kind: str) -> None:
     """Move all allocations of consumers to other consumers (giver → taker); the use of providers stays the same.
 
-    New takers get the type ``kind`` and the project and user of the giver. Givers without allocations are skipped. Rows
-    of
-    the other givers stay, because their callers write new allocations for them. The generations of givers and takers
+    New takers get the type ``kind`` and the project and user of the giver. Givers without allocations are skipped. The
+    consumer rows of givers stay, because callers write new allocations for them. The generations of givers and takers
     rise.
     """
     givers = {row[0]: row for row in _HOLDERS.rows(tx.connection, uuids=list(heirs))} if heirs else {}

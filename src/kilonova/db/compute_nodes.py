@@ -138,7 +138,7 @@ def get(connection: Connection, uuid: str) -> ComputeNode:
 
 
 def get_by_id(connection: Connection, node_id: int) -> ComputeNode:
-    """Return a hypervisor by its number. Raises: NotFound."""
+    """Return a hypervisor by its id. Raises: NotFound."""
     row = connection.execute(sa.select(t.compute_nodes).where(t.compute_nodes.c.id == node_id)).mappings().first()
     if row is None:
         raise NotFound(f"Compute host {node_id} could not be found.")

@@ -82,7 +82,7 @@ def names_of(hosts: HostTable) -> bytes:
 def body_of(
     decision: Decision, chosen: str | None, alternates: Sequence[RankedHost] = (), move: MoveKind | None = None
 ) -> dict[str, Any]:
-    """Return the JSON part of a decision."""
+    """Return the JSON body of a decision: funnel, ranked hosts, chosen host and alternates."""
     return {
         "move": None if move is None else move.value,
         "chosen": chosen,

@@ -79,7 +79,10 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A reason to remove a guest, recorded at ``at``. ``keeps``: keep its disks, since a rollback may need them."""
+    """A reason to remove a guest, recorded at ``at``.
+
+    ``keeps``: only power off the guest and keep it, since a rollback may need it.
+    """
 
     departure: RemovalReason
     at: datetime
@@ -169,7 +172,7 @@ def _oddity(guest: FoundGuest, place: _Place | None, *, has_record: bool) -> Str
 
 
 def _places(connection: Connection, uuids: Sequence[str]) -> tuple[dict[str, _Place], Sequence[ServerMigration]]:
-    """Return uuid → recorded place, for servers that exist or are not purged, and their open moves."""
+    """Return uuid → recorded place, for servers that exist or are deleted but not purged, and their open moves."""
     open_moves = server_migrations.open_of(connection, uuids)
     sides: dict[str, frozenset[str]] = defaultdict(frozenset)
     for move in open_moves:

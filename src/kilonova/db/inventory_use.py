@@ -12,7 +12,7 @@ from kilonova.db.core import tables as t
 from kilonova.db.core.statements import ManyRows
 from kilonova.db.core.transaction import Transaction
 
-#: (provider id, resource class id)
+#: Key of an inventory: (provider id, resource class id).
 InventoryKey = tuple[int, int]
 
 _INVENTORY = t.inventories.c

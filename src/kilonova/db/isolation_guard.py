@@ -14,12 +14,12 @@ from kilonova.db.core.transaction import Transaction
 _ROW = t.isolation_version.c
 _STORED = sa.select(_ROW.version).where(_ROW.id == 1)
 
-#: SQL expression of the present version.
+#: SQL expression of the present version of the isolation rules.
 VERSION = sa.func.coalesce(_STORED.scalar_subquery(), 0)
 
 
 def version(connection: Connection) -> int:
-    """Return the present version."""
+    """Return the present version of the isolation rules."""
     return connection.execute(_STORED).scalar() or 0
 
 

@@ -53,7 +53,7 @@ def load(database: Database) -> Iterator[Loaded]:
     with database.read(patient=True) as connection:
         seq = connection.execute(sa.select(t.change_counter.c.seq)).scalar() or 0
         yield Loaded(seq, _everything(connection))
-        if database.is_sqlite:  # its cache now holds every page
+        if database.is_sqlite:  # SQLite's page cache now holds the whole database
             connection.exec_driver_sql("PRAGMA shrink_memory")
 
 

@@ -19,12 +19,12 @@ from kilonova.model.provider import Inventory
 _MAX_INTEGER = 2**31 - 1
 #: Custom names that the Placement API accepts.
 _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
-#: Set by the API when a compute service is disabled; an agent's report leaves it alone.
+#: Trait that the API adds when a compute service is disabled; an agent's report neither adds nor removes it.
 STATUS_DISABLED = "COMPUTE_STATUS_DISABLED"
 #: Prefixes of traits that agents report. Operators set all others, for example ``MISC_SHARES_VIA_AGGREGATE``.
 _REPORTED = ("COMPUTE_", "HW_", "OWNER_")
 #: Most custom names of one table that agents may create, so that one host cannot fill the database or the mirrors.
-#: Operators can create more by the Placement API.
+#: Operators can create more with the Placement API.
 MOST_CUSTOM = 2000
 _SHOWN, _LONGEST_SHOWN = 5, 80
 
@@ -131,7 +131,7 @@ def _require_room(tx: Transaction, table: sa.Table, more: int) -> None:
     custom = sa.select(sa.func.count()).select_from(table).where(table.c.name.like("CUSTOM\\_%", escape="\\"))
     if tx.execute(custom).scalar_one() + more > MOST_CUSTOM:
         raise InvalidRequest(
-            f"Agents may create at most {MOST_CUSTOM} custom {table.name.replace('_', ' ')}. Create more of them by "
+            f"Agents may create at most {MOST_CUSTOM} custom {table.name.replace('_', ' ')}. Create more of them with "
             "the Placement API."
         )
 

@@ -41,7 +41,9 @@ class DueRollback:
 def note(tx: Transaction, host: str, move: ServerMigration, *, drops_made: bool, runs: bool) -> None:
     """Record that a host must undo a move of a server.
 
-    An existing record that is younger than the move belongs to the same move: its ``runs`` is kept.
+    An existing record that is younger than the move belongs to the same move: its ``runs`` is kept, and ``drops_made``
+    is
+    true if it is true in either.
     """
     uuid = move.instance_uuid
     mine = sa.and_(_H.host == host, _H.instance_uuid == uuid)

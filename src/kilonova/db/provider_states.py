@@ -19,7 +19,7 @@ from kilonova.model.provider import Inventory, Provider
 _ME = t.resource_providers
 _root = _ME.alias("root")
 _parent = _ME.alias("parent")
-#: The columns of :class:`Provider`.
+#: Query for providers, with the columns of :class:`Provider`.
 PROVIDERS = sa.select(
     _ME.c.id, _ME.c.uuid, _ME.c.name, _ME.c.generation, _root.c.uuid, _parent.c.uuid, _ME.c.created_at, _ME.c.updated_at
 ).select_from(

@@ -63,9 +63,10 @@ class _Held(NamedTuple):
 
 
 def create(tx: Transaction, uuid: str, name: str, parent_uuid: str | None = None) -> Provider:
-    """Create a provider, a root unless it has a parent. Raises: Conflict for an existing uuid or name, InvalidRequest.
+    """Create a provider, a root unless it has a parent.
 
-    InvalidRequest means that the parent does not exist or is the provider itself.
+    Raises: Conflict for an existing uuid or name; InvalidRequest if the parent does not exist or is the provider
+    itself.
     """
     return only(_create_all(tx, [NewProvider(uuid, name, parent_uuid)]))
 

@@ -78,7 +78,10 @@ def purge(
 def _jobs(
     database: Database, before: datetime, at_once: int, rows_at_once: int
 ) -> Iterator[Callable[[Transaction], dict[str, int]]]:
-    """Yield transactions one by one. Keys of rows that are deleted by key are read beforehand, because that is slow."""
+    """Yield the jobs of a purge, each for one transaction.
+
+    Ids of rows in large tables are read outside the transactions, because that is slow.
+    """
     for found in _purgeable(database, before):
         for start in range(0, len(found), at_once):
             uuids = found[start : start + at_once]

@@ -134,7 +134,7 @@ def delete_limits(tx: Transaction, project_id: str, user_id: str = EVERYBODY) ->
         tx.execute(sa.update(t.quotas).where(*_is(project_id, EVERYBODY)).values(limits={}))
 
 
-# --- what is used -----------------------------------------------------------------------------------------------------
+# --- usage ------------------------------------------------------------------------------------------------------------
 
 
 def usage_of(connection: Connection, project_id: str, user_id: str = EVERYBODY) -> Usage:

@@ -82,7 +82,9 @@ def delete(tx: Transaction, name: str) -> None:
         raise InvalidRequest(f"Error in delete resource class: Cannot delete standard resource class {name}.")
     ((row_id, is_held, is_allocated),) = rows
     if is_held or is_allocated:
-        raise Conflict(f"Error in delete resource class: {name} cannot go. Class is in use in inventory.")
+        raise Conflict(
+            f"Error in delete resource class: Cannot delete resource class {name}. Class is in use in inventory."
+        )
     _DELETE.run(tx.connection, row_id=row_id)
 
 

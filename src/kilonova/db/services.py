@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services by host: the rows that agents create, and the state that operators set."""
+"""Services by host: their rows, and the state that operators set (disabled, forced down)."""
 
 from collections.abc import Collection
 from typing import Any, Final

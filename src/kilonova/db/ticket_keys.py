@@ -39,7 +39,7 @@ def ensure(tx: Transaction) -> None:
 
 
 def rotate(tx: Transaction, *, drop_old: bool) -> None:
-    """Sign with a new key from now on. ``drop_old``: delete earlier keys, so that their tickets become invalid at once."""
+    """Sign with a new key from now on. ``drop_old``: delete earlier keys, so that their tickets are invalid at once."""
     before = tx.execute(sa.select(sa.func.max(_K.id))).scalar()
     gone = sa.delete(t.ticket_keys).where(_K.id <= (before or 0))
     if not drop_old:  # keep the key that has signed until now, and keys younger than _KEPT

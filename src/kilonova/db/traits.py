@@ -64,7 +64,7 @@ def ensure(tx: Transaction, name: str) -> tuple[bool, Word]:
 
 
 def delete(tx: Transaction, name: str) -> None:
-    """Delete a custom trait. Raises: NotFound, InvalidRequest for a standard trait, Conflict while a provider has it."""
+    """Delete a custom trait. Raises: NotFound, InvalidRequest for a standard trait, Conflict while it is in use."""
     rows = _USE.rows(tx.connection, name=name)
     if not rows:
         raise NotFound(f"No such trait(s): {name}.")

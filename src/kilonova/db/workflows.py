@@ -35,7 +35,7 @@ _COLUMNS = tuple(column.name for column in t.workflows.c)
 _OF_INSTANCE = Prepared(
     sa.select(t.workflows).where(_W.instance_uuid == sa.bindparam("instance_uuid")).order_by(_W.created_at)
 )
-#: A prepared statement, because it runs several times a second.
+#: Query for any workflow handed over to ``owner``; prepared because it runs several times a second.
 _GIVEN = Prepared(
     sa.select(_W.uuid).where(_W.owner == sa.bindparam("owner"), _W.handed_over.is_(True)).limit(sa.literal_column("1"))
 )
@@ -166,7 +166,7 @@ def of_instance(connection: Connection, instance_uuid: str) -> tuple[WorkflowRow
 
 
 def change(tx: Transaction, workflow: WorkflowRow, *, heir: bool) -> None:
-    """Store the next version of a workflow, whatever process owns it. ``heir``: notify its owner, another process.
+    """Store the next version of a workflow of any owner. ``heir``: notify its owner, which is another process.
 
     Raises: ConcurrentUpdate if its version has changed.
     """

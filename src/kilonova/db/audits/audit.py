@@ -50,7 +50,7 @@ def find_all(connection: Connection) -> tuple[Finding, ...]:
     return tuple(finding for check in CHECKS for finding in check(connection))
 
 
-# --- the books of Placement -------------------------------------------------------------------------------------------
+# --- inventories and allocations --------------------------------------------------------------------------------------
 
 
 def wrong_capacities(connection: Connection) -> Iterator[Finding]:
@@ -87,9 +87,9 @@ def wrong_usages(connection: Connection) -> Iterator[Finding]:
             yield Finding(
                 "usage",
                 f"provider {row.name} ({row.uuid}), {row.resource_class}",
-                f"{row.used} counts as used",
+                f"used is {row.used}",
                 f"the allocations add up to {right}",
-                f"counts {right} as used",
+                f"sets used to {right}",
                 partial(_mend_usage, provider_id=row.resource_provider_id, class_id=row.resource_class_id),
             )
     names = mapping(connection, sa.select(t.resource_classes.c.id, t.resource_classes.c.name))
@@ -137,7 +137,7 @@ def _mend_inventory(tx: Transaction, *, provider_id: int, class_id: int) -> None
 
 def _require_provider(tx: Transaction, provider_id: int) -> None:
     if tx.execute(sa.select(_PROVIDER.c.id).where(_PROVIDER.c.id == provider_id)).first() is None:
-        raise Conflict(f"There is no provider with the number {provider_id}: restore it, or remove its allocations.")
+        raise Conflict(f"There is no provider with id {provider_id}: restore it, or remove its allocations.")
 
 
 def allocations_without_consumer(connection: Connection) -> Iterator[Finding]:
@@ -155,7 +155,7 @@ def allocations_without_consumer(connection: Connection) -> Iterator[Finding]:
             "consumer",
             f"consumer {uuid}",
             f"it has {count} allocations",
-            "it has no row of its own, so they cannot be listed or freed",
+            "the consumer has no row, so its allocations cannot be listed or freed",
             f"adds the row: it is {kind}" if kind else "frees them: there is no such server",
             partial(_mend_consumer, uuid=uuid),
         )
@@ -174,7 +174,7 @@ def _mend_consumer(tx: Transaction, *, uuid: str) -> None:
 
 
 def _owner(connection: Connection, uuid: str) -> Instance | None:
-    """Return the server that a consumer, or the migration that a consumer is, belongs to; None if there is none."""
+    """Return the server of a consumer, which is the server itself or one of its migrations; None if there is none."""
     moving = next((each for each in server_migrations.claimed(connection) if each.uuid == uuid), None)
     return instances.find(connection, uuid if moving is None else moving.instance_uuid)
 
@@ -190,9 +190,9 @@ def consumers_without_allocations(connection: Connection) -> Iterator[Finding]:
         yield Finding(
             "consumer",
             f"consumer {uuid}",
-            "it is kept",
-            "it uses nothing, and its generation would be in the way of its next allocations",
-            "removes it",
+            "its row exists",
+            "it has no allocations, and the generation in the row would refuse its next ones",
+            "deletes the row",
             partial(_mend_idle_consumer, uuid=uuid),
         )
 
@@ -224,8 +224,8 @@ def providers_without_node(connection: Connection) -> Iterator[Finding]:
         yield Finding(
             "provider",
             f"provider {provider_name} ({uuid})",
-            "it has processors and memory, as hypervisors do",
-            "no hypervisor of this cloud has its uuid, and a new one could not take its name",
+            "it has inventories of VCPU and MEMORY_MB, as hypervisors do",
+            "no hypervisor of this cloud has its uuid, and a new hypervisor could not get its name",
             "deletes it, if nothing is allocated there and it has no children",
             partial(_mend_provider, uuid=uuid),
         )
@@ -246,7 +246,7 @@ def nodes_without_provider(connection: Connection) -> Iterator[Finding]:
             f"hypervisor {row.hypervisor_hostname} ({row.uuid}) on host {row.host}",
             "there is no resource provider with its uuid",
             "nothing can be placed there",
-            "adds the provider; its inventories come with the next start of the agent",
+            "adds the provider; the agent adds its inventories at its next start",
             partial(_mend_node, uuid=row.uuid, host=row.host, name=row.hypervisor_hostname),
         )
 
@@ -285,14 +285,14 @@ def wrong_aggregates(connection: Connection) -> Iterator[Finding]:
         if present[uuid] != members[host]:
             lacking = sorted(names[one] for one in members[host] - present[uuid])
             extra = sorted(names[one] for one in present[uuid] - members[host])
-            parts = [f"it lacks {', '.join(lacking)}"] * bool(lacking)
-            parts += [f"it has {', '.join(extra)}, in which the host is not"] * bool(extra)
+            parts = [f"it is not in {', '.join(lacking)}"] * bool(lacking)
+            parts += [f"it is in {', '.join(extra)}, but its host is not"] * bool(extra)
             yield Finding(
                 "aggregate",
                 f"provider {uuid} of host {host}",
                 "; ".join(parts),
-                "its provider aggregates must be the host aggregates of its host, or requests are placed wrongly",
-                "puts it into exactly those",
+                "its provider aggregates must equal the aggregates of its host, or requests are placed wrongly",
+                "makes them equal",
                 partial(aggregates.mirror_exactly, host=host),
             )
 
@@ -313,9 +313,9 @@ def wrong_group_hosts(connection: Connection) -> Iterator[Finding]:
             yield Finding(
                 "group",
                 f"server group {group.name} ({group.uuid}), {group.policy}",
-                f"it counts {_counts(stored[group.id])}, host {group.host or 'none'}",
-                f"its members are on {_counts(members)}, host {held or 'none'}",
-                "counts them anew",
+                f"it counts: {_counts(stored[group.id])}; host {group.host or 'none'}",
+                f"its members are: {_counts(members)}; host {held or 'none'}",
+                "counts its members again",
                 partial(group_guards.recount, group_uuid=group.uuid),
             )
 
@@ -335,8 +335,8 @@ def wrong_quota_usages(connection: Connection) -> Iterator[Finding]:
                 "quota",
                 f"project {project_id}" + (f", user {user_id}" if user_id != quotas.EVERYBODY else ""),
                 f"{_amounts(counts)} count against its quota",
-                f"its servers have {_amounts(should)}",
-                "counts them anew",
+                f"its servers use {_amounts(should)}",
+                "counts its servers again",
                 partial(quotas.recount, project_id=project_id, user_id=user_id),
             )
 

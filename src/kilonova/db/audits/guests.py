@@ -18,7 +18,9 @@ def guests_not_recorded(connection: Connection) -> Iterator[Finding]:
     """Find guests on hosts where their server is not recorded: the resources that they use there count as free."""
     for odd in stray_guests.list_page(connection):
         if odd.is_stray and not guest_placement.belongs(connection, odd.host, odd.instance_uuid):
-            recorded = "nothing has it there" if odd.recorded_host is None else f"it is recorded on {odd.recorded_host}"
+            recorded = (
+                "it is recorded on no host" if odd.recorded_host is None else f"it is recorded on {odd.recorded_host}"
+            )
             why = f"{recorded}, so what it uses is not counted"
             yield _finding(f"guest {odd.instance_uuid} on host {odd.host}", "its host reports it", why)
 

@@ -76,7 +76,7 @@ def allocations_without_server(connection: Connection) -> Iterator[Finding]:
         yield Finding(
             "allocation",
             f"{label} on host {row.host}",
-            f"it holds room on provider {row.name} ({row.uuid})",
+            f"it holds resources of provider {row.name} ({row.uuid})",
             f"there is no such {noun}" if holder is None else f"the {noun} is on {holder.host or 'no host'}",
             "frees it",
             partial(_mend_stray_allocation, uuid=row.consumer_uuid, host=row.host, node=row.node),
@@ -108,7 +108,7 @@ def servers_without_allocation(connection: Connection) -> Iterator[Finding]:
                 "server",
                 f"{holder.label} on host {holder.host}",
                 "nothing is allocated to it there",
-                "the room that it takes counts as free",
+                "the resources that it uses count as free",
                 "allocates what its flavor asks for, if that fits",
                 partial(_mend_server, uuid=uuid),
             )
@@ -183,7 +183,7 @@ def wrong_device_use(connection: Connection) -> Iterator[Finding]:
                 f"hypervisor {uuid}",
                 "the counted use of its NUMA cells or PCI pools differs from what its servers hold",
                 "dedicated CPUs, pages or devices would be assigned twice, or never",
-                "counts them anew",
+                "computes the use again",
                 partial(host_devices.recount, node_uuid=uuid),
             )
 

@@ -21,11 +21,11 @@ VERSION = 2
 
 #: Process of hosts whose agent runs in no known process.
 NOWHERE = ""
-#: total, reserved, min_unit, max_unit, step_size, allocation_ratio, capacity, used
+#: Figures of an inventory: total, reserved, min_unit, max_unit, step_size, allocation_ratio, capacity, used.
 InventoryFigures = tuple[int, int, int, int, int, float, int, int]
 #: All metrics of a hypervisor: name → value.
 LoggedMetrics = Mapping[str, float]
-#: The version of the isolation rules.
+#: The version of the isolation rules, logged whenever it rises.
 LoggedIsolation = int
 
 
@@ -240,7 +240,7 @@ class Commit:
 
 
 class _Body(msgspec.Struct):
-    """The stored form of a body. ``changes``: tuples of kind, key, value."""
+    """The stored body of a change log row or of a checkpoint part. ``changes``: tuples of kind, key, value."""
 
     changes: list[tuple[str, str, msgspec.Raw]]
     claims: list[str] = []

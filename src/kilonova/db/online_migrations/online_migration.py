@@ -33,9 +33,7 @@ class OnlineMigration:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a run. ``found``: rows to change. ``done``: changed rows. ``failed``: some rows could not be
-    changed.
-    """
+    """The result of a run. ``found``: rows to change. ``done``: changed rows. ``failed``: whether a row failed."""
 
     name: str
     found: int
@@ -80,7 +78,7 @@ def _changed(database: Database, migration: OnlineMigration, keys: Sequence[str]
         raise
     except Exception as error:  # noqa: BLE001 - one bad row must not stop the others
         if len(keys) == 1:
-            LOG.error("%s: %s cannot be changed: %s", migration.name, keys[0], error)  # noqa: TRY400
+            LOG.error("Migration of %s: row %s failed: %s", migration.name, keys[0], error)  # noqa: TRY400
             return 0, False
     alone = [_changed(database, migration, [key]) for key in keys]
     return sum(count for count, _ in alone), all(is_well for _, is_well in alone)
