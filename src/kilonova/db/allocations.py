@@ -278,7 +278,7 @@ def free(tx: Transaction, consumer_uuid: str) -> None:
 
 
 def forget_idle(tx: Transaction, consumer_uuids: Sequence[str]) -> None:
-    """Delete the consumers among these that have no allocations."""
+    """Delete the consumers among ``consumer_uuids`` that have no allocations."""
     using = {use.consumer_uuid for use in _present(tx, consumer_uuids)}
     idle = [uuid for uuid in consumer_uuids if uuid not in using]
     if idle:

@@ -45,7 +45,8 @@ def begin(tx: Transaction, *, every: timedelta, commits: int) -> int | None:
         return None
     table = t.checkpoints.c
     tx.execute(sa.insert(t.checkpoints), {"created_at": tx.now})
-    return int(tx.execute(sa.select(sa.func.max(table.id))).scalar_one())  # one writer at a time
+    # The newest row is the inserted one, since only one transaction writes at a time.
+    return int(tx.execute(sa.select(sa.func.max(table.id))).scalar_one())
 
 
 def encode(changes: Sequence[Change]) -> bytes:

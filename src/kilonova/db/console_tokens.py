@@ -16,7 +16,7 @@ from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.console import ConsoleEnd
 
-#: Most tokens of one server; a further token replaces the oldest.
+#: Maximum number of tokens of one server; a further token replaces the oldest.
 MOST = 100
 _FORGOTTEN_TOGETHER = 1000
 _T = t.console_auth_tokens.c

@@ -27,12 +27,12 @@ class Consumer(NamedTuple):
 
 
 def generations(tx: Transaction, uuids: Collection[str]) -> dict[str, int]:
-    """Return uuid → generation, for those of these consumers that exist."""
+    """Return uuid → generation of the existing consumers among ``uuids``."""
     return mapping(tx.connection, _GENERATIONS, uuids=list(uuids)) if uuids else {}
 
 
 def present(tx: Transaction, uuids: Collection[str]) -> frozenset[str]:
-    """Return those of these consumers that exist."""
+    """Return the uuids of the existing consumers among ``uuids``."""
     return frozenset(generations(tx, sorted(uuids)))
 
 

@@ -139,7 +139,7 @@ def remove_project(tx: Transaction, flavor_id: str, project_id: str) -> None:
 
 
 def numbers(connection: Connection, flavor_ids: Collection[str]) -> dict[str, int]:
-    """Return public id → row id, for those of these flavors that exist."""
+    """Return public id → row id of the existing flavors among ``flavor_ids``."""
     wanted = sa.select(t.flavors.c.flavor_id, t.flavors.c.id).where(t.flavors.c.flavor_id.in_(list(flavor_ids)))
     return {row.flavor_id: row.id for row in connection.execute(wanted)}
 

@@ -14,9 +14,9 @@ import re2  # type: ignore[import-untyped]
 from kilonova import deadline
 from kilonova.errors import InvalidRequest
 
-#: Most characters of a pattern: enough for any name with every character escaped.
+#: Maximum length of a pattern, in characters: enough for any name with every character escaped.
 LONGEST = 512
-#: Most instructions of a compiled pattern; counted repetitions multiply them.
+#: Maximum number of instructions of a compiled pattern; counted repetitions multiply them.
 MOST_INSTRUCTIONS = 1000
 #: Timeout of one search over all names, in seconds.
 LONGEST_SEARCH_S = 5.0

@@ -23,8 +23,8 @@ _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
 STATUS_DISABLED = "COMPUTE_STATUS_DISABLED"
 #: Prefixes of traits that agents report. Operators set all others, for example ``MISC_SHARES_VIA_AGGREGATE``.
 _REPORTED = ("COMPUTE_", "HW_", "OWNER_")
-#: Most custom names of one table that agents may create, so that one host cannot fill the database or the mirrors.
-#: Operators can create more with the Placement API.
+#: Maximum number of custom names of one table that agents may create, so that one host cannot fill the database or the
+#: mirrors. Operators can create more with the Placement API.
 MOST_CUSTOM = 2000
 _SHOWN, _LONGEST_SHOWN = 5, 80
 

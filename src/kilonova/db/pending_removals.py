@@ -17,7 +17,7 @@ from kilonova.db.core.statements import insert_missing
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.found_guest import RemovalReason
 
-#: Least age of a record before it is deleted: an order in progress may still create the guest hours later.
+#: Minimum age of a record before it is deleted: an order in progress may still create the guest hours later.
 KEPT = timedelta(days=1)
 _D = t.departures.c
 _OF = Prepared(

@@ -42,7 +42,7 @@ def of_hosts(connection: Connection, hosts: Collection[str]) -> Iterator[Recorde
 
 
 def of_servers(connection: Connection, uuids: Collection[str]) -> Iterator[Recorded]:
-    """Yield the servers among these that have no task."""
+    """Yield the servers among ``uuids`` that have no task."""
     wanted = list(uuids)
     for start in range(0, len(wanted), _AT_ONCE):
         yield from map(_recorded, _OF_SERVERS.rows(connection, uuids=wanted[start : start + _AT_ONCE]))

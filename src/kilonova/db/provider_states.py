@@ -63,7 +63,7 @@ def name_taken(what: str) -> Conflict:
 
 
 def by_uuid(connection: Connection, uuids: Collection[str]) -> dict[str, ProviderState]:
-    """Return uuid → state of the providers among these that exist."""
+    """Return uuid → state of the existing providers among ``uuids``."""
     return _with_parts(connection, _BY_UUID.rows(connection, uuids=list(uuids)))
 
 

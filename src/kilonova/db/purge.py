@@ -20,7 +20,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 
 SERVERS_AT_ONCE = 50
-#: Most rows of one table that a transaction deletes.
+#: Maximum number of rows of one table that a transaction deletes.
 ROWS_AT_ONCE = 2_000
 #: Deleted servers that one query reads; each query scans all deleted servers.
 _FOUND_AT_ONCE = 20_000

@@ -76,7 +76,7 @@ def get(connection: Connection, uuid: str) -> StoredRequest:
 
 
 def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, StoredRequest]:
-    """Return instance uuid → its request, for those of these instances that have one.
+    """Return instance uuid → its request, for the given instances that have one.
 
     Instances of one request share the returned object.
     """
@@ -119,7 +119,7 @@ class ShownRequest:
 
 
 def shown(connection: Connection, found: Iterable[Instance]) -> dict[str, ShownRequest]:
-    """Return instance uuid → the shown parts of its request, for those of these instances that have one."""
+    """Return instance uuid → the shown parts of its request, for the given instances that have one."""
     wanted = {instance.uuid: instance.request_spec_uuid for instance in found if instance.request_spec_uuid}
     uuids = list(dict.fromkeys(wanted.values()))
     requests: dict[str, ShownRequest] = {}
@@ -184,7 +184,7 @@ def _replace(tx: Transaction, instance_uuid: str, made_of: Callable[[StoredReque
 
 
 def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:
-    """Delete those of these requests that no instance, not even a deleted one, refers to. Returns how many."""
+    """Delete the requests among ``uuids`` to which no instance refers, not even a deleted one. Returns how many."""
     used = sa.select(t.instances.c.id).where(t.instances.c.request_spec_uuid == t.request_specs.c.uuid)
     gone = 0
     for start in range(0, len(uuids), 500):

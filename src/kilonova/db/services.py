@@ -96,7 +96,7 @@ def find_by_host(connection: Connection, host: str, binary: str = COMPUTE) -> Se
 
 
 def computes_of(connection: Connection, hosts: Collection[str]) -> dict[str, Service]:
-    """Return host → compute service, for those of these hosts that have one."""
+    """Return host → compute service, for the hosts among ``hosts`` that have one."""
     wanted = _WITH_PROCESS.where(t.services.c.host.in_(list(hosts)), t.services.c.binary == COMPUTE)
     return {service.host: service for service in _read(connection, wanted)}
 

@@ -21,8 +21,8 @@ from kilonova.model.instance import PowerState
 
 _O = t.odd_guests.c
 _AT_ONCE = 500
-#: Most strays stored of one host, and of all hosts of one process: more than occur even after the restore of an old
-#: backup, but too few for a compromised agent to fill the disk.
+#: Maximum number of strays stored of one host, and of all hosts of one process: more than occur even after the restore
+#: of an old backup, but too few for a compromised agent to fill the disk.
 MOST_OF_A_HOST, MOST_OF_A_PROCESS = 2_000, 50_000
 
 

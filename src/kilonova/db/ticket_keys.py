@@ -13,7 +13,7 @@ from kilonova.db.core.transaction import Transaction
 
 _BYTES = 32
 _K = t.ticket_keys.c
-#: Least time that a replaced key is kept: far longer than a ticket is valid.
+#: Minimum time that a replaced key is kept: far longer than a ticket is valid.
 _KEPT = timedelta(days=30)
 
 

@@ -116,7 +116,7 @@ def move_all(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> N
 
 
 def moved(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> int:
-    """Store the next states of those workflows whose owner and version are unchanged. Returns how many."""
+    """Store the next states of the given workflows whose owner and version are unchanged. Returns how many."""
     rows = [
         {name: getattr(workflow, name) for name in ("uuid", "version", *_CHANGING)} | {"owner": owner}
         for workflow, owner in workflows
@@ -143,7 +143,7 @@ def finish_all(tx: Transaction, flows: Sequence[WorkflowRow], owner: str) -> Non
 
 
 def finish_present(tx: Transaction, flows: Sequence[WorkflowRow], owner: str) -> tuple[WorkflowRow, ...]:
-    """Delete those of these workflows whose owner and version are unchanged, and return them."""
+    """Delete the workflows among ``flows`` whose owner and version are unchanged, and return them."""
     by_uuid = {flow.uuid: flow for flow in flows}
     ours = sa.select(_W.uuid, _W.version).where(_W.uuid.in_(list(by_uuid)), _W.owner == owner)
     present = [by_uuid[row.uuid] for row in tx.execute(ours) if by_uuid[row.uuid].version == row.version]
@@ -196,7 +196,7 @@ def release_waiting(tx: Transaction, instance_uuid: str, owner: str) -> tuple[Wo
     return tuple(begun)
 
 
-#: Most workflows whose owner one transaction changes.
+#: Maximum number of workflows that one transaction gives a new owner.
 _TAKEN_TOGETHER = 1000
 
 
