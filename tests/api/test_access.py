@@ -113,7 +113,7 @@ def test_what_a_client_says_of_itself_changes_nothing(world: World) -> None:
 def test_the_refusal_says_what_is_missing(world: World) -> None:
     for scope, kind in ((DOMAIN, "domain-scoped"), (SYSTEM, "system-scoped"), (UNSCOPED, "unscoped")):
         token = world.identity.tokens["admin", scope]
-        said = f"This request needs a token that is scoped to a project; yours is {kind}."
+        said = f"This request needs a project-scoped token; this token is {kind}."
         assert world.ask("compute GET /v2.1/servers", ROUTES["compute GET /v2.1/servers"], token).fault == (
             "forbidden",
             said,

@@ -48,7 +48,7 @@ def test_a_get_ends_when_its_client_has_gone(control: Control, caplog: pytest.Lo
     with caplog.at_level(logging.INFO):
         assert Client(left(control.process.application), version="2.100").get("/servers/detail").status == 503
     (record,) = [each for each in caplog.records if each.name.startswith("kilonova.api")]
-    assert "its client is gone" in record.getMessage()
+    assert "the client has disconnected" in record.getMessage()
 
 
 def left(app: WsgiApp) -> WsgiApp:

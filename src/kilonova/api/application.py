@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build the WSGI application: one falcon app per API family, mounted under /compute, /placement and /operator.
 
-Around every request, in this order: authentication, microversion, route and method, scope of the token, body, content
-type, schemas, handler, faults. All that differs between the families is in a :class:`Family`.
+Every request passes, in this order: authentication, microversion, route and method, scope of the token, body, content
+type, schemas, handler, faults. A :class:`Family` holds all differences between the APIs.
 """
 
 import contextlib
@@ -36,18 +36,18 @@ from kilonova.wsgi_keys import CLIENT_GONE
 LOG = logging.getLogger(__name__)
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-#: What an operator mends elsewhere and clients try again: where in this code it was noticed helps nobody.
+#: Statuses logged in one line without a traceback: the cause is in the operator's hands, and clients retry.
 _TOLD_IN_ONE_LINE = frozenset({503, 507})
-#: What no hypervisor here does, or no driver. Nothing is wrong with the cloud.
+#: Not Implemented: no driver, or no hypervisor of the cloud, supports the operation. Logged as information only.
 _CANNOT = 501
-#: What a client calls a request by that it makes of several services.
+#: Format of ``X-OpenStack-Request-ID`` (global request id): a client sends the same one to several services.
 _GLOBAL_REQUEST_ID = re.compile(r"req-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _READING = frozenset({"GET", "HEAD"})
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Family(Protocol):
-    """What one API does its own way."""
+    """The behaviour that differs between the compute, placement and operator APIs."""
 
     name: str
     routes: Routes
@@ -64,20 +64,20 @@ class Family(Protocol):
         """Return the JSON body of an error."""
 
     def fault_media_type(self, accept: str | None) -> str:
-        """Choose how an error is written: ``application/json`` or, for a client that refuses that, a text type."""
+        """Return the media type of a fault: ``application/json``, or a text type if the client does not accept JSON."""
 
     def needs_token(self, path: str, method: str) -> bool:
-        """Whether a request without a valid token is refused (discovery is open)."""
+        """Whether a request without a valid token is refused (False for version discovery)."""
 
     def decode_body(self, method: str, content_type: str | None, raw: bytes, version: Version) -> Any:
-        """Read the body. Raises: HttpError 415, InvalidRequest."""
+        """Decode the body. Raises: HttpError 415, InvalidRequest."""
 
     def method_not_allowed(self, method: str, allowed: Iterable[str], version: Version) -> KilonovaError:
-        """Return the error for a method that the path does not have."""
+        """Return the error for a method that the route does not support."""
 
 
 class _Resource:
-    """All methods of one path template."""
+    """Falcon resource of one path template, with all its methods."""
 
     def __init__(self, family: Family, backend: Backend, template: str, endpoints: Mapping[str, Endpoint]) -> None:
         self._family = family
@@ -100,13 +100,13 @@ class _Resource:
         return endpoint
 
 
-#: Parameters of paths that are as good as passwords.
+#: Path parameters that are credentials; logs show ``***`` in their place.
 _SECRETS = frozenset({"console_token"})
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One request on its way through the borders. ``shown_path``: as logs have it."""
+    """One HTTP request from authentication to reply or fault. ``shown_path``: the path for logs, secrets masked."""
 
     family: Family
     backend: Backend
@@ -123,7 +123,7 @@ class Exchange:
         return method
 
     def answer(self, resp: falcon.Response, find: Callable[[Version], Endpoint], path: Mapping[str, str]) -> None:
-        """Run the request through every check and the handler, and write the answer or the fault."""
+        """Run the request through every check and the handler, and write the reply or the fault."""
         began = time.monotonic()
         for name in _SECRETS.intersection(path):
             self.shown_path = self.shown_path.replace(path[name], "***")
@@ -134,7 +134,7 @@ class Exchange:
                 LOG.debug("%s %s: %s in %.3f s", self.method, self.shown_path, resp.status, took_s)
 
     def log_context(self) -> RequestContext:
-        """Return who asks, for the log: empty where authentication has not said so."""
+        """Return request id, user and project for log records; user and project are empty without authentication."""
         environ = self.req.env
         given = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
         return RequestContext(
@@ -176,7 +176,7 @@ class Exchange:
         credentials: Credentials,
         raw: bytes,
     ) -> tuple[Context, Reply]:
-        """Check what a request says, and have its handler answer it."""
+        """Validate the request against the endpoint's schemas and call its handler."""
         environ, api = self.req.env, self.backend.settings.api
         query_string = environ.get("QUERY_STRING", "")
         query = read_query_string(query_string, api)
@@ -200,7 +200,10 @@ class Exchange:
         return self.family.needs_token(self.req.path, self.method)
 
     def deadline(self) -> Deadline:
-        """Return when to stop. What changes nothing may end halfway: nobody misses what a client did not wait for."""
+        """Return the deadline of the request: never for writes, which must not stop halfway.
+
+        Reads stop after ``[api] request_timeout`` or when the client has disconnected.
+        """
         if self.method not in _READING:
             return NEVER
         timeout_s = self.backend.settings.api.request_timeout_s
@@ -219,9 +222,9 @@ class Exchange:
     def fault(self, error: Exception, version: Version | None) -> Reply:
         status = faults.status_of(error)
         if isinstance(error, ClientGone):
-            LOG.info("%s %s was given up: its client is gone", self.method, self.shown_path)
+            LOG.info("%s %s was cancelled: the client has disconnected", self.method, self.shown_path)
         elif isinstance(error, DeadlineExceeded):
-            LOG.warning("%s %s was given up: it took too long", self.method, self.shown_path)
+            LOG.warning("%s %s was cancelled: it exceeded the request timeout", self.method, self.shown_path)
         elif isinstance(error, KilonovaError) and status in _TOLD_IN_ONE_LINE:
             LOG.warning("%s %s: %d %s", self.method, self.shown_path, status, error.message)
         elif isinstance(error, KilonovaError) and status == _CANNOT:
@@ -256,7 +259,7 @@ class Exchange:
 
 
 class _Headers(Mapping[str, str]):
-    """Request headers, any case."""
+    """Request headers as a mapping with case-insensitive names."""
 
     def __init__(self, environ: Mapping[str, Any]) -> None:
         self._environ = environ
@@ -274,16 +277,19 @@ class _Headers(Mapping[str, str]):
 
 
 def _require_storable(path: Mapping[str, str], raw: bytes, body: Any) -> None:
-    """Refuse what nothing is called, and the one character that no database takes. Raises: NotFound, InvalidRequest."""
+    """Refuse empty path parameters, and null characters in path or body.
+
+    No database stores a null character. Raises: NotFound, InvalidRequest.
+    """
     if any(not value or "\0" in value for value in path.values()):
         raise NotFound("The resource could not be found.")
     if b"\\u0000" in raw and _holds_null(body):
-        raise InvalidRequest("Invalid input for field/attribute body: a text in it holds a null character.")
+        raise InvalidRequest("Invalid input for field/attribute body: a string contains a null character.")
 
 
 def _holds_null(value: Any) -> bool:
     waiting = [value]
-    for item in waiting:  # grows as it goes: a body may be nested deeper than Python recurses
+    for item in waiting:  # iterative: a body may be nested deeper than Python's recursion limit
         if isinstance(item, str):
             if "\0" in item:
                 return True
@@ -295,20 +301,20 @@ def _holds_null(value: Any) -> bool:
 
 
 def _require_project_scope(credentials: Credentials) -> None:
-    """Refuse a token of anything but a project, whatever its roles and the rules of policy say. Raises: Forbidden."""
+    """Refuse a token that is not scoped to a project, regardless of roles and policy. Raises: Forbidden."""
     if credentials.scope != PROJECT:
         kind = "unscoped" if credentials.scope is None else f"{credentials.scope}-scoped"
-        raise Forbidden(f"This request needs a token that is scoped to a project; yours is {kind}.")
+        raise Forbidden(f"This request needs a project-scoped token; this token is {kind}.")
 
 
 def _require_authorized(context: Context, endpoint: Endpoint) -> None:
-    """Withhold what a handler says that never asked policy: it is a mistake of ours. Raises: RuntimeError."""
+    """Refuse the reply of a handler that never checked policy, which is a bug. Raises: RuntimeError."""
     if not context.is_authorized:
-        raise RuntimeError(f"{endpoint.handler.__qualname__} replies without having asked policy")
+        raise RuntimeError(f"{endpoint.handler.__qualname__} replied without a policy check")
 
 
 def _require_own_project(path: Mapping[str, str], credentials: Credentials) -> None:
-    """Refuse a path of another project than the token's (the compute API takes one there, and needs none)."""
+    """Refuse a path with a project id other than the token's (compute API: the project id in the path is optional)."""
     project_id = path.get("project_id", credentials.project_id)
     if project_id != credentials.project_id:
         raise InvalidRequest(
@@ -318,7 +324,7 @@ def _require_own_project(path: Mapping[str, str], credentials: Credentials) -> N
 
 
 def _remote_address(environ: Mapping[str, Any], *, trust_proxy: bool) -> str | None:
-    """Return where a request comes from: the first address of ``X-Forwarded-For`` when a proxy is trusted to set it."""
+    """Return the client's address, with ``trust_proxy`` the first address of ``X-Forwarded-For``."""
     named = environ.get("HTTP_X_FORWARDED_FOR") if trust_proxy else None
     if named:
         with contextlib.suppress(ValueError):
@@ -342,10 +348,10 @@ def _credentials(environ: Mapping[str, Any]) -> Credentials:
 
 
 def family_app(family: Family, backend: Backend) -> WsgiApp:
-    """Return the falcon application of one family, without authentication in front."""
+    """Return the falcon application of one API family, without authentication middleware."""
     app = falcon.App()
     app.req_options.strip_url_path_trailing_slash = False
-    app.resp_options.default_media_type = None  # type: ignore[assignment]  # an empty answer has no type
+    app.resp_options.default_media_type = None  # type: ignore[assignment]  # an empty reply has no content type
     for template, endpoints in family.routes.items():
         app.add_route(template, _Resource(family, backend, template, endpoints))
 
@@ -361,7 +367,7 @@ def family_app(family: Family, backend: Backend) -> WsgiApp:
 
 
 def mount(apps: Mapping[str, WsgiApp]) -> WsgiApp:
-    """Return an application that gives each request to the app of its first path segment."""
+    """Return an application that dispatches requests by the first segment of the path."""
     prefixes = sorted(apps, key=len, reverse=True)
 
     def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

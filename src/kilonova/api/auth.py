@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Authentication in front of the API: Keystone through keystonemiddleware, or none for tests.
+"""Authentication middleware of the APIs: Keystone through keystonemiddleware, or ``noauth2`` for tests.
 
-Both leave who the caller is in the identity headers of the WSGI environment; what came in under these names is removed.
+Both remove identity headers that the client sent and set their own in the WSGI environment.
 """
 
 import os
@@ -21,7 +21,7 @@ _OF_A_TOKEN = (
     "PROJECT_DOMAIN_ID", "PROJECT_DOMAIN_NAME", "DOMAIN_ID", "DOMAIN_NAME", "ROLES",
 )  # fmt: skip
 _SYSTEM_SCOPE = "HTTP_OPENSTACK_SYSTEM_SCOPE"
-#: Everything in which keystonemiddleware says who the caller and the calling service are, old names included.
+#: All WSGI keys in which keystonemiddleware passes the identity of user and service, deprecated names included.
 IDENTITY_HEADERS = frozenset(
     {
         *(f"HTTP_X_{name}" for name in _OF_A_TOKEN),
@@ -35,7 +35,7 @@ IDENTITY_HEADERS = frozenset(
 
 
 def strip_environment_headers() -> None:
-    """Remove process environment variables that the server would pass on as request headers."""
+    """Remove process environment variables that the WSGI server would pass on as request headers."""
     for name in [name for name in os.environ if name.startswith("HTTP_")]:
         del os.environ[name]
 
@@ -48,8 +48,8 @@ def take_identity(environ: dict[str, Any]) -> dict[str, str]:
 def noauth2(app: WsgiApp, *, plain_roles: tuple[str, ...]) -> WsgiApp:
     """Trust the token: ``admin`` is an administrator, ``user:project`` has ``plain_roles``, ``user:`` has no scope.
 
-    ``X-Roles`` and one of ``X-Project-Id``, ``X-Domain-Id`` and ``OpenStack-System-Scope`` are honoured, much as in
-    Nova's and Placement's own test authentication.
+    ``X-Roles`` and one of ``X-Project-Id``, ``X-Domain-Id`` and ``OpenStack-System-Scope`` override roles and scope,
+    much as in Nova's and Placement's own test authentication.
     """
 
     def middleware(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -74,9 +74,9 @@ def noauth2(app: WsgiApp, *, plain_roles: tuple[str, ...]) -> WsgiApp:
 
 
 class TokenMemory:
-    """What keystonemiddleware remembers of tokens, shared by all threads and bounded.
+    """Token cache for keystonemiddleware: shared by all threads and bounded.
 
-    Its own memory is one dict for each thread that is searched through at every store.
+    keystonemiddleware's own cache is one dict per thread, all of which is searched at every store.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -86,19 +86,19 @@ class TokenMemory:
         )
 
     def get(self, key: str) -> Any:
-        """Return what is remembered, None when it is too old or unknown."""
+        """Return the cached value, or None if it is absent or expired."""
         with self._lock:
             entry = self._entries.get(key)
         return None if entry is None else entry[0]
 
     def set(self, key: str, value: Any, time: float = 0) -> None:
-        """Remember ``value`` for ``time`` seconds. What was not asked for longest makes room when there is too much."""
+        """Cache ``value`` for ``time`` seconds. A full cache evicts the least recently used entry."""
         with self._lock:
             self._entries[key] = (value, time)
 
 
 def keystone(conf: Any) -> Callable[[WsgiApp], WsgiApp]:
-    """Return what puts Keystone's token validation in front of an application."""
+    """Return a function that wraps an application in Keystone's token validation."""
     from keystonemiddleware import auth_token  # noqa: PLC0415 - slow to import, not needed by noauth2
 
     memory = TokenMemory()
@@ -113,7 +113,7 @@ def keystone(conf: Any) -> Callable[[WsgiApp], WsgiApp]:
         protocol: WsgiApp = auth_token.AuthProtocol(app, options)
 
         def middleware(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-            take_identity(environ)  # the middleware itself leaves OpenStack-System-Scope in place
+            take_identity(environ)  # auth_token does not remove OpenStack-System-Scope from the client's headers
             environ[_MEMORY_KEY] = memory
             return protocol(environ, start_response)
 
@@ -123,7 +123,7 @@ def keystone(conf: Any) -> Callable[[WsgiApp], WsgiApp]:
 
 
 def with_cors(app: WsgiApp, conf: Any) -> WsgiApp:
-    """Answer cross-origin requests as ``[cors]`` says; without such a section there are none."""
+    """Wrap an application in the CORS middleware configured by ``[cors]``; without that section return it unchanged."""
     if not any(section.partition(".")[0] == "cors" for section in conf.list_all_sections()):
         return app
     from oslo_middleware import cors  # noqa: PLC0415 - registers options when imported

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of the cloud that API handlers may use, wired in ``cli/``."""
+"""Bundle of the services that API handlers may use. The processes in ``cli/`` build it."""
 
 from dataclasses import dataclass, field
 
@@ -21,8 +21,10 @@ from kilonova.scheduler.engine.engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """``image_proxy``: for what the API up to 2.38 does with images itself.
-    ``driver_name``: of the scheduler driver from outside that is asked instead of the engine, None without one.
+    """Services for API handlers.
+
+    ``image_proxy``: for the image routes of microversions up to 2.35 (metadata: 2.38).
+    ``driver_name``: external scheduler driver that replaces the engine, None without one.
     """
 
     settings: Settings

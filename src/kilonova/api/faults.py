@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only place where an error becomes an HTTP status and body.
+"""The only mapping of exceptions to HTTP statuses and fault bodies.
 
 Nova's body: ``{"itemNotFound": {"code": 404, "message": "..."}}``.
 Placement's: ``{"errors": [{"status", "title", "detail", "request_id", "code"}]}``.
@@ -36,7 +36,7 @@ _COMPUTE_NAMES = {
     507: "insufficientStorage",
 }
 
-#: Characters of a message: more of what a client has sent need not come back.
+#: Longest message in characters: a fault does not send back all of a large request.
 _LONGEST = 10_000
 _TITLES = {
     400: "Bad Request",
@@ -58,7 +58,7 @@ _TITLES = {
 
 
 class HttpError(errors.KilonovaError):
-    """A refusal that only HTTP knows: 401, 405, 406, 415, 501. ``headers`` go into the answer."""
+    """An error that exists in HTTP only: 401, 405, 406, 413, 415, … ``headers`` are added to the reply."""
 
     code = "http.refused"
 
@@ -69,7 +69,7 @@ class HttpError(errors.KilonovaError):
 
 
 def status_of(error: BaseException) -> int:
-    """Return the HTTP status of an error; anything unexpected is 500."""
+    """Return the HTTP status of an error; 500 for any unexpected exception."""
     if isinstance(error, HttpError):
         return error.status
     for kind, status in _STATUS:
@@ -79,19 +79,19 @@ def status_of(error: BaseException) -> int:
 
 
 def message_of(error: BaseException) -> str:
-    """Return what the client may read."""
+    """Return the message for the client; it hides the details of an unexpected exception."""
     if isinstance(error, errors.KilonovaError) and status_of(error) != 500:
         return error.message if len(error.message) <= _LONGEST else f"{error.message[:_LONGEST]} …"
     return f"Unexpected API Error. The request id names the entry in the log of the API service.\n{type(error)}"
 
 
 def compute_fault(status: int, message: str) -> dict[str, Any]:
-    """Return Nova's body of an error."""
+    """Return the fault body in Nova's format."""
     return {_COMPUTE_NAMES.get(status, "computeFault"): {"code": status, "message": message}}
 
 
 def as_text(kind: str, status: int, message: str) -> bytes:
-    """Return an error for a client that wants no JSON: a small HTML page or plain text."""
+    """Return a fault as an HTML page or plain text, for a client that does not accept JSON."""
     title = f"{status} {title_of(status)}"
     if kind == "text/html":
         return (

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names and defaults that rules of policy had before, for the policy files of operators that still use them.
+"""Deprecated names and defaults of policy rules, for policy files that still use them.
 
-A policy file that sets a former name sets all rules that it was split into, but those that the file sets by their own
-names. With ``[oslo_policy] enforce_new_defaults = false`` the former default of a rule holds beside the present one.
+A deprecated name in a policy file sets every rule into which it was split, except rules that the file sets by their
+present names. With ``[oslo_policy] enforce_new_defaults = false``, the deprecated default of a rule is accepted in
+addition to the present one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ _REASON = "Roles of projects and rules for each operation have replaced it."
 
 @dataclass(frozen=True, slots=True)
 class FormerRule:
-    """``since``: the release of Nova in which the name or the default was given up."""
+    """A deprecated name or default of a rule. ``since``: the Nova release that deprecated it."""
 
     name: str
     check: str
@@ -30,7 +31,8 @@ class FormerRule:
         )
 
 
-#: Under ``os_compute_api:``: former name → its default, when it was split, and what now follows the same name.
+#: Split rules, without ``os_compute_api:``: deprecated name → its default, release of the split, suffixes of the new
+#: rules.
 _SPLIT: Mapping[str, tuple[str, str, str]] = {
     "os-attach-interfaces": (_PROJECT, "21.0.0", "list show create delete"),
     "os-baremetal-nodes": (_ADMIN, "22.0.0", "list show"),
@@ -61,7 +63,7 @@ _SPLIT: Mapping[str, tuple[str, str, str]] = {
     ),
     "servers:migrations:index": (_NOW_MANAGERS, "32.0.0", "host"),
 }
-#: Present name → former name, where the one does not begin with the other.
+#: Renamed rules whose old name is no prefix of the new one: present name → deprecated name, its default, release.
 _RENAMED: Mapping[str, tuple[str, str, str]] = {
     "limits:other_project": ("os-used-limits", _ADMIN, "21.0.0"),
     "os-flavor-access": ("os-flavor-access", _PROJECT, "21.0.0"),
@@ -81,7 +83,7 @@ def _former() -> Iterator[tuple[str, FormerRule]]:
         yield _PREFIX + name, FormerRule(_PREFIX + former, check, since)
 
 
-#: Rules of Nova for what there is not here: a policy file that sets them is no mistake.
+#: Nova's rules for features that Kilonova does not have: a policy file that sets them is still valid.
 NOT_HERE = frozenset(
     {
         *(
@@ -109,15 +111,15 @@ NOT_HERE = frozenset(
     }
 )
 
-#: Present name → what it was.
+#: Present name of a rule → its deprecated name and default.
 FORMER: Mapping[str, FormerRule] = dict(_former())
 
-#: The defaults of before there were roles: whoever has any role in a project was its owner.
+#: Defaults from before the reader and member roles: any role in a project made a user its owner.
 OWNER_BEFORE = FormerRule(_PROJECT, "is_admin:True or project_id:%(project_id)s", "21.0.0")
 ADMIN_BEFORE = FormerRule(_ADMIN, "is_admin:True", "21.0.0")
 
 
 def former_of(name: str) -> policy.DeprecatedRule | None:
-    """Return what a rule was, as oslo.policy wants to know it; None for one that always was what it is."""
+    """Return the deprecated name and default of a rule for oslo.policy, or None if it never changed."""
     found = FORMER.get(name)
     return None if found is None else found.as_policy()

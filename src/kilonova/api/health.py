@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``GET /healthcheck``: whether this process can do its work, for load balancers. No token, no details.
+"""Health check for load balancers: ``GET /healthcheck``, without token and details.
 
-Also below each API (``/compute/healthcheck``), for balancers that know one of them only. Bounded: the database is asked
-once a second at most, by one request at a time; the others are told what that one learnt.
+Also below each API (``/compute/healthcheck``), for balancers that know a single API. The database is queried once a
+second at most, by one thread; other requests reuse the last result.
 """
 
 import threading
@@ -29,14 +29,14 @@ _PATIENCE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """``problem``: what is wrong, None when all is well."""
+    """One health check. ``problem``: returns an error message, or None if healthy."""
 
     name: str
     problem: Callable[[], str | None]
 
 
 class DatabaseAnswers:
-    """Whether the database answers, as of a second ago."""
+    """Health check of the database connection; the result is cached for a second."""
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
@@ -56,7 +56,7 @@ class DatabaseAnswers:
                 finally:
                     self._turn.release()
             elif self._clock() - self._began_at > _PATIENCE_S:
-                return "it has not answered yet"
+                return "the database has not replied yet"
         return self._problem
 
     def _ask(self) -> str | None:
@@ -70,23 +70,23 @@ class DatabaseAnswers:
 
 
 def switched_off_by(file: Path | None) -> Callable[[], str | None]:
-    """Return a check that fails while a file is there, by which operators take a process out of a balancer."""
-    return lambda: f"{file} is there" if file is not None and file.exists() else None
+    """Return a check that fails while ``file`` exists: operators create it to take the process out of a balancer."""
+    return lambda: f"{file} exists" if file is not None and file.exists() else None
 
 
 class Health:
-    """What has to hold for this process to be given work. ``tasks``: its periodic tasks."""
+    """Health checks of this process. ``tasks``: its periodic tasks."""
 
     def __init__(self, checks: Iterable[Check], tasks: PeriodicTasks | None = None) -> None:
         self._checks = tuple(checks)
         self.tasks = tasks or PeriodicTasks()
 
     def problems(self) -> Mapping[str, str | None]:
-        """Return check → what is wrong."""
+        """Return name of check → error message, or None if the check passes."""
         return {check.name: check.problem() for check in self._checks}
 
     def application(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Answer 200 or 503, and nothing that a stranger could use."""
+        """Reply 200 or 503, without details: the route needs no token."""
         method = environ.get("REQUEST_METHOD")
         headers = [("Content-Type", "text/plain; charset=UTF-8"), ("Cache-Control", "no-store")]
         if method not in {"GET", "HEAD"}:
@@ -104,5 +104,5 @@ class Health:
 
 
 def everywhere(health: Health, apis: Iterable[str]) -> Mapping[str, WsgiApp]:
-    """Return path → application: at the root, and below each API."""
+    """Return path → health check application, at the root and below each API."""
     return {PATH: health.application, **{f"{api}{PATH}": health.application for api in apis}}

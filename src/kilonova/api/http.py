@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a handler sees: a request, a context, a reply. No WSGI, no falcon.
+"""Request, context and reply as handlers see them, without WSGI or falcon.
 
-A handler is ``(Context, Request) -> Reply``; an :class:`Endpoint` adds what is checked before it runs.
+A handler is ``(Context, Request) -> Reply``; an :class:`Endpoint` adds microversion range and schemas.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +52,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """``body`` is JSON-ready data, already encoded bytes, or None for an empty answer."""
+    """One reply. ``body``: JSON-ready data, encoded bytes, or None for an empty reply."""
 
     status: int = 200
     body: Any = None
@@ -61,10 +61,10 @@ class Reply:
 
 @dataclass(slots=True)
 class Context:
-    """Who asks, under which request id, until when, and the parts of the cloud that handlers may use.
+    """Credentials, request id and deadline of a request, and the services that handlers may use.
 
-    Long loops ask ``deadline.check()``; reads of the database end with it by themselves.
-    ``is_authorized``: policy has allowed a rule, or the handler said that it needs none. No reply leaves before that.
+    Long loops must call ``deadline.check()``; database reads honour the deadline automatically.
+    ``is_authorized``: a policy check passed, or the handler declared that none is needed. Without it no reply is sent.
     """
 
     backend: Backend
@@ -85,13 +85,13 @@ class Context:
 
     @property
     def requester(self) -> Requester:
-        """The caller as operations are recorded."""
+        """The caller as recorded with operations."""
         return Requester(self.request_id, self.user_id, self.project_id)
 
     def may(self, rule: str, *, project_id: str | None = None, user_id: str | None = None) -> bool:
-        """Whether policy allows ``rule`` on something of ``project_id`` / ``user_id`` (None: the caller's own).
+        """Whether policy allows ``rule`` on a resource of ``project_id`` and ``user_id`` (None: the caller's own).
 
-        All of one request is judged by the same rules: those that were in force when it asked first.
+        Results are cached for the request, so a reload of the policy files does not change them halfway.
         """
         asked = rule, project_id, user_id
         answer = self._answers.get(asked)
@@ -104,7 +104,7 @@ class Context:
         return answer
 
     def authorize(self, rule: str, *, project_id: str | None = None, user_id: str | None = None) -> None:
-        """Raise Forbidden unless :meth:`may`."""
+        """Raise Forbidden unless policy allows ``rule`` (see :meth:`may`)."""
         if not self.may(rule, project_id=project_id, user_id=user_id):
             raise Forbidden(f"Policy doesn't allow {rule} to be performed.", rule=rule)
         self.is_authorized = True
@@ -129,16 +129,16 @@ class Context:
         return self.backend.database.clock.now()
 
     def announce(self, *happenings: Happening) -> None:
-        """Tell other services what was done for this request, once it is committed."""
+        """Publish notifications about changes of this request; call it after their commit."""
         for happening in happenings:
             self.backend.announcer.tell(happening, self.requester)
 
     def authorize_anyone(self) -> None:
-        """Say that no rule is about this: any token of a project will do."""
+        """Declare that no policy rule applies: any project-scoped token is allowed."""
         self.is_authorized = True
 
     def sees(self, rule: str, project_id: str) -> bool:
-        """Whether something of a project is there for the caller at all: what is not answers as if it did not exist."""
+        """Whether resources of ``project_id`` are visible to the caller; invisible ones are reported as 404."""
         return project_id == self.project_id or self.may(rule, project_id=project_id)
 
 
@@ -146,13 +146,13 @@ Handler = Callable[[Context, Request], Reply]
 
 
 def by_method(body: Any) -> bool:
-    """Say of a request that its method tells whether it changes something."""
+    """Default of ``Endpoint.reads``: the HTTP method decides whether a request writes."""
     del body
     return False
 
 
 def changes_nothing(body: Any) -> bool:
-    """Say of a request that it only reads, whatever its method and its body are."""
+    """Value of ``Endpoint.reads`` for routes that only read, whatever their method."""
     del body
     return True
 
@@ -161,8 +161,8 @@ def changes_nothing(body: Any) -> bool:
 class Endpoint:
     """A handler with its microversion range and the schemas of its body and query.
 
-    Outside ``since`` … ``until`` the method does not exist (404). ``reads``: whether a request with this body changes
-    nothing although its method is one that does, and so is answered while the API is read-only.
+    Outside ``since`` … ``until`` the method does not exist (404). ``reads``: whether a request with this body only
+    reads although its method is a writing one; if so, it is allowed while the API is read-only.
     """
 
     handler: Handler
@@ -181,7 +181,7 @@ Routes = Mapping[str, Mapping[str, Endpoint]]
 
 
 def integer_param(request: Request, name: str) -> int | None:
-    """Read a query parameter as an integer of at least 0. Raises: InvalidRequest naming it."""
+    """Return a query parameter as an integer of at least 0, or None if absent. Raises: InvalidRequest naming it."""
     text = request.param(name)
     if text is None:
         return None

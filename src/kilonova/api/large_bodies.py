@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large bodies take turns: what JSON becomes in memory may be thirty times as large as it was.
+"""Concurrency limit for large request bodies: parsed JSON may need thirty times its size in memory.
 
-Only Placement takes bodies of more than a mebibyte. How many of them a process takes apart at once bounds its memory,
-whatever the number of its threads and of the clients that send them.
+Only Placement accepts bodies of more than a mebibyte. The limit bounds the memory of the process, however many threads
+and clients there are.
 """
 
 import ctypes
@@ -14,10 +14,10 @@ from kilonova.errors import Unavailable
 
 _LARGE = 1 << 20
 _AT_ONCE = 2
-#: How long a request waits for its turn. Short, since its thread serves nobody meanwhile.
+#: Seconds that a request waits for its turn; short, because it blocks a thread meanwhile.
 _PATIENCE_S = 2.0
 _turns = threading.BoundedSemaphore(_AT_ONCE)
-#: None where the C library is not GNU's.
+#: glibc's malloc_trim, None with another C library.
 _trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
@@ -25,9 +25,9 @@ _NO_TURN = nullcontext()
 
 
 def turn(size: int) -> AbstractContextManager[None]:
-    """Return what waits until a body of so many bytes may be taken apart, and holds back others meanwhile.
+    """Return a context manager that limits how many large bodies are parsed at once; no-op for a small ``size``.
 
-    Raises: Unavailable, when it is entered.
+    ``size``: bytes of the body. Raises: Unavailable on entry, after the timeout.
     """
     return _NO_TURN if size < _LARGE else _large_turn()
 
@@ -35,7 +35,7 @@ def turn(size: int) -> AbstractContextManager[None]:
 @contextmanager
 def _large_turn() -> Iterator[None]:
     if not _turns.acquire(timeout=_PATIENCE_S):
-        raise Unavailable(f"{_AT_ONCE} requests with large bodies are being handled; send this one again later.")
+        raise Unavailable(f"{_AT_ONCE} requests with large bodies are in progress; retry later.")
     try:
         yield
     finally:
@@ -43,6 +43,6 @@ def _large_turn() -> Iterator[None]:
 
 
 def give_back_memory(size: int) -> None:
-    """Have the allocator return what a large body needed; by itself it keeps that for the next one."""
+    """Return memory of a large body to the operating system; the allocator would keep it."""
     if size >= _LARGE and _trim is not None:
         _trim(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""API versions: numbers that compare as pairs, and the header that chooses them."""
+"""API microversions, compared as pairs of numbers, and the header that requests one."""
 
 import re
 from typing import NamedTuple
@@ -8,7 +8,7 @@ _PATTERN = re.compile(r"([1-9][0-9]*)\.([1-9][0-9]*|0)")
 
 
 class Version(NamedTuple):
-    """A microversion; 2.10 comes after 2.9."""
+    """A microversion as (major, minor); 2.10 comes after 2.9."""
 
     major: int
     minor: int
@@ -18,7 +18,7 @@ class Version(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Version":
-        """Read ``X.Y``. Raises: ValueError."""
+        """Parse ``X.Y``. Raises: ValueError."""
         found = _PATTERN.fullmatch(text)
         if found is None:
             raise ValueError(text)
@@ -26,7 +26,7 @@ class Version(NamedTuple):
 
 
 def requested_version(header: str | None, service: str) -> str | None:
-    """Return what ``OpenStack-API-Version`` asks of ``service``, or None. Entries of other services are ignored."""
+    """Return the version that ``OpenStack-API-Version`` requests for ``service``, or None; skip other services."""
     for entry in (header or "").split(","):
         words = entry.split()
         if len(words) == 2 and words[0].lower() == service:

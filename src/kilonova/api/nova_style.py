@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the compute API and the operator API have in common: JSON bodies, and faults as Nova writes them."""
+"""Shared by the compute and operator APIs: JSON bodies and faults in Nova's format."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +12,7 @@ from kilonova.errors import InvalidRequest, KilonovaError
 
 
 class NovaStyle:
-    """The parts of a :class:`~kilonova.api.application.Family` that do not differ between the two."""
+    """Methods of :class:`~kilonova.api.application.Family` that the compute and operator APIs share."""
 
     def fault_body(
         self, error: BaseException, status: int, message: str, version: Version | None, request_id: str
@@ -30,7 +30,7 @@ class NovaStyle:
 
 
 def read_json(raw: bytes) -> Any:
-    """Return what a body says. Raises: InvalidRequest."""
+    """Return the decoded JSON body. Raises: InvalidRequest."""
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:

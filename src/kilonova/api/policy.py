@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what: oslo.policy with the rule names operators know, from the modules that use them.
+"""Authorization: oslo.policy with Nova's and Placement's rule names, declared next to the handlers.
 
-Every rule needs a token of a project (``scope_types``), as in Nova and in Placement: a role on a domain or on the
-system says nothing about what is in projects.
+Every rule needs a project-scoped token (``scope_types``), as in Nova and Placement: a role on a domain or on the system
+grants nothing on resources of projects.
 """
 
 import logging
@@ -32,7 +32,7 @@ ANYONE = "@"
 _RELOAD_EVERY_S = 1.0
 _REMEMBERED = 10_000
 PROJECT, DOMAIN, SYSTEM = "project", "domain", "system"
-#: Kinds of checks that ask somebody else (``http:``), by the name under which they are plugged into oslo.policy.
+#: Check types that query an external service (``http:`` and the like), by their oslo.policy entry points.
 _ASKS_OUTSIDE = re.compile(
     "|".join(rf"\b{re.escape(each.name)}:" for each in entry_points(group="oslo.policy.rule_checks")) or r"(?!)"
 )
@@ -61,9 +61,9 @@ BASE_RULES = (
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who the caller is, as the authentication in front of the API established it.
+    """Identity of the caller, as established by the authentication middleware.
 
-    A token is scoped to one project, to one domain, to the whole system, or to nothing; roles are those in that scope.
+    A token is scoped to a project, a domain, the system, or not at all; ``roles`` are those in that scope.
     """
 
     user_id: str
@@ -77,7 +77,7 @@ class Credentials:
 
     @property
     def scope(self) -> str | None:
-        """Return ``system``, ``domain`` or ``project``; None for a token that is scoped to nothing."""
+        """Return ``system``, ``domain`` or ``project``, or None for an unscoped token."""
         if self.system_scope:
             return SYSTEM
         if self.domain_id:
@@ -96,7 +96,7 @@ class Credentials:
         }
 
 
-#: What checks may ask about a caller, as in ``user_id:%(user_id)s``.
+#: Attributes of the caller that checks may use, as in ``user_id:%(user_id)s``.
 OF_TOKENS = frozenset({*Credentials("", "").as_policy(), "is_admin", "role"})
 
 
@@ -110,14 +110,14 @@ def rule(
 
 
 def action(name: str, path: str = "/servers/{server_id}/action") -> tuple[str, str]:
-    """Return the operation that an action is: of a server, or on another path."""
+    """Return method and path of an action, as policy documentation names its operation."""
     return "POST", f"{path} ({name})"
 
 
 class _Enforcer(policy.Enforcer):  # type: ignore[misc]
-    """An enforcer that reads its files once: others take its place when they change.
+    """An enforcer that reads its policy files once; changed files are read by a new enforcer.
 
-    ``memory``: answers given so far, or None when an answer may change by itself.
+    ``memory``: cache of results, or None if the rules query an external service.
     """
 
     _is_loaded = False
@@ -126,7 +126,7 @@ class _Enforcer(policy.Enforcer):  # type: ignore[misc]
     def load_rules(self, force_reload: bool = False) -> None:
         if self._is_loaded and not force_reload:
             return
-        self._need_check_rule = False  # it is told in other words, with the name of the file
+        self._need_check_rule = False  # ``policy_files.findings`` reports undefined rules, with the name of the file
         super().load_rules(force_reload)
         policy_files.require_no_circle(self.rules)
         asks_outside = any(_ASKS_OUTSIDE.search(str(check)) for check in self.rules.values())
@@ -135,11 +135,11 @@ class _Enforcer(policy.Enforcer):  # type: ignore[misc]
 
 
 class Policy:
-    """The rules in force: the defaults of the given modules, overridden by the operator's policy files.
+    """The policy rules in force: defaults of ``rules``, overridden by the operator's policy files.
 
-    Files are looked at once a second; one that has become unreadable changes nothing until it is mended.
-    ``findings``: what in them is odd; ``set_by_files``: how many rules they set.
-    Raises: ConfigurationError, for a file that is unreadable when this is made.
+    The files are checked for changes once a second; if a changed file is unreadable, the previous rules stay in force.
+    ``findings``: mistakes in the files; ``set_by_files``: number of rules that they set.
+    Raises: ConfigurationError for an unreadable file at construction.
     """
 
     findings: tuple[policy_files.Finding, ...] = ()
@@ -154,10 +154,10 @@ class Policy:
         self._stamp: object = None
         self._enforcer = self._load()
         if missing := policy_files.missing_file(conf):
-            LOG.warning("[oslo_policy] policy_file: %s is not there, so the defaults of all rules hold.", missing)
+            LOG.warning("[oslo_policy] policy_file: %s does not exist; all rules keep their defaults.", missing)
 
     def _load(self) -> _Enforcer:
-        """Raises: ConfigurationError."""
+        """Return an enforcer with the present policy files loaded. Raises: ConfigurationError."""
         files = policy_files.files_of(self._conf)
         self._stamp = policy_files.stamp_of(files)
         said = [(file, policy_files.read_file(file)) for file in files]
@@ -167,7 +167,7 @@ class Policy:
         enforcer.register_defaults(self.rules)
         try:
             enforcer.load_rules()
-        except (ValueError, OSError) as error:  # it has changed since it was read
+        except (ValueError, OSError) as error:  # the file changed after it was read above
             raise ConfigurationError(f"The policy files cannot be read: {error}") from error
         known = {each.name for each in self.rules}
         default = self._conf.oslo_policy.policy_default_rule
@@ -183,20 +183,20 @@ class Policy:
                 self._looked_at = time.monotonic()
                 if policy_files.stamp_of(policy_files.files_of(self._conf)) != self._stamp:
                     self._enforcer = self._load()
-                    LOG.info("The policy files have changed and were read again")
+                    LOG.info("Policy files reloaded after a change")
             except (ConfigurationError, OSError) as error:
-                LOG.error("The policy files have changed, and what they said before stays in force: %s", error)  # noqa: TRY400 - it is the operator's
+                LOG.error("Changed policy files cannot be loaded; the previous rules stay in force: %s", error)  # noqa: TRY400 - an operator's mistake needs no traceback
             finally:
                 self._turn.release()
         return self._enforcer
 
     def check_of(self, name: str) -> str:
-        """Return the check in force of a rule, as a policy file would have it."""
+        """Return the check of a rule in force, in policy file syntax."""
         return str(self._in_force().rules[name])
 
     def allows(self, name: str, target: Mapping[str, Any], credentials: Credentials) -> bool:
         if credentials.scope is None or not credentials.user_id:
-            return False  # oslo.policy would take it for a token of the project ""
+            return False  # oslo.policy would treat the token as one of project ""
         enforcer = self._in_force()
         memory = enforcer.memory
         if memory is None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy files of an operator: which they are, what they say, and what in them does not do what it seems to.
+"""Policy files of the operator: locating, reading and checking them for mistakes.
 
-oslo.policy itself passes over rules that nobody asks, and refuses everybody where it cannot read a check.
+oslo.policy itself ignores unknown rules, and denies every request by a rule whose check it cannot parse.
 """
 
 import ast
@@ -17,16 +17,16 @@ from oslo_policy.policy import parse_file_contents
 from kilonova.api.former_rules import FORMER, NOT_HERE
 from kilonova.errors import ConfigurationError
 
-#: What ``[oslo_policy] policy_default_rule`` names unless it is set: it stands in for rules that are not there.
+#: Default of ``[oslo_policy] policy_default_rule``: the rule that stands in for undefined rules.
 _DEFAULT = "default"
-#: What checks may ask about what is asked for, as in ``project_id:%(project_id)s``.
+#: Attributes of the target that checks may use, as in ``project_id:%(project_id)s``.
 OF_TARGETS = frozenset({"project_id", "user_id"})
 _NAMED_OF_TARGETS = re.compile(r"%\((\w+(?:\.\w+)*)\)s")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is odd. ``is_harmless``: nobody has to mend it."""
+    """One mistake or remark about a policy file. ``is_harmless``: informational, nothing to repair."""
 
     file: Path
     rule: str
@@ -38,18 +38,18 @@ class Finding:
 
 
 def register_options(conf: Any) -> None:
-    """Have ``[oslo_policy]`` in an oslo.config, which knows it from the first use of policy on otherwise."""
+    """Register ``[oslo_policy]`` in an oslo.config before the first enforcer does."""
     opts.set_defaults(conf)
 
 
 def use_file(conf: Any, file: Path) -> None:
-    """Take another policy file than the configured one."""
+    """Override the configured policy file."""
     register_options(conf)
     conf.set_override("policy_file", str(file.absolute()), group="oslo_policy")
 
 
 def files_of(conf: Any) -> tuple[Path, ...]:
-    """Return the files in force in the order in which they are read: the policy file, those of ``policy_dirs``."""
+    """Return the policy files in reading order: ``policy_file``, then the files of ``policy_dirs``."""
     main = conf.find_file(conf.oslo_policy.policy_file)
     found = [Path(main)] if main else []
     for name in conf.oslo_policy.policy_dirs:
@@ -60,7 +60,7 @@ def files_of(conf: Any) -> tuple[Path, ...]:
 
 
 def missing_file(conf: Any) -> str | None:
-    """Return the policy file that is configured and not there; None when it is, or when none is configured."""
+    """Return the explicitly configured policy file if it does not exist; None otherwise."""
     location = conf.get_location("policy_file", "oslo_policy")
     if location is None or not location.location.is_user_controlled:
         return None
@@ -69,30 +69,30 @@ def missing_file(conf: Any) -> str | None:
 
 
 def stamp_of(files: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
-    """Return what is another one once a file has changed."""
+    """Return a fingerprint (path, mtime, size) that differs once a file has changed."""
     found = []
     for file in files:
         try:
             status = file.stat()
-        except OSError:  # it is gone since it was listed
+        except OSError:  # deleted since it was listed
             continue
         found.append((str(file), status.st_mtime_ns, status.st_size))
     return tuple(found)
 
 
 def read_file(file: Path) -> Mapping[str, str]:
-    """Return rule → check of one file. Raises: ConfigurationError naming it."""
+    """Return rule → check of one policy file. Raises: ConfigurationError naming the file."""
     try:
         said = parse_file_contents(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigurationError(f"Policy file {file} cannot be read: {error.strerror}.") from error
     except ValueError as error:
-        raise ConfigurationError(f"Policy file {file} is no YAML: {' '.join(str(error).split())}") from error
+        raise ConfigurationError(f"Policy file {file} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(said, dict):
-        raise ConfigurationError(f"Policy file {file} holds no rules: it has to be NAME: CHECK, line by line.")
+        raise ConfigurationError(f"Policy file {file} contains no rules; write one NAME: CHECK per line.")
     for name, check in said.items():
         if not isinstance(name, str) or not isinstance(check, (str, list)):
-            raise ConfigurationError(f"Policy file {file}: {name}: a rule is a name and a check, both texts.")
+            raise ConfigurationError(f"Policy file {file}: {name}: a rule is NAME: CHECK, both strings.")
     return said
 
 
@@ -102,7 +102,7 @@ def findings(
     of_tokens: Iterable[str],
     default_rule: str = _DEFAULT,
 ) -> Iterator[Finding]:
-    """Yield what is odd in files. ``known``: names of all rules; ``of_tokens``: what checks may ask about callers."""
+    """Yield mistakes in policy files. ``known``: names of all rules; ``of_tokens``: caller attributes for checks."""
     rules = {name for _, content in said for name in content} | set(known)
     used = {wanted for _, content in said for check in content.values() for wanted in _referred(_parsed(check))}
     present = set(known)
@@ -110,12 +110,12 @@ def findings(
     for file, content in said:
         for name, text in content.items():
             if name in NOT_HERE - present:
-                yield Finding(file, name, "a rule of Nova for something that there is not here", is_harmless=True)
+                yield Finding(file, name, "a rule of Nova for a feature that Kilonova does not have", is_harmless=True)
             elif name not in present | former | used | {default_rule}:
-                yield Finding(file, name, "no rule has this name, so it changes nothing")
+                yield Finding(file, name, "no rule has this name, so it has no effect")
             elif name in former - present:
                 now = ", ".join(sorted(new for new, was in FORMER.items() if was.name == name and new in present))
-                what = f"the former name of {now}" if now else "the former name of rules for what there is not here"
+                what = f"the former name of {now}" if now else "the former name of rules for features not in Kilonova"
                 yield Finding(file, name, what, is_harmless=True)
             yield from (Finding(file, name, what) for what in _errors(text, rules, set(of_tokens)))
 
@@ -123,20 +123,20 @@ def findings(
 def _errors(text: Any, rules: set[str], of_tokens: set[str]) -> Iterator[str]:
     check = _parsed(text)
     if _is_refusal(check) and str(text).strip("() \n") != "!":
-        yield f"the check {text!r} cannot be understood, so nobody passes"
+        yield f"the check {text!r} cannot be parsed, so it denies every request"
     for wanted in sorted(set(_referred(check)) - rules):
-        yield f"it refers to rule:{wanted}, which is not there"
+        yield f"it refers to rule:{wanted}, which is not defined"
     for part in _leaves(check):
         kind, match = getattr(part, "kind", ""), str(getattr(part, "match", ""))
         if type(part).__name__ == "GenericCheck" and not _is_literal(kind) and kind.split(".")[0] not in of_tokens:
-            yield f"{part}: nothing is known of a caller's {kind!r}, so it never holds"
+            yield f"{part}: callers have no attribute {kind!r}, so the check never passes"
         for name in _NAMED_OF_TARGETS.findall(match):
             if name not in OF_TARGETS:
-                yield f"{part}: nothing is known of the {name!r} of what is asked for, so it never holds"
+                yield f"{part}: targets have no attribute {name!r}, so the check never passes"
 
 
 def _parsed(text: Any) -> Any:
-    """Return a check as oslo.policy reads it, where it only logs what it does not understand."""
+    """Parse a check as oslo.policy does: a check that it cannot parse becomes a FalseCheck."""
     return policy.RuleDefault("check", text).check
 
 
@@ -153,7 +153,7 @@ def _is_literal(kind: str) -> bool:
 
 
 def _leaves(check: Any) -> Iterator[Any]:
-    """Yield the checks of which a check is made by ``and``, ``or`` and ``not``."""
+    """Yield the elementary checks of a check composed with ``and``, ``or`` and ``not``."""
     waiting = [check]
     for each in waiting:
         inner = [*getattr(each, "rules", ()), *([each.rule] if hasattr(each, "rule") else [])]
@@ -168,11 +168,11 @@ def _referred(check: Any) -> Iterator[str]:
 
 
 def require_no_circle(rules: Mapping[str, Any]) -> None:
-    """Raises: ConfigurationError for rules that refer to each other: whoever asked one of them would never end."""
+    """Raise ConfigurationError for rules that refer to each other in a cycle: evaluation would never end."""
     left = {name: set(_referred(check)) for name, check in rules.items()}
     while free := [name for name, wanted in left.items() if not wanted & left.keys()]:
         for name in free:
             del left[name]
     if left:
         names = ", ".join(sorted(left))
-        raise ConfigurationError(f"Policy: a rule refers to itself, by way of others or directly; look at {names}.")
+        raise ConfigurationError(f"Policy: a rule refers to itself, directly or through other rules; check {names}.")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the APIs change anything at present: what an operator has said in the configuration, or while the cloud runs.
+"""Read-only switch of the APIs, set in the configuration or by an operator at run time.
 
-Reads are answered, and what is under way goes on.
+While it is on, reads are allowed and operations under way continue.
 """
 
 import time
@@ -12,24 +12,24 @@ from kilonova.api.faults import HttpError
 from kilonova.db import switches
 from kilonova.db.database import Database
 
-#: How old what a process knows of the switch may be: within that time another process has turned it.
+#: Maximum age in seconds of the cached switch: changes by other processes apply after this time.
 KNOWN_FOR_S = 1.0
 _RETRY_AFTER_S = 60
 CONFIGURED = "[api] read_only is set"
 
 
 class Writability(Protocol):
-    """What a request asks before it changes anything."""
+    """Interface that a request checks before it writes."""
 
     def reason(self) -> str | None:
-        """Return why nothing is changed, None while things are. Raises: Unavailable."""
+        """Return the reason for being read-only, or None if writes are allowed. Raises: Unavailable."""
 
     def forget(self) -> None:
-        """Look again at the next request: this process has turned the switch."""
+        """Invalidate the cache, after this process has changed the switch."""
 
 
 class AlwaysWritable:
-    """Of an API without a switch."""
+    """The :class:`Writability` of an API without a switch."""
 
     def reason(self) -> str | None:
         return None
@@ -38,7 +38,7 @@ class AlwaysWritable:
 
 
 class ReadOnlySwitch:
-    """The switch in the database, looked at once a second at most, and only when something is to be changed."""
+    """The switch in the database, cached for a second and read only for requests that write."""
 
     def __init__(
         self, database: Database, *, configured: bool = False, clock: Callable[[], float] = time.monotonic
@@ -63,13 +63,13 @@ class ReadOnlySwitch:
 
 
 def require_writable(writability: Writability) -> None:
-    """Raises: HttpError 503 with the time after which it is worth trying again."""
+    """Raise HttpError 503 with ``Retry-After`` while the API is read-only."""
     reason = writability.reason()
     if reason is not None:
         because = f" ({reason})" if reason else ""
         raise HttpError(
             503,
-            f"The API is read-only at present{because}: nothing was changed. Reads are answered, and what is under way"
-            " goes on.",
+            f"The API is read-only at present{because}: nothing was changed. Reads still work, and operations"
+            " under way continue.",
             Retry_After=str(_RETRY_AFTER_S),
         )

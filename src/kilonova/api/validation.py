@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON Schemas as data: a fast check on every request, and the words for the error when it fails.
+"""JSON Schemas as data: a fast check of every request, and error messages in jsonschema's wording.
 
-Patterns are matched by an engine whose time grows with the length of the text and no faster, also when an error is
-explained: no pattern may look ahead or back, and nothing that a client sends makes one slow.
+The regular expression engine has linear run time, also for error messages. Patterns therefore cannot use lookahead or
+lookbehind, and no input of a client makes a pattern slow.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,14 +16,14 @@ from kilonova.errors import InvalidRequest
 
 Schema = Mapping[str, Any]
 _MESSAGE = 1000
-#: Up to so many values and characters, an error is explained in the words that clients know; it takes milliseconds.
+#: Limits in values and characters for an error message in jsonschema's wording, which then takes milliseconds.
 _EXPLAINED_VALUES = 2_000
 _EXPLAINED_CHARACTERS = 200_000
 _LINEAR = jsonschema_rs.RegexOptions()
 
 
 class Compiled:
-    """One schema, ready to check and to explain."""
+    """One compiled schema."""
 
     formats: ClassVar[Mapping[str, Callable[[str], bool]]] = {}
 
@@ -35,7 +35,7 @@ class Compiled:
         self.is_valid = self._fast.is_valid
 
     def explain(self, instance: Any) -> InvalidRequest:
-        """Return the error for an instance that does not fit, naming the field."""
+        """Return the error for an invalid instance, naming the field."""
         try:
             if _is_explainable(instance):
                 return self._explain(instance)
@@ -48,18 +48,18 @@ class Compiled:
 
         validator = wording_validator()(self.schema, format_checker=jsonschema.FormatChecker())
         errors = sorted(validator.iter_errors(instance), key=lambda error: [str(part) for part in error.absolute_path])
-        if not errors:  # the two differ in corners, such as numbers that only one of them takes for integers
+        if not errors:  # the two validators disagree in corner cases, such as which floats are integers
             return self._first_error(instance)
         error = jsonschema.exceptions.best_match(errors) or errors[0]
         return _refusal(error.absolute_path, error.instance, error.message)
 
     def _first_error(self, instance: Any) -> InvalidRequest:
-        """Return an error in the words of the fast check, which is all that a very large instance is given."""
+        """Return the error in the wording of the fast check, used for large instances."""
         found = self.first_found(instance)
         return _refusal(found.instance_path, found.instance, found.message)
 
     def first_found(self, instance: Any) -> jsonschema_rs.ValidationError:
-        """Return the first error of the fast check, which looks for no further one."""
+        """Return the first error that the fast check finds."""
         try:
             self._fast.validate(instance)
         except jsonschema_rs.ValidationError as found:
@@ -68,9 +68,9 @@ class Compiled:
 
 
 def _is_explainable(instance: Any) -> bool:
-    """Tell whether an instance is small and shallow enough to be walked in Python."""
+    """Whether an instance is small and shallow enough to be validated in Python."""
     waiting, characters = [instance], 0
-    for item in waiting:  # grows as it goes
+    for item in waiting:  # the list grows during iteration
         if isinstance(item, str):
             characters += len(item)
         elif isinstance(item, dict):
@@ -89,7 +89,7 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _unnamed(instance: Mapping[str, Any], schema: Schema) -> list[str]:
-    """Return the keys that neither ``properties`` nor ``patternProperties`` of a schema know."""
+    """Return the keys that match neither ``properties`` nor ``patternProperties`` of a schema."""
     matchers = [_matcher(pattern) for pattern in schema.get("patternProperties", ())]
     known = schema.get("properties", {})
     return [key for key in instance if key not in known and not any(matches(key) for matches in matchers)]
@@ -97,7 +97,7 @@ def _unnamed(instance: Mapping[str, Any], schema: Schema) -> list[str]:
 
 @cache
 def wording_validator() -> Any:
-    """Return the validator whose words clients know, with the patterns left to the engine of the fast check."""
+    """Return a validator with jsonschema's wording that matches patterns with the linear engine."""
     import jsonschema  # noqa: PLC0415 - slow to import, and most processes start without a bad request
 
     error = jsonschema.ValidationError
@@ -143,27 +143,27 @@ def _refusal(path: Iterable[Any], value: Any, message: str) -> InvalidRequest:
 
 
 def invalid_field(field: str, message: str) -> InvalidRequest:
-    """Return the error for a field of a body."""
+    """Return the error for an invalid field of a body."""
     return InvalidRequest(f"Invalid input for field/attribute {field}. {message}", field=field)
 
 
 def invalid_parameter(name: str, value: object, message: str) -> InvalidRequest:
-    """Return the error for a parameter of a query."""
+    """Return the error for an invalid query parameter."""
     return InvalidRequest(
         f"Invalid input for query parameters {name}. Value: {shortened(str(value))}. {message}", field=name
     )
 
 
 def shortened(text: str) -> str:
-    """Return both ends of a text that is long: what was wrong with a long value is said after it."""
+    """Shorten a long text in the middle: in an error message the reason follows a long value."""
     half = _MESSAGE // 2
     return text if len(text) <= _MESSAGE else f"{text[:half]} ... {text[-half:]}"
 
 
 class Schemas:
-    """The schema of one body or query by microversion: ``Schemas({(2, 1): {...}, (2, 55): {...}})``.
+    """The schemas of one body or query by microversion: ``Schemas({(2, 1): {...}, (2, 55): {...}})``.
 
-    A version before the first entry has no schema: anything is accepted there.
+    Versions before the first entry have no schema: any body or query is accepted.
     """
 
     compiled_by: ClassVar[type[Compiled]] = Compiled
@@ -174,7 +174,7 @@ class Schemas:
         self._compiled: dict[int, Compiled] = {}
 
     def check(self, instance: Any, version: Version) -> None:
-        """Raise InvalidRequest naming the field unless ``instance`` fits the schema in force at ``version``."""
+        """Raise InvalidRequest naming the field unless ``instance`` fits the schema of ``version``."""
         index = -1
         for start, _ in self._steps:
             if version < start:

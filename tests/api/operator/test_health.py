@@ -60,7 +60,7 @@ def test_a_file_takes_a_process_out(tmp_path: Path) -> None:
         operator = Client(control.process.application, api="operator")
         told = operator.get("/health").body["health"]
         assert not told["healthy"]
-        assert {each["name"]: each["problem"] for each in told["checks"]}["disable_by_file"] == f"{file} is there"
+        assert {each["name"]: each["problem"] for each in told["checks"]}["disable_by_file"] == f"{file} exists"
         assert operator.as_user("alice:wonder").get("/health").status == 403
         file.unlink()
         assert ask(control.process).status == 200
@@ -103,7 +103,7 @@ def test_nobody_waits_for_a_database_that_somebody_waits_for_already(control: Co
     assert hangs.wait(10)
     assert answers() is None  # nothing is known yet, and it has just been asked
     now[0] += 3.0
-    assert Health([Check("database", answers)]).problems() == {"database": "it has not answered yet"}
+    assert Health([Check("database", answers)]).problems() == {"database": "the database has not replied yet"}
     goes_on.set()
     first.join()
     assert answers() == "away"

@@ -16,7 +16,7 @@ def test_large_bodies_take_turns_and_small_ones_do_not_wait() -> None:
         others.enter_context(large_bodies.turn(16 * MIB))
         with large_bodies.turn(MIB - 1):
             pass
-        with pytest.raises(Unavailable, match="send this one again"), large_bodies.turn(MIB):
+        with pytest.raises(Unavailable, match="retry later"), large_bodies.turn(MIB):
             pytest.fail("a third one had its turn")
     with large_bodies.turn(MIB):
         pass

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hosts are served at /agents, with tickets in the place of tokens (ADR 23)."""
+"""API for agents at /agents: requests carry tickets instead of tokens (ADR 23)."""

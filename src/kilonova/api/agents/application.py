@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image data for hosts, streamed from and to the image service.
+"""Image data for compute hosts, streamed from and to the image service.
 
-Whoever asks needs a ticket, which is checked before anything else and before any of a body is read. 401: there is none
-that is good, whatever is wrong with it. 403: it is good, and for something else.
+Every request needs a ticket, checked before all else and before any of the body is read. 401: the ticket is missing or
+invalid, for whatever reason. 403: the ticket is valid for another request.
 """
 
 import http
@@ -28,7 +28,7 @@ _STATUS: Mapping[type[KilonovaError], int] = {NotFound: 404, Conflict: 409, Forb
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One request whose ticket is good for it."""
+    """One authorized request: a valid ticket that matches path and method."""
 
     ticket: Ticket
     environ: Mapping[str, Any] = field(repr=False)
@@ -36,7 +36,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``body``: bytes, or pieces of them with a ``close``."""
+    """HTTP reply. ``body``: bytes, or an iterable of chunks with a ``close`` method."""
 
     status: int
     body: Any = b""
@@ -45,7 +45,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path. ``direction``: what a ticket has to allow for it."""
+    """One method of one path. ``direction``: the direction that a ticket must grant."""
 
     direction: Direction
     handler: Callable[[ImageStore, Transfer], Answer]
@@ -69,7 +69,7 @@ def _write(data: ImageStore, transfer: Transfer) -> Answer:
     return Answer(200, orjson.dumps(body), (("Content-Type", "application/json"),))
 
 
-#: Path → method → what is done. In a path stand the host and the image, which the ticket has to name.
+#: Path → method → route. The ticket must name the host and the image of the path.
 ROUTES: Mapping[str, Mapping[str, Route]] = {
     "/v1/hosts/{host}/images/{image_id}/file": {
         "GET": Route(Direction.READ, _read),
@@ -79,15 +79,16 @@ ROUTES: Mapping[str, Mapping[str, Route]] = {
 
 
 def is_image_data(method: str, path: str) -> bool:
-    """Whether a request to the whole application brings image data, which has no limit to its size."""
+    """Whether the request is an upload of image data, which is exempt from the body size limits."""
     return method == "PUT" and path.startswith("/agents/") and path.endswith("/file")
 
 
 @dataclass(frozen=True, slots=True)
 class AgentsApi:
-    """The WSGI application. ``data``: None in a cloud without an image service or without a user of its own there.
+    """WSGI application of the agents API.
 
-    ``has_agent``: whether somebody speaks for a host at present. ``room``: for so many transfers at once.
+    ``data``: None without an image service, or without Kilonova's own user in it. ``has_agent``: whether a host has an
+    agent session. ``room``: limits concurrent transfers.
     """
 
     office: TicketOffice
@@ -117,7 +118,7 @@ class AgentsApi:
             self._require(ticket, route, named)
             answer = self._transfer(route, Transfer(ticket, environ))
         except InvalidTicketError:
-            return _refuse(401, "This needs a ticket that is good.", ("WWW-Authenticate", "Bearer"))
+            return _refuse(401, "A valid ticket is required.", ("WWW-Authenticate", "Bearer"))
         except KilonovaError as error:
             status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
             LOG.warning("%s %s: %d %s", method, path, status, error.message)
@@ -126,14 +127,14 @@ class AgentsApi:
         return answer
 
     def _transfer(self, route: Route, transfer: Transfer) -> Answer:
-        """Have a route do its work as soon as there is room for it. What goes on afterwards keeps its place.
+        """Call the handler if the limit of concurrent transfers allows; reply 503 otherwise.
 
-        Raises: KilonovaError; OSError when the host leaves.
+        A download releases its slot when its body is closed. Raises: KilonovaError; OSError when the host disconnects.
         """
         if self.data is None:
             raise Unavailable("No image service is configured.")
         if not self.room.acquire(blocking=False):
-            return _refuse(503, "Too many images are being transferred.", ("Retry-After", "1"))
+            return _refuse(503, "Too many image transfers are in progress.", ("Retry-After", "1"))
         goes_on = False
         try:
             answer = route.handler(self.data, transfer)
@@ -151,7 +152,7 @@ class AgentsApi:
         return self.office.read(said.removeprefix(_BEARER))
 
     def _find(self, path: str) -> tuple[Mapping[str, str], Mapping[str, Route]]:
-        """Return what a path names, and its methods. Raises: NotFound."""
+        """Return the path parameters and the methods of the route. Raises: NotFound."""
         parts = path.split("/")
         for template, methods in self.routes.items():
             wanted = template.split("/")
@@ -163,14 +164,14 @@ class AgentsApi:
         raise NotFound("The resource could not be found.")
 
     def _require(self, ticket: Ticket, route: Route, named: Mapping[str, str]) -> None:
-        """Hold a ticket to be one for this. Raises: Forbidden."""
+        """Raise Forbidden unless the ticket matches direction, image and host, and the host has an agent session."""
         right = ticket.direction is route.direction and ticket.image_id == named["image_id"]
         if not right or ticket.host != named["host"] or not self.has_agent(ticket.host):
-            raise Forbidden("The ticket is for something else.")
+            raise Forbidden("The ticket does not allow this request.")
 
 
 class _Transferred:
-    """Data that is on its way; it gives its room back when it has ended, however that was."""
+    """Body of a download in progress; ``close`` releases its slot exactly once."""
 
     def __init__(self, download: Download, room: threading.BoundedSemaphore) -> None:
         self._download = download

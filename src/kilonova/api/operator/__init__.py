@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator API v1: Kilonova's own, for administrators. What the scheduler decided, and why."""
+"""Operator API v1: Kilonova's own API for administrators, such as scheduler decisions with their reasons."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /operator/v1/decisions/{name}: the decisions of a request id, or of a server with the newest first.
+"""GET /operator/v1/decisions/{name}: stored scheduler decisions of a request id or a server, newest first.
 
-Each comes with the reason for every host.
-With ``replay=true`` each is made again, with ``hosts=true`` that also tells every reason of every host.
+Each decision lists the reason for every removed host. ``replay=true`` repeats each decision on the recorded data;
+``hosts=true`` adds every reason of every host.
 """
 
 from collections.abc import Sequence
@@ -30,14 +30,14 @@ RULES = (
     rule(
         "kilonova:decisions:show",
         ADMIN,
-        "See why servers went where they are",
+        "Show why the scheduler chose hosts for servers",
         ("GET", "/operator/v1/decisions/{name}"),
     ),
 )
 
 
 def show_decisions(ctx: Context, request: Request) -> Reply:
-    """GET /v1/decisions/{name}.  Errors: 400 naming the parameter; 404 when none is kept under that name."""
+    """GET /v1/decisions/{name}.  Errors: 400 naming the parameter; 404 without a stored decision of that name."""
     ctx.authorize("kilonova:decisions:show")
     name, backend = request.path["name"], ctx.backend
     with_hosts, filters = bool(flag(request, "hosts")), host_filters(ctx, request)
@@ -46,7 +46,7 @@ def show_decisions(ctx: Context, request: Request) -> Reply:
     with backend.database.read() as connection:
         found = decisions.find(connection, name)
         if not found:
-            raise NotFound(f"No decision is kept for {name}.")
+            raise NotFound(f"No decision is stored for {name}.")
         views = [_view(decision) for decision in heeding(found)]
         _add_unread(ctx, connection, views)
         if with_hosts or flag(request, "replay"):
@@ -54,20 +54,23 @@ def show_decisions(ctx: Context, request: Request) -> Reply:
             aliases = read_aliases(backend.settings.scheduler.pci_alias)
             outcomes = replay_all(connection, backend.engine, digest, found, aliases)
             for view, outcome in zip(views, outcomes, strict=True):
-                deadline.check()  # each is a whole decision
+                deadline.check()  # each replay is a complete scheduler run
                 view["replay"] = _replay_view(outcome, filters if with_hosts else None)
     return Reply(200, {"decisions": views})
 
 
 def _require_no_choice_of_hosts(request: Request) -> None:
-    """Raises: InvalidRequest naming a parameter that has an effect on hosts only, which are not asked for."""
+    """Raise InvalidRequest naming a parameter that filters hosts although ``hosts=true`` is missing."""
     for name in HOSTS_CHOSEN_BY:
         if (value := request.param(name)) is not None:
-            raise invalid_parameter(name, value, "It chooses among hosts, which only hosts=true asks for.")
+            raise invalid_parameter(name, value, "It filters hosts; it needs hosts=true.")
 
 
 def _add_unread(ctx: Context, connection: Connection, views: Sequence[dict[str, Any]]) -> None:
-    """Tell with each decision what nobody reads of its request; of a server that is gone, nothing can be told."""
+    """Add to each decision the keys of its request that no scheduler rule reads.
+
+    The lists are empty for a deleted server, whose request is gone.
+    """
     servers = instances.get_many(connection, list(dict.fromkeys(view["server_id"] for view in views)))
     requests = request_specs.get_many(connection, servers)
     hosts = ctx.backend.mirror.snapshot()
@@ -84,7 +87,7 @@ def _add_unread(ctx: Context, connection: Connection, views: Sequence[dict[str, 
 
 
 def _replay_view(outcome: Outcome, filters: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what a replay told; ``filters`` None leaves the hosts out."""
+    """Return the result of a replay; without its hosts if ``filters`` is None."""
     if isinstance(outcome, NoReplay):
         return {"possible": False, "reason": outcome.reason}
     view = {

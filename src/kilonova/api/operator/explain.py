@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POST /operator/v1/explain: what would happen to a request, without anything happening."""
+"""POST /operator/v1/explain: dry run of the scheduler for a request that is given in the body."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,14 +29,14 @@ RULES = (
     rule(
         "kilonova:explain",
         ADMIN,
-        "Ask what would happen to a request for servers",
+        "Explain how the scheduler would place servers",
         ("POST", "/operator/v1/explain"),
     ),
 )
 
 
 def explain_request(ctx: Context, request: Request) -> Reply:
-    """POST /v1/explain.  Errors: 400 naming the field, also when it names something that does not exist."""
+    """POST /v1/explain.  Errors: 400 naming the field, also for a resource that does not exist."""
     ctx.authorize("kilonova:explain")
     filters = host_filters(ctx, request)
     aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
@@ -129,7 +129,7 @@ def _image(ctx: Context, asked: str | dict[str, Any] | None, project_id: str) ->
         named = images.named(asked, token=token, project_id=project_id)
         if len(named) > 1:
             known = ", ".join(image.id for image in named)
-            raise invalid_field("image", f"{len(named)} images are called {asked}: {known}.") from None
+            raise invalid_field("image", f"{len(named)} images have the name {asked}: {known}. Give an id.") from None
         if not named:
             raise invalid_field("image", error.message) from None
         return named[0]

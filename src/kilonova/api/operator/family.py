@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the operator API answers: one version, Nova's fault bodies."""
+"""Operator API: one version, JSON bodies, faults in Nova's format."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -41,7 +41,7 @@ RULES = tuple(rule for resource in RESOURCES for rule in resource.RULES)
 
 
 def _show_versions(ctx: Context, request: Request) -> Reply:
-    """GET /.  The one version there is."""
+    """GET /.  Lists the only version."""
     del ctx
     links = [{"rel": "self", "href": f"{request.root_url}/v1"}]
     return Reply(200, {"versions": [{"id": "v1.0", "status": "CURRENT", "links": links}]})
@@ -55,7 +55,7 @@ _ROUTES: Routes = {
 
 
 class OperatorFamily(NovaStyle):
-    """Kilonova's own API for administrators."""
+    """The operator API, Kilonova's own for administrators."""
 
     name = "operator"
     routes: Routes = _ROUTES

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /operator/v1/health: what ``/healthcheck`` only says yes or no about, of the process that answers."""
+"""GET /operator/v1/health: health checks, periodic tasks and release of the replying control process, in detail."""
 
 from datetime import datetime
 
@@ -10,11 +10,11 @@ from kilonova.api.policy import ADMIN, rule
 from kilonova.db import schema
 from kilonova.periodic import TaskRun
 
-RULES = (rule("kilonova:health:show", ADMIN, "See how a control process is", ("GET", "/operator/v1/health")),)
+RULES = (rule("kilonova:health:show", ADMIN, "Show the health of a control process", ("GET", "/operator/v1/health")),)
 
 
 def show_health(ctx: Context, request: Request) -> Reply:
-    """GET /v1/health: 200, also when something is wrong."""
+    """GET /v1/health.  Status 200 even if a check fails."""
     del request
     ctx.authorize("kilonova:health:show")
     backend = ctx.backend

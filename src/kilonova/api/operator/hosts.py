@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/operator/v1/hosts: where the agent of each host runs, what it speaks, what its hypervisors can do; its images."""
+"""/operator/v1/hosts: agents of hosts, their message versions, hypervisors' capabilities, and cached images."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -41,7 +41,7 @@ def list_hosts(ctx: Context, request: Request) -> Reply:
 
 
 def list_images(ctx: Context, request: Request) -> Reply:
-    """GET /v1/hosts/{host}/images.  Errors: 404, 501 where it keeps none, 503 where its agent does not answer."""
+    """GET /v1/hosts/{host}/images.  Errors: 404, 501 without an image cache, 503 if the agent does not reply."""
     ctx.authorize("kilonova:hosts:images")
     host = request.path["host"]
     with ctx.read() as connection:
@@ -78,7 +78,7 @@ def _view(row: HostAgent, nodes: Sequence[ComputeNode]) -> dict[str, Any]:
 
 
 def _hypervisor_view(node: ComputeNode) -> dict[str, Any]:
-    """Return what a hypervisor can do, and what it cannot, of all that this release knows."""
+    """Return the abilities that a hypervisor has, and the known ones that it lacks."""
     can = node.capabilities.can
     return {
         "hypervisor_hostname": node.hypervisor_hostname,

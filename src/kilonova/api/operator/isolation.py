@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /operator/v1/isolation: which servers could land where by the rules of now, and what leaks."""
+"""GET /operator/v1/isolation: audit of aggregate isolation under the present rules, with findings of leaks."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,12 +14,12 @@ from kilonova.scheduler.isolation.audit import Finding, Report, audit
 from kilonova.scheduler.isolation.universe import Group, OfferedFlavor
 
 RULES = (
-    rule("kilonova:isolation:show", ADMIN, "See which servers could land where", ("GET", "/operator/v1/isolation")),
+    rule("kilonova:isolation:show", ADMIN, "Audit the isolation of aggregates", ("GET", "/operator/v1/isolation")),
 )
 
 
 def show_isolation(ctx: Context, request: Request) -> Reply:
-    """GET /v1/isolation.  Errors: 503 when the image service cannot be reached."""
+    """GET /v1/isolation.  Errors: 503 if the image service cannot be reached."""
     del request
     ctx.authorize("kilonova:isolation:show")
     backend = ctx.backend

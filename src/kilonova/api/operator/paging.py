@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which hosts of an explanation are asked for, and from where on."""
+"""Query parameters that filter and page the hosts of an explanation."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _PAGE = 100
 
 
 def flag(request: Request, name: str) -> bool | None:
-    """Read a parameter that is true or false. Raises: InvalidRequest naming it."""
+    """Return a boolean query parameter, None if absent. Raises: InvalidRequest naming it."""
     text = request.param(name)
     if text not in {None, "true", "false"}:
         raise invalid_parameter(name, text, "Expected true or false.")
@@ -20,7 +20,7 @@ def flag(request: Request, name: str) -> bool | None:
 
 
 def host_filters(ctx: Context, request: Request) -> dict[str, Any]:
-    """Return what ``hosts_page`` takes. Raises: InvalidRequest naming the parameter."""
+    """Return the keyword arguments of ``hosts_page``. Raises: InvalidRequest naming the parameter."""
     limit = integer_param(request, "limit")
     return {
         "limit": min(_PAGE if limit is None else limit, ctx.backend.settings.api.max_limit),

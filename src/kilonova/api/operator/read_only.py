@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/operator/v1/read-only: whether the APIs change anything, in all control processes of the cloud."""
+"""/operator/v1/read-only: switch that makes the APIs of all control processes read-only."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from kilonova.db import switches
 
 _PATH = "/v1/read-only"
 RULES = (
-    rule("kilonova:read_only:show", ADMIN, "See whether the APIs are read-only", ("GET", f"/operator{_PATH}")),
-    rule("kilonova:read_only:update", ADMIN, "Make the APIs read-only, or not", ("PUT", f"/operator{_PATH}")),
+    rule("kilonova:read_only:show", ADMIN, "Show whether the APIs are read-only", ("GET", f"/operator{_PATH}")),
+    rule("kilonova:read_only:update", ADMIN, "Switch the APIs to read-only or back", ("PUT", f"/operator{_PATH}")),
 )
 
 
@@ -24,7 +24,7 @@ def show_read_only(ctx: Context, request: Request) -> Reply:
 
 
 def update_read_only(ctx: Context, request: Request) -> Reply:
-    """PUT /v1/read-only: other control processes follow within a second."""
+    """PUT /v1/read-only.  Other control processes follow within a second."""
     ctx.authorize("kilonova:read_only:update")
     asked = request.body["read_only"]
     reason = str(asked.get("reason") or "")
@@ -54,7 +54,7 @@ def _view(ctx: Context) -> dict[str, Any]:
 ROUTES: Routes = {
     _PATH: {
         "GET": Endpoint(show_read_only, query=NO_QUERY),
-        # It has to be possible to end what it begins.
+        # Allowed while read-only: the switch must be able to turn itself off.
         "PUT": Endpoint(update_read_only, body=schemas.UPDATE, query=NO_QUERY, reads=changes_nothing),
     }
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/operator/v1/servers: what Nova has no API for. Count servers, take one out of its group, give it other hints."""
+"""/operator/v1/servers: operations without a Nova API. Count servers, remove one from its group, replace its hints."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ RULES = (
 
 
 def count_servers(ctx: Context, request: Request) -> Reply:
-    """GET /v1/servers/count.  Takes the filters of GET /servers at the newest microversion.  Errors: 400, 403."""
+    """GET /v1/servers/count.  Accepts the filters of GET /servers at the newest microversion.  Errors: 400, 403."""
     ctx.authorize("kilonova:servers:count")
     found = count_matching(ctx, replace(request, version=MAX_VERSION))
     _require_own_project(ctx, request)
@@ -35,16 +35,16 @@ def count_servers(ctx: Context, request: Request) -> Reply:
 
 
 def _require_own_project(ctx: Context, request: Request) -> None:
-    """Raises: InvalidRequest for another project without all_tenants, which alone makes a filter of the project."""
+    """Raise InvalidRequest for another project's id without all_tenants, since the filter would be ignored."""
     if asks_for_all_projects(request):
         return
     for name in ("project_id", "tenant_id"):
         if (project_id := request.param(name)) not in {None, ctx.project_id}:
-            raise invalid_parameter(name, project_id, "Another project's servers are counted with all_tenants=1 only.")
+            raise invalid_parameter(name, project_id, "Counting another project's servers needs all_tenants=1.")
 
 
 def leave_group(ctx: Context, request: Request) -> Reply:
-    """POST /v1/servers/{server_id}/leave-group.  The guest is not touched.  Errors: 404, 409 while it is changed."""
+    """POST /v1/servers/{server_id}/leave-group.  The guest stays as it is.  Errors: 404, 409 during an operation."""
     ctx.authorize("kilonova:servers:leave_group")
     uuid, group = request.path["server_id"], request.body["leave_group"]["server_group"]
     ctx.backend.conductor.operations.requests.leave_group(uuid, group, ctx.requester)
@@ -52,11 +52,11 @@ def leave_group(ctx: Context, request: Request) -> Reply:
 
 
 def set_hints(ctx: Context, request: Request) -> Reply:
-    """PUT /v1/servers/{server_id}/hints.  Later moves ask with these.  Errors: 400, 404, 409 while it is changed."""
+    """PUT /v1/servers/{server_id}/hints.  Used by later moves.  Errors: 400, 404, 409 during another operation."""
     ctx.authorize("kilonova:servers:set_hints")
     given = request.body["hints"]
     if "group" in given:
-        raise invalid_field("hints.group", "A server joins a server group when it is made, and never later.")
+        raise invalid_field("hints.group", "A server can join a server group at creation only.")
     hints = read_hints(ctx, given, field="hints")
     unseen = unseen_instances(ctx, hints)
     kept = ctx.backend.conductor.operations.requests.set_hints(request.path["server_id"], hints, unseen, ctx.requester)

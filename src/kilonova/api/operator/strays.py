@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/operator/v1/strays: guests that are not where their servers are recorded, and servers without their guests."""
+"""/operator/v1/strays: guests on other hosts than recorded for their servers, and servers without their guests."""
 
 from typing import Any
 
@@ -16,14 +16,14 @@ from kilonova.model.found_guest import StrayGuest, StrayKind
 
 RULES = (
     rule("kilonova:strays:list", ADMIN, "List stray guests", ("GET", "/operator/v1/strays")),
-    rule("kilonova:strays:remove", ADMIN, "Have a stray guest removed", ("POST", "/operator/v1/strays/remove")),
+    rule("kilonova:strays:remove", ADMIN, "Remove a stray guest", ("POST", "/operator/v1/strays/remove")),
 )
 _PAGE = 100
 _OLD_BACKUP = "If the database was restored from a backup, restore a newer one."
 
 
 def list_strays(ctx: Context, request: Request) -> Reply:
-    """GET /v1/strays.  Errors: 400 naming the parameter, also for a marker that is no longer in the list."""
+    """GET /v1/strays.  Errors: 400 naming the parameter, also for a marker that has left the list."""
     ctx.authorize("kilonova:strays:list")
     asked = integer_param(request, "limit")
     limit = min(_PAGE if asked is None else asked, ctx.backend.settings.api.max_limit)
@@ -32,7 +32,7 @@ def list_strays(ctx: Context, request: Request) -> Reply:
         try:
             found = stray_guests.list_page(connection, host=host, limit=limit + 1, marker=marker)
         except NotFound as error:
-            raise invalid_parameter("marker", marker, f"{error.message} Begin again.") from None
+            raise invalid_parameter("marker", marker, f"{error.message} Restart from the first page.") from None
         if not found:
             require_host(connection, "host", host)
     body: dict[str, Any] = {"strays": [_view(each) for each in found[:limit]]}
@@ -42,7 +42,7 @@ def list_strays(ctx: Context, request: Request) -> Reply:
 
 
 def remove_stray(ctx: Context, request: Request) -> Reply:
-    """POST /v1/strays/remove.  Errors: 404; 409 for a guest that is recorded there or does not bear our mark."""
+    """POST /v1/strays/remove.  Errors: 404; 409 if the server is recorded there, or the guest lacks Kilonova's mark."""
     ctx.authorize("kilonova:strays:remove")
     host, uuid = request.body["remove"]["host"], request.body["remove"]["guest"]
     asked = ctx.backend.conductor.strays.remove(host, uuid, ctx.requester)
@@ -68,24 +68,24 @@ def _view(odd: StrayGuest) -> dict[str, Any]:
 
 
 def _words(odd: StrayGuest) -> tuple[str, str]:
-    """Say what is odd, and what may be done about it."""
-    otherwise = "Otherwise, if nobody needs this guest, remove it."
+    """Return a description of the stray guest, and the remedy."""
+    otherwise = "Otherwise, if this guest is not needed, remove it."
     elsewhere = f"Its server is recorded on host {odd.recorded_host}, and no record says that it left this host."
-    nowhere = "Its server is recorded on no host, and no record says that it left this one."
-    newer = "A record says that it has to go, but it was made after that was written."
-    mark = "It does not bear the mark of Kilonova, which will not touch it."
+    nowhere = "Its server is recorded on no host, and no record says that it left this host."
+    newer = "A removal record names it, but the guest is newer than the record."
+    mark = "It lacks Kilonova's mark, so Kilonova does not touch it."
     return {
         StrayKind.UNKNOWN: ("The database has no server with this id.", f"{_OLD_BACKUP} {otherwise}"),
         StrayKind.ELSEWHERE: (
             elsewhere,
-            f"See which of the two is in use. {_OLD_BACKUP} Otherwise remove this guest, or delete the server.",
+            f"Check which of the two is in use. {_OLD_BACKUP} Otherwise remove this guest, or delete the server.",
         ),
         StrayKind.NOWHERE: (nowhere, f"{_OLD_BACKUP} {otherwise}"),
         StrayKind.NEWER: (newer, f"{_OLD_BACKUP} {otherwise}"),
-        StrayKind.UNMARKED: (mark, "If nobody needs it, remove it with the tools of the hypervisor."),
+        StrayKind.UNMARKED: (mark, "If it is not needed, remove it with the tools of the hypervisor."),
         StrayKind.MISSING: (
             "The server is recorded on this host, which has no such guest.",
-            f"{_OLD_BACKUP} If its guest is on another host, it is in this list, too. Otherwise delete the server.",
+            f"{_OLD_BACKUP} If its guest is on another host, this list contains it. Otherwise delete the server.",
         ),
     }[odd.oddity]
 

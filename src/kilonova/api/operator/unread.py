@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /operator/v1/rules: what is written on flavors, images and aggregates, and read by nobody.
+"""GET /operator/v1/rules: keys of flavors, images and aggregates that no scheduler rule reads.
 
-The same for one request is part of what explain and decisions tell.
+Explanations and decisions contain the same for one request.
 """
 
 from collections.abc import Iterable
@@ -20,14 +20,12 @@ from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.reads import Keys, Reads
 from kilonova.scheduler.rule import rule_name
 
-RULES = (
-    rule("kilonova:rules:show", ADMIN, "See what is asked for and read by no rule", ("GET", "/operator/v1/rules")),
-)
+RULES = (rule("kilonova:rules:show", ADMIN, "List keys that no scheduler rule reads", ("GET", "/operator/v1/rules")),)
 _HYPERVISORS = Reads(extra_specs=Keys(matching=(is_read_by_hypervisors,)))
 
 
 def show_unread(ctx: Context, request: Request) -> Reply:
-    """GET /v1/rules.  Errors: 503 when the image service cannot be reached."""
+    """GET /v1/rules.  Errors: 503 if the image service cannot be reached."""
     del request
     ctx.authorize("kilonova:rules:show")
     backend = ctx.backend
@@ -48,9 +46,9 @@ def show_unread(ctx: Context, request: Request) -> Reply:
 
 
 def unread_of_request(ctx: Context, hosts: HostTable, spec: RequestSpec, chosen: Iterable[str]) -> dict[str, Any]:
-    """Return what nobody reads of a request, and of the aggregates that it or its hosts have to do with.
+    """Return the keys of a request and of its aggregates that no scheduler rule reads.
 
-    ``chosen``: the service hosts that it got.
+    ``chosen``: the compute hosts chosen for the request; their aggregates are included.
     """
     images = () if spec.image is None else (spec.image,)
     readers = with_names_in_use(_readers(ctx, hosts), hosts, (spec.flavor,), images, complete=False)
@@ -60,7 +58,7 @@ def unread_of_request(ctx: Context, hosts: HostTable, spec: RequestSpec, chosen:
 
 
 def unread_view(readers: Readers, found: Iterable[Unread]) -> dict[str, Any]:
-    """Return what nobody reads, and the rules because of which nothing can be said."""
+    """Return unread keys, and the names of the rules that may read any key."""
     return {
         "unread": [
             {
@@ -86,7 +84,7 @@ def _readers(ctx: Context, hosts: HostTable) -> Readers:
 
 
 def _concerned(hosts: HostTable, spec: RequestSpec, chosen: frozenset[str]) -> list[Aggregate]:
-    """Return the aggregates of the chosen hosts, and those with a key that flavor or image have, too."""
+    """Return aggregates of the chosen hosts, and aggregates with a metadata key of the flavor or image."""
     asked = {key.removeprefix(f"{SCOPE}:") for key in spec.flavor.extra_specs}
     asked |= set(spec.image.properties) if spec.image is not None else set()
     return [

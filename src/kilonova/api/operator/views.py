@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How decisions, explanations and nearest misses look on the wire."""
+"""JSON views of decisions, explanations and nearest misses."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ JSONDict = dict[str, Any]
 
 
 def decision_view(decision: Decision, chosen: RankedHost | None) -> JSONDict:
-    """Return a decision without the names of the hosts that it removed."""
+    """Return a decision without the names of its removed hosts."""
     return {
         "chosen": None if chosen is None else chosen.host,
         "survivors": decision.survivors,
@@ -34,7 +34,7 @@ def decision_view(decision: Decision, chosen: RankedHost | None) -> JSONDict:
 
 
 def rules_view(story: Explanation) -> list[JSONDict]:
-    """Return for each rule how many hosts it lets pass, whatever the other rules say."""
+    """Return for each rule the number of hosts that it passes, independent of the other rules."""
     views = []
     for verdict, alone in zip(story.verdicts, story.alone, strict=True):
         passed = int(np.count_nonzero(verdict.passes))
@@ -60,11 +60,10 @@ def hosts_page(
     rule: str | None = None,
     passed: bool | None = None,
 ) -> JSONDict:
-    """Return hosts in table order, each with the reasons of all rules that keep it out.
+    """Return a page of hosts in table order, each with the reasons of all rules that reject it.
 
-    ``name``: part of a host's or hypervisor's name, in any case; ``rule``: only hosts that it keeps out;
-    ``marker``: the id of the last host of the page before; ``next_marker`` None says that this page is the last.
-
+    ``name``: part of a host's or node's name, case-insensitive; ``rule``: only hosts that this rule rejects;
+    ``marker``: id of the last host of the previous page; ``next_marker`` is None on the last page.
     Raises: InvalidRequest naming the marker.
     """
     wanted = np.ones(len(hosts), dtype=np.bool_)

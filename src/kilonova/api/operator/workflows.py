@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/operator/v1/workflows: the long operations that are under way, and what to do about those that are stuck."""
+"""/operator/v1/workflows: running workflows, and retry or abandonment of stuck ones."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -24,16 +24,16 @@ from kilonova.errors import NotFound
 
 _ONE = "/operator/v1/workflows/{uuid}"
 RULES = (
-    rule("kilonova:workflows:list", ADMIN, "List what is under way", ("GET", "/operator/v1/workflows")),
-    rule("kilonova:workflows:show", ADMIN, "See how far a workflow is", ("GET", _ONE)),
-    rule("kilonova:workflows:retry", ADMIN, "Have a stuck workflow go on", ("POST", f"{_ONE}/retry")),
-    rule("kilonova:workflows:abandon", ADMIN, "Give a stuck workflow up", ("POST", f"{_ONE}/abandon")),
+    rule("kilonova:workflows:list", ADMIN, "List running workflows", ("GET", "/operator/v1/workflows")),
+    rule("kilonova:workflows:show", ADMIN, "Show the progress of a workflow", ("GET", _ONE)),
+    rule("kilonova:workflows:retry", ADMIN, "Retry a stuck workflow", ("POST", f"{_ONE}/retry")),
+    rule("kilonova:workflows:abandon", ADMIN, "Abandon a stuck workflow", ("POST", f"{_ONE}/abandon")),
 )
 _PAGE = 100
 
 
 def list_workflows(ctx: Context, request: Request) -> Reply:
-    """GET /v1/workflows.  Errors: 400 naming the parameter, also for a marker that has ended meanwhile."""
+    """GET /v1/workflows.  Errors: 400 naming the parameter, also for the marker of a finished workflow."""
     ctx.authorize("kilonova:workflows:list")
     asked = integer_param(request, "limit")
     limit = min(_PAGE if asked is None else asked, ctx.backend.settings.api.max_limit)
@@ -49,7 +49,7 @@ def list_workflows(ctx: Context, request: Request) -> Reply:
                 marker=marker,
             )
         except NotFound as error:
-            raise invalid_parameter("marker", marker, f"{error.message} Begin again.") from None
+            raise invalid_parameter("marker", marker, f"{error.message} Restart from the first page.") from None
         if not rows:
             require_server(connection, "server", server)
         views = _views(ctx, connection, rows[:limit])
@@ -60,7 +60,7 @@ def list_workflows(ctx: Context, request: Request) -> Reply:
 
 
 def show_workflow(ctx: Context, request: Request) -> Reply:
-    """GET /v1/workflows/{uuid}.  Errors: 404, also when it has ended."""
+    """GET /v1/workflows/{uuid}.  Errors: 404, also for a finished workflow."""
     ctx.authorize("kilonova:workflows:show")
     uuid = request.path["uuid"]
     with ctx.read() as connection:
@@ -71,7 +71,7 @@ def show_workflow(ctx: Context, request: Request) -> Reply:
 
 
 def retry_workflow(ctx: Context, request: Request) -> Reply:
-    """POST /v1/workflows/{uuid}/retry.  Errors: 404; 409 for one that is not stuck."""
+    """POST /v1/workflows/{uuid}/retry.  Errors: 404; 409 if the workflow is not stuck."""
     ctx.authorize("kilonova:workflows:retry")
     row = ctx.backend.conductor.stuck.retry(request.path["uuid"], ctx.requester)
     with ctx.read() as connection:
@@ -79,7 +79,7 @@ def retry_workflow(ctx: Context, request: Request) -> Reply:
 
 
 def abandon_workflow(ctx: Context, request: Request) -> Reply:
-    """POST /v1/workflows/{uuid}/abandon.  Errors: 404; 409 for one that is not stuck."""
+    """POST /v1/workflows/{uuid}/abandon.  Errors: 404; 409 if the workflow is not stuck."""
     ctx.authorize("kilonova:workflows:abandon")
     row, left = ctx.backend.conductor.stuck.abandon(request.path["uuid"], ctx.requester)
     return Reply(200, {"abandoned": {"id": row.uuid, "kind": row.kind, "server_id": row.instance_uuid, **_left(left)}})
@@ -141,7 +141,7 @@ def _view(row: WorkflowRow, now: datetime, *, is_alive: bool) -> dict[str, Any]:
 
 
 def _steps(row: WorkflowRow) -> list[dict[str, Any]]:
-    """Return the steps of a workflow with how far each is; none of a kind or step that this release does not know."""
+    """Return name and state of each step; empty for a kind or step unknown to this release."""
     workflow = REGISTRY.get(row.kind)
     if workflow is None or not workflow.has(row.step):
         return []

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Placement API 1.0 … 1.39, one resource a file: routes, policy rules and views beside their handlers."""
+"""Placement API 1.0 … 1.39, one module per resource: routes, policy rules and views next to their handlers."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The placement aggregates of a provider: list and set.  Since: 1.1."""
+"""Aggregates of a resource provider: list and set.  Since: 1.1."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -40,7 +40,7 @@ def list_aggregates(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def set_aggregates(ctx: Context, request: Request) -> Reply:
-    """PUT /resource_providers/{uuid}/aggregates.  1.19 checks and raises the generation.  Errors: 400, 404, 409."""
+    """PUT /resource_providers/{uuid}/aggregates.  1.19 checks and increments the generation.  Errors: 400, 404, 409."""
     ctx.authorize("placement:resource_providers:aggregates:update")
     body = read_body_for_provider(ctx, request, schemas.SET_AGGREGATES)
     guarded = request.version >= _WITH_GENERATION

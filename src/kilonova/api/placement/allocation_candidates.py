@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocation candidates: what could be allocated right now, and a summary of the providers involved.  Since: 1.10."""
+"""Allocation candidates: possible allocations at present, with summaries of their providers.  Since: 1.10."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,7 +32,7 @@ _STANDARD_TRAITS = frozenset(get_traits())
 
 @gives_json
 def list_allocation_candidates(ctx: Context, request: Request) -> Reply:
-    """GET /allocation_candidates.  Errors: 400, also for unknown names and for a search that takes too long."""
+    """GET /allocation_candidates.  Errors: 400, also for unknown names and an exceeded search limit."""
     ctx.authorize("placement:allocation_candidates:list")
     settings = ctx.backend.settings.placement
     asked = _asked(request, settings)
@@ -48,7 +48,7 @@ def list_allocation_candidates(ctx: Context, request: Request) -> Reply:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a query string asks for. ``classes``, ``traits``: the names in it that are not standard ones."""
+    """One parsed query. ``classes``, ``traits``: its names outside os-resource-classes and os-traits."""
 
     query: CandidateQuery
     classes: frozenset[str]
@@ -64,7 +64,7 @@ class _Asked:
 
 
 def _asked(request: Request, settings: PlacementSettings) -> _Asked:
-    """Return what is asked for. Services ask for a flavor in the same words each time. Raises: InvalidRequest."""
+    """Return the parsed query, cached: services repeat the query of a flavor verbatim. Raises: InvalidRequest."""
     text = request.query_string
     breadth_first = settings.allocation_candidates_generation_strategy == "breadth-first"
     read = _remembered if len(text) <= REMEMBERED_LENGTH else _read
@@ -81,7 +81,7 @@ _remembered = lru_cache(maxsize=REMEMBERED)(_read)
 
 
 def _require_known(ctx: Context, asked: _Asked) -> None:
-    """Look up, in the database, the names that are not standard ones. Raises: InvalidRequest."""
+    """Check that custom resource classes and traits exist in the database. Raises: InvalidRequest."""
     with ctx.read() as connection:
         try:
             resource_classes.ids(connection, asked.classes)

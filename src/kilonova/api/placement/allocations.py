@@ -71,10 +71,10 @@ def list_provider_allocations(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def set_allocations(ctx: Context, request: Request) -> Reply:
-    """PUT /allocations/{consumer_uuid}.  None at all (1.28) removes the consumer.
+    """PUT /allocations/{consumer_uuid}.  Empty allocations (1.28) remove the consumer.
 
-    Errors: 400 for an unknown provider or resource class; 409 for the consumer's generation, an inventory that is
-    missing, units that do not fit, or a lack of capacity.
+    Errors: 400 for an unknown provider or resource class; 409 for the consumer's generation, a missing inventory,
+    violated unit constraints, or exceeded capacity.
     """
     ctx.authorize("placement:allocations:update")
     consumer_uuid = request.path["consumer_uuid"]
@@ -89,7 +89,7 @@ def set_allocations(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def set_many_allocations(ctx: Context, request: Request) -> Reply:
-    """POST /allocations.  Since: 1.13.  All consumers or none; one without any is removed.  Errors: 400, 409."""
+    """POST /allocations.  Since: 1.13.  Atomic; a consumer with empty allocations is removed.  Errors: 400, 409."""
     ctx.authorize("placement:allocations:manage")
     return _write(ctx, read_consumers(ctx, request, read_body(request, schemas.POST)))
 
@@ -104,12 +104,12 @@ def delete_allocations(ctx: Context, request: Request) -> Reply:
 
 
 def read_consumers(ctx: Context, request: Request, body: Mapping[str, Any]) -> list[ConsumerRequest]:
-    """Return what a body keyed by consumer asks for."""
+    """Return the requested allocations of each consumer in a body keyed by consumer uuid."""
     return [read_consumer(ctx, request, consumer_uuid, item) for consumer_uuid, item in body.items()]
 
 
 def read_consumer(ctx: Context, request: Request, consumer_uuid: str, item: Mapping[str, Any]) -> ConsumerRequest:
-    """Return what one consumer shall have; one that names no owner (before 1.8) belongs to the configured one."""
+    """Return one consumer's requested allocations; without an owner (before 1.8) the configured one is used."""
     settings = ctx.backend.settings.placement
     return ConsumerRequest(
         consumer_uuid=consumer_uuid,

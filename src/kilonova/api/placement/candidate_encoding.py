@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocation candidates as JSON, written straight from the columns: no object per candidate.
+"""JSON encoder of allocation candidates that formats table columns directly, without an object per candidate.
 
-Names of resource classes and traits, uuids and suffixes hold nothing that JSON would escape, so the text is put
-together from pieces; a thousand candidates cost about as much as finding them.
+Names of resource classes and traits, uuids and suffixes need no JSON escapes, so strings are joined directly; a
+thousand candidates take about as long to encode as to find.
 """
 
 import threading
@@ -26,7 +26,7 @@ _TRAITS = Version(1, 17)
 _ALL_CLASSES = Version(1, 27)
 _TREES = Version(1, 29)
 _MAPPINGS = Version(1, 34)
-#: Providers whose summaries are kept, of some 1 kB each.
+#: Maximum number of providers with cached summaries, of about 1 kB each.
 _REMEMBERED = 10_000
 _NO_USE = np.iinfo(np.int64).min
 
@@ -43,7 +43,7 @@ def encode_candidates(table: ProviderTable, query: CandidateQuery, found: Candid
     opening = f'{{"allocation_requests":[{",".join(requests)}],"provider_summaries":{{'.encode()
     if not summaries:
         return opening + b"}}"
-    # Put together at once: the text is long, and every copy of it takes as long as much of what came before.
+    # A single join: each copy of this long text costs as much time as a large part of the encoding.
     summaries[0] = opening + summaries[0]
     summaries[-1] += b"}}"
     return b",".join(summaries)
@@ -93,9 +93,9 @@ def _tree_requests(table: ProviderTable, found: Sequence[TreeCandidate], version
 
 
 def _remembered_summaries(table: ProviderTable, query: CandidateQuery, rows: IntArray, version: Version) -> list[bytes]:
-    """Return the summaries of providers as 1.29 and later show them, making only those whose use has changed since.
+    """Return summaries of providers for 1.29 and later, encoding only those whose usage has changed since.
 
-    What they say beside the use belongs to the table's version, as does what is remembered.
+    All other fields of a summary depend on the table's version, and so does the cache.
     """
     if not table.used.shape[1]:
         return [text.encode() for text in _summaries(table, query, rows, version)]
@@ -116,7 +116,7 @@ def _remembered_summaries(table: ProviderTable, query: CandidateQuery, rows: Int
 
 @dataclass(slots=True)
 class _Summaries:
-    """Summaries that were made before (P,), and the use that each tells (P, R). Use ``_NO_USE``: none yet."""
+    """Cached summaries (P,) and the usage that each shows (P, R). ``_NO_USE``: not cached yet."""
 
     texts: NDArray[np.object_]
     used: IntArray
@@ -128,7 +128,7 @@ class _Summaries:
         return cls(np.empty(len(table), dtype=np.object_), np.full(table.used.shape, _NO_USE, dtype=np.int64))
 
     def keep(self, rows: IntArray, used: IntArray, made: NDArray[np.object_]) -> None:
-        """Remember what was made for some rows, as far as there is room."""
+        """Cache the encoded summaries of ``rows``, up to the limit of the cache."""
         with self.lock:
             new = self.used[rows, 0] == _NO_USE
             if self.kept + int(new.sum()) > _REMEMBERED:
@@ -138,7 +138,7 @@ class _Summaries:
 
 
 def _summaries(table: ProviderTable, query: CandidateQuery, rows: IntArray, version: Version) -> Iterable[str]:
-    """Return one ``"uuid":{…}`` per provider. Providers that have the same classes or traits share their pieces."""
+    """Return one ``"uuid":{…}`` per provider. Providers with equal resource classes or traits share substrings."""
     if not len(rows):
         return []
     resources = _resource_pieces(table, query, rows, version)
@@ -186,12 +186,12 @@ def _resource_pieces(table: ProviderTable, query: CandidateQuery, rows: IntArray
 
 
 def _trait_pieces(table: ProviderTable) -> tuple[list[str], IntArray]:
-    """Return the text of each distinct set of traits, and which of them each provider has. Shapes: → (P,)."""
+    """Return the text of each distinct set of traits, and the index of each provider's set. Shapes: → (P,)."""
     return table.remember("trait pieces", lambda: _group_by_traits(table))
 
 
 def _group_by_traits(table: ProviderTable) -> tuple[list[str], IntArray]:
-    # Standard traits first, each kind by name.
+    # Standard traits first, custom traits after; both sorted by name.
     ordered = sorted(table.trait_rows.items(), key=lambda item: (is_custom(item[0]), item[0]))
     set_of = np.zeros(len(table), dtype=np.int64)
     pieces = []
@@ -202,7 +202,7 @@ def _group_by_traits(table: ProviderTable) -> tuple[list[str], IntArray]:
 
 
 def _alike(bits: BoolArray) -> list[IntArray]:
-    """Return the rows of ``bits`` in groups of equal ones. Shapes: (N, M) → groups of row numbers."""
+    """Return the row numbers of ``bits`` in groups of equal rows. Shapes: (N, M) → groups of row numbers."""
     if not bits.size or (bits == bits[0]).all():
         return [np.arange(len(bits))]
     packed = np.ascontiguousarray(np.packbits(bits, axis=1))

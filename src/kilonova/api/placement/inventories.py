@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories of a provider: all of them, or one resource class."""
+"""Inventories of a resource provider: all of them, or one resource class."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -63,7 +63,7 @@ def show_inventory(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def create_inventory(ctx: Context, request: Request) -> Reply:
-    """POST /resource_providers/{uuid}/inventories.  Errors: 400, 404; 409 when the provider has the class already."""
+    """POST /resource_providers/{uuid}/inventories.  Errors: 400, 404; 409 if the provider already has the class."""
     ctx.authorize("placement:resource_providers:inventories:create")
     body = read_body_for_provider(ctx, request, schemas.CREATE)
     own = request.path["uuid"]
@@ -78,7 +78,7 @@ def create_inventory(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def replace_inventories(ctx: Context, request: Request) -> Reply:
-    """PUT /resource_providers/{uuid}/inventories.  Errors: 400, 404; 409 for the generation or one in use."""
+    """PUT /resource_providers/{uuid}/inventories.  Errors: 400, 404; 409 for the generation or an inventory in use."""
     ctx.authorize("placement:resource_providers:inventories:update")
     body = read_body_for_provider(ctx, request, schemas.REPLACE)
     wanted = [read_inventory(name, fields) for name, fields in body["inventories"].items()]
@@ -100,7 +100,7 @@ def update_inventory(ctx: Context, request: Request) -> Reply:
 
 
 def delete_inventories(ctx: Context, request: Request) -> Reply:
-    """DELETE /resource_providers/{uuid}/inventories.  Since: 1.5.  Errors: 404; 409 while one is in use."""
+    """DELETE /resource_providers/{uuid}/inventories.  Since: 1.5.  Errors: 404; 409 while an inventory is in use."""
     if request.version < _DELETE_ALL:
         raise HttpError(405, "The method specified is not allowed for this resource.", Allow="GET, POST, PUT")
     ctx.authorize("placement:resource_providers:inventories:delete")
@@ -109,7 +109,7 @@ def delete_inventories(ctx: Context, request: Request) -> Reply:
 
 
 def delete_inventory(ctx: Context, request: Request) -> Reply:
-    """DELETE /resource_providers/{uuid}/inventories/{resource_class}.  Errors: 404; 409 while it is in use."""
+    """DELETE /resource_providers/{uuid}/inventories/{resource_class}.  Errors: 404; 409 while in use."""
     ctx.authorize("placement:resource_providers:inventories:delete")
     name = request.path["resource_class"]
     try:
@@ -129,9 +129,10 @@ def _edit(
     seen: int | None = None,
     label: str | None = None,
 ) -> int:
-    """Change the inventories of the provider in the path, which must be at the generation ``seen`` if that is given.
+    """Change inventories of the provider in the path, and return its new generation.
 
-    Returns its new generation. Raises: NotFound, Conflict, InvalidRequest, the last one in the words of ``label``.
+    ``seen``: the generation that the provider must have, None for no check. ``label``: prefix of the error for an
+    invalid capacity. Raises: NotFound, Conflict, InvalidRequest.
     """
     own = request.path["uuid"]
 
@@ -146,24 +147,24 @@ def _edit(
 
 
 def read_inventory(resource_class: str, fields: Mapping[str, Any]) -> Inventory:
-    """Return the inventory that a body describes; what it leaves out has its default."""
+    """Return the inventory described by a body, with defaults for missing fields."""
     numbers = {name: int(fields[name]) for name in _FIELDS[:-1] if name in fields}
     return Inventory(resource_class, **numbers, allocation_ratio=float(fields.get("allocation_ratio", 1.0)))
 
 
 def inventory_view(inventory: Inventory) -> dict[str, Any]:
-    """Return one inventory without its class."""
+    """Return the fields of one inventory, without its resource class."""
     return {name: getattr(inventory, name) for name in _FIELDS}
 
 
 def inventories_view(found: Iterable[Inventory], generation: int) -> dict[str, Any]:
-    """Return inventories by class."""
+    """Return the generation, and inventories keyed by resource class."""
     views = {inventory.resource_class: inventory_view(inventory) for inventory in found}
     return {"resource_provider_generation": generation, "inventories": views}
 
 
 def _check_capacity(version: Version, provider: Provider, wanted: Iterable[Inventory], label: str) -> None:
-    """Raise InvalidRequest if nothing is left of an inventory (before 1.26), or less than nothing."""
+    """Raise InvalidRequest for a negative capacity, or, before 1.26, a capacity of 0."""
     least = 0 if version >= _RESERVED_MAY_BE_TOTAL else 1
     for inventory in wanted:
         if inventory.capacity < least:
@@ -175,7 +176,7 @@ def _check_capacity(version: Version, provider: Provider, wanted: Iterable[Inven
 
 
 def _explained(label: str, change: Change) -> Change:
-    """Return ``change`` with an unknown resource class as a mistake of the request, which has no such path."""
+    """Return ``change`` with an unknown resource class as 400 instead of 404, since it is not in the path."""
 
     def explained(state: ProviderState, words: Vocabulary) -> ProviderState:
         try:

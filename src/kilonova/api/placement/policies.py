@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules that those of the Placement resources are made of, under the names operators know.
+"""Base policy rules of the Placement API, under Placement's names.
 
-With ``[oslo_policy] enforce_new_defaults = false`` an administrator passes everywhere, as before there were service
-users.
+With ``[oslo_policy] enforce_new_defaults = false`` an administrator passes every rule, as before service roles existed.
 """
 
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The traits of a provider: list, set, drop all.  Since: 1.6."""
+"""Traits of a resource provider: list, set, delete all.  Since: 1.6."""
 
 from collections.abc import Sequence
 

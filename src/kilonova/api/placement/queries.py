@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The small languages inside query strings: amounts, traits, aggregates, trees, and the groups they belong to."""
+"""Parsers of Placement's query parameters: resources, traits, aggregates, trees, and request groups."""
 
 import re
 from collections.abc import Sequence, Sized
@@ -23,9 +23,9 @@ ANY_TRAITS = Version(1, 39)
 _NUMBERED = re.compile(r"(resources|required|member_of|in_tree)([1-9][0-9]*)?")
 _NAMED = re.compile(r"(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64})?")
 _SEVERAL = "in:"
-#: More than any inventory holds; larger amounts are cut to it, so that they still fit nowhere.
+#: Larger amounts are reduced to this one, which still exceeds every inventory.
 _BEYOND = 2**53
-#: What one query may ask for at once: groups, classes of a group, and conditions that each take a list.
+#: Limits of one query: request groups, resource classes per group, and conditions in list parameters.
 MOST_GROUPS = 128
 MOST_CLASSES = 256
 MOST_CONDITIONS = 512
@@ -33,14 +33,14 @@ MOST_CONDITIONS = 512
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Traits or aggregates that are asked for. ``required``: each inner set needs one of its members."""
+    """Requested traits or aggregates. ``required``: of each inner set at least one member is required."""
 
     required: tuple[frozenset[str], ...] = ()
     forbidden: frozenset[str] = frozenset()
 
 
 def read_resources(text: str) -> dict[str, int]:
-    """Read ``VCPU:2,MEMORY_MB:1024``. Raises: InvalidRequest."""
+    """Parse ``VCPU:2,MEMORY_MB:1024``. Raises: InvalidRequest."""
     form = (
         "Badly formed resources parameter. Expected resources query string parameter in form: "
         "?resources=VCPU:2,MEMORY_MB:1024."
@@ -68,15 +68,15 @@ def read_resources(text: str) -> dict[str, int]:
 def _require_few(things: Sized, most: int, parameter: str, what: str) -> None:
     if len(things) > most:
         raise InvalidRequest(
-            f"Invalid query string parameters: '{parameter}' may name {most} {what}, not {len(things)}.",
+            f"Invalid query string parameters: '{parameter}' names {len(things)} {what}; at most {most} are allowed.",
             placement_code=BAD_VALUE,
         )
 
 
 def read_traits(values: Sequence[str], version: Version) -> Names:
-    """Read every ``required`` of a group: ``A,!B`` (1.22) and, since 1.39, ``in:A,B``. Before that the last one counts.
+    """Parse all ``required`` parameters of a group: ``A,!B`` (1.22), since 1.39 also ``in:A,B``.
 
-    Raises: InvalidRequest.
+    Before 1.39, only the last of several ``required`` parameters counts. Raises: InvalidRequest.
     """
     required: list[frozenset[str]] = []
     forbidden: set[str] = set()
@@ -120,7 +120,7 @@ def _read_any_trait(text: str, version: Version) -> frozenset[str]:
 
 
 def read_member_of(values: Sequence[str], version: Version, suffix: str = "") -> Names:
-    """Read every ``member_of`` of a group: ``U``, ``in:U,V`` and, since 1.32, ``!U``, ``!in:U,V``.
+    """Parse all ``member_of`` parameters of a group: ``U``, ``in:U,V``, since 1.32 also ``!U``, ``!in:U,V``.
 
     Raises: InvalidRequest.
     """
@@ -160,7 +160,7 @@ def read_member_of(values: Sequence[str], version: Version, suffix: str = "") ->
 
 
 def read_in_tree(text: str) -> str:
-    """Read the uuid of a provider. Raises: InvalidRequest."""
+    """Return the provider uuid of ``in_tree``. Raises: InvalidRequest."""
     uuid = text.strip()
     if not is_uuid_like(uuid):
         raise InvalidRequest(
@@ -181,7 +181,7 @@ class _Parts:
 
 
 def read_candidate_query(query: Query, version: Version, *, maximum: int, breadth_first: bool) -> CandidateQuery:
-    """Read the query of `GET /allocation_candidates`, which fits its schema already. Raises: InvalidRequest."""
+    """Return the parsed query of `GET /allocation_candidates`; it has passed its schema. Raises: InvalidRequest."""
     same_subtrees = _read_same_subtrees(query.get("same_subtree", ()))
     root = _read_root_required(query.get("root_required", ()), version)
     groups = _read_groups(query, version)
@@ -244,7 +244,7 @@ def _read_root_required(values: Sequence[str], version: Version) -> Names:
         raise InvalidRequest(
             "Query parameter 'root_required' may be specified only once.", placement_code=DUPLICATE_KEY
         )
-    # "in:" is for groups only.
+    # "in:" is not allowed in root_required.
     root = read_traits(values, min(version, Version(1, 38)))
     both = root.forbidden & {name for names in root.required for name in names}
     if both:
@@ -286,7 +286,7 @@ def _check_groups(groups: dict[str, _Parts], same_subtrees: Sequence[frozenset[s
 
 
 def _check_empty_groups(groups: dict[str, _Parts], empty: Sequence[str], in_subtrees: frozenset[str]) -> None:
-    """Groups without resources are fine since 1.36 if a ``same_subtree`` ties them to one that has some."""
+    """Raise InvalidRequest for a group without resources that no ``same_subtree`` names (since 1.36)."""
     if len(empty) == len(groups):
         raise InvalidRequest(
             "There must be at least one resources or resources[$S] parameter.", placement_code=MISSING_VALUE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Placement handlers have in common: media types, bodies and queries, replies with their time stamps."""
+"""Shared by Placement handlers: media types, bodies, queries, and replies with timestamps."""
 
 import time
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ PROVIDER_NOT_FOUND = "placement.resource_provider.not_found"
 
 
 def acceptable(kind: str, accept: str) -> bool:
-    """Whether a client with this Accept header takes ``kind``. A header that makes no sense takes everything."""
+    """Whether the Accept header allows ``kind``; an invalid header allows every type."""
     try:
         return mediatypes.quality(kind, accept) > 0
     except ValueError:
@@ -38,7 +38,7 @@ def acceptable(kind: str, accept: str) -> bool:
 
 
 def gives_json(handler: Handler) -> Handler:
-    """Refuse, with 406, clients that do not accept JSON."""
+    """Decorate a handler to refuse clients that do not accept JSON, with 406."""
 
     @wraps(handler)
     def checked(ctx: Context, request: Request) -> Reply:
@@ -51,7 +51,7 @@ def gives_json(handler: Handler) -> Handler:
 
 
 def takes_json(handler: Handler) -> Handler:
-    """Refuse, with 415, bodies that are not declared as JSON."""
+    """Decorate a handler to refuse bodies with a content type other than JSON, with 415."""
 
     @wraps(handler)
     def checked(ctx: Context, request: Request) -> Reply:
@@ -64,7 +64,7 @@ def takes_json(handler: Handler) -> Handler:
 
 
 def read_body(request: Request, schemas: BodySchemas) -> Any:
-    """Return the body that fits the schema in force. Raises: InvalidRequest."""
+    """Return the body after validation by the schema of the microversion. Raises: InvalidRequest."""
     raw: bytes = request.body or b""
     try:
         body = orjson.loads(raw)
@@ -72,17 +72,17 @@ def read_body(request: Request, schemas: BodySchemas) -> Any:
         raise InvalidRequest(f"Malformed JSON: {error}") from None
     schemas.check(body, request.version)
     if b"\\u0000" in raw:
-        raise InvalidRequest("JSON does not validate: a string holds the character NUL, which cannot be stored.")
+        raise InvalidRequest("JSON does not validate: a string contains a NUL character, which cannot be stored.")
     return body
 
 
 def read_query(request: Request, schemas: QuerySchemas) -> Mapping[str, str]:
-    """Return the query, the last value of each parameter. Raises: InvalidRequest."""
+    """Return the validated query, with the last value of each parameter. Raises: InvalidRequest."""
     return check_query(request.query, request.version, schemas)
 
 
 def check_query(query: Query, version: Version, schemas: QuerySchemas) -> Mapping[str, str]:
-    """Do the same for a query apart from its request. Raises: InvalidRequest."""
+    """Validate a query and return the last value of each parameter. Raises: InvalidRequest."""
     last = {name: values[-1] for name, values in query.items()}
     schemas.check(last, version)
     return last
@@ -91,7 +91,7 @@ def check_query(query: Query, version: Version, schemas: QuerySchemas) -> Mappin
 def dated(
     request: Request, body: Any, changed_at: datetime | None = None, *, status: int = 200, **headers: str
 ) -> Reply:
-    """Reply with a time stamp that must not be cached (1.15); without ``changed_at`` it is now."""
+    """Return a reply with ``Last-Modified`` and ``no-cache`` headers (1.15). ``changed_at``: default is now."""
     if request.version >= CACHE_VERSION:
         stamp = _http_date(int(time.time() if changed_at is None else changed_at.replace(tzinfo=UTC).timestamp()))
         headers |= {"Last-Modified": stamp, "Cache-Control": "no-cache"}
@@ -104,5 +104,5 @@ def _http_date(timestamp: int) -> str:
 
 
 def newest(*moments: datetime | None) -> datetime | None:
-    """Return the latest of these moments, None when there is none."""
+    """Return the latest of the times, or None without any."""
     return max((moment for moment in moments if moment is not None), default=None)

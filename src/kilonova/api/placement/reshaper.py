@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Move inventories between providers together with the allocations against them, in one step.  Since: 1.30."""
+"""Reshaper: move inventories between providers together with their allocations, atomically.  Since: 1.30."""
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
@@ -19,7 +19,7 @@ RULES = (rule("placement:reshaper:reshape", "Move inventories and allocations", 
 
 @takes_json
 def reshape_providers(ctx: Context, request: Request) -> Reply:
-    """POST /reshaper.  Errors: 400 for an unknown provider or class; 409 for generations, use and capacity."""
+    """POST /reshaper.  Errors: 400 for an unknown provider or class; 409 for generations, usage or capacity."""
     ctx.authorize("placement:reshaper:reshape")
     body = read_body(request, schemas.RESHAPE)
     shapes = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource classes: list, show, create, rename (until 1.6), make sure of (since 1.7), delete.  Since: 1.2."""
+"""Resource classes: list, show, create, rename (until 1.6), create if absent (since 1.7), delete.  Since: 1.2."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def list_resource_classes(ctx: Context, request: Request) -> Reply:
     ctx.authorize("placement:resource_classes:list")
     with ctx.read() as connection:
         found = resource_classes.list_all(connection)
-    # A standard class has no date of its own: a list that holds one was changed now.
+    # Standard classes have no timestamp, so a list that contains one counts as changed now.
     changed_at = newest(*(_changed_at(word) for word in found)) if all(is_custom(word.name) for word in found) else None
     return dated(request, {"resource_classes": [_view(word.name) for word in found]}, changed_at)
 
@@ -54,7 +54,7 @@ def show_resource_class(ctx: Context, request: Request) -> Reply:
 
 
 def update_resource_class(ctx: Context, request: Request) -> Reply:
-    """PUT /resource_classes/{name}.  1.2 to 1.6 rename; 1.7 makes sure that it exists.  Errors: 400, 404, 409."""
+    """PUT /resource_classes/{name}.  1.2 to 1.6 rename; 1.7 creates it if absent.  Errors: 400, 404, 409."""
     return _ensure(ctx, request) if request.version >= _BODILESS else _rename(ctx, request)
 
 
@@ -75,7 +75,7 @@ def _ensure(ctx: Context, request: Request) -> Reply:
 
 
 def delete_resource_class(ctx: Context, request: Request) -> Reply:
-    """DELETE /resource_classes/{name}.  Errors: 400 for a standard class, 404, 409 while it is used."""
+    """DELETE /resource_classes/{name}.  Errors: 400 for a standard class, 404, 409 while it is in use."""
     ctx.authorize("placement:resource_classes:delete")
     ctx.write(lambda tx: resource_classes.delete(tx, request.path["name"]))
     return Reply(204)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource providers: list, show, create, rename and move, delete."""
+"""Resource providers: list, show, create, rename, change the parent, delete."""
 
 import uuid
 from collections.abc import Callable
@@ -69,7 +69,7 @@ def list_providers(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def create_provider(ctx: Context, request: Request) -> Reply:
-    """POST /resource_providers.  1.14 adds the parent; 1.20 answers with the provider.  Errors: 400, 409."""
+    """POST /resource_providers.  1.14 adds the parent; 1.20 returns the provider.  Errors: 400, 409."""
     ctx.authorize("placement:resource_providers:create")
     body = read_body(request, schemas.CREATE)
     name = body["name"]
@@ -98,7 +98,7 @@ def show_provider(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def update_provider(ctx: Context, request: Request) -> Reply:
-    """PUT /resource_providers/{uuid}.  1.14 gives a root its parent, 1.37 changes it.  Errors: 400, 404, 409."""
+    """PUT /resource_providers/{uuid}.  1.14 sets the parent of a root, 1.37 of any.  Errors: 400, 404, 409."""
     ctx.authorize("placement:resource_providers:update")
     own = request.path["uuid"]
     body = read_body_for_provider(ctx, request, schemas.UPDATE)
@@ -134,12 +134,15 @@ def delete_provider(ctx: Context, request: Request) -> Reply:
 
 
 def edit_provider(ctx: Context, edit: ProviderEdit) -> Edited:
-    """Change a provider. Raises: NotFound, and what the edit raises."""
+    """Apply an edit to a provider. Raises: NotFound, and errors of the edit."""
     return ctx.write_batched(provider_edits.edit_batched, edit)
 
 
 def read_body_for_provider(ctx: Context, request: Request, schema: BodySchemas) -> Any:
-    """Return the body of a request to a provider. Raises: InvalidRequest; but NotFound if there is no such provider."""
+    """Return the validated body of a request to a provider.
+
+    Raises: NotFound if the provider does not exist, InvalidRequest otherwise.
+    """
     try:
         return read_body(request, schema)
     except InvalidRequest:
@@ -148,23 +151,23 @@ def read_body_for_provider(ctx: Context, request: Request, schema: BodySchemas) 
 
 
 def find_provider(ctx: Context, request: Request) -> Provider:
-    """Return the provider that the path names. Raises: NotFound."""
+    """Return the provider named in the path. Raises: NotFound."""
     with ctx.read() as connection:
         return providers.get(connection, request.path["uuid"])
 
 
 def require_generation(provider: Provider, given: int) -> None:
-    """Raise Conflict unless the client has seen the provider's present state."""
+    """Raise Conflict if ``given`` is not the provider's present generation."""
     if provider.generation != given:
         raise Conflict(
             "resource provider generation conflict: Resource provider's generation already changed. Please update the "
-            f"generation and try again. It is {provider.generation}, not {given}.",
+            f"generation and try again. Its generation is {provider.generation}, not {given}.",
             placement_code=CONCURRENT_UPDATE,
         )
 
 
 def provider_view(request: Request, provider: Provider) -> dict[str, Any]:
-    """Return a provider as the API shows it at the request's microversion. Links are paths below the endpoint."""
+    """Return a provider's view at the request's microversion. Links are relative to the endpoint."""
     href = f"/resource_providers/{provider.uuid}"
     links = [{"rel": "self", "href": href}]
     links += [{"rel": rel, "href": f"{href}/{rel}"} for rel in _links_at(request.version)]

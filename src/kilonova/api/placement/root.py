@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Version discovery. Open to everyone: clients read it before they have a token."""
+"""Version discovery, open without a token: clients read it before they authenticate."""
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
@@ -10,14 +10,14 @@ MAX_VERSION = Version(1, 39)
 
 
 def show_versions(ctx: Context, request: Request) -> Reply:
-    """GET /.  The one version with its range."""
+    """GET /.  Lists the only version with its range of microversions."""
     del ctx
     version = {
         "id": f"v{MIN_VERSION}",
         "min_version": str(MIN_VERSION),
         "max_version": str(MAX_VERSION),
         "status": "CURRENT",
-        # Relative: whatever proxies are in front, this is the same place.
+        # a relative link is valid behind any proxy
         "links": [{"rel": "self", "href": ""}],
     }
     return dated(request, {"versions": [version]})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traits: list, test for, create, delete.  Since: 1.6."""
+"""Traits: list, show, create, delete.  Since: 1.6."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def list_traits(ctx: Context, request: Request) -> Reply:
 
 
 def show_trait(ctx: Context, request: Request) -> Reply:
-    """GET /traits/{name}.  No body: 204 says that it exists.  Errors: 404."""
+    """GET /traits/{name}.  204 without body if the trait exists.  Errors: 404."""
     ctx.authorize("placement:traits:show")
     with ctx.read() as connection:
         word = traits.get(connection, request.path["name"])
@@ -47,7 +47,7 @@ def show_trait(ctx: Context, request: Request) -> Reply:
 
 
 def ensure_trait(ctx: Context, request: Request) -> Reply:
-    """PUT /traits/{name}.  201 when it is new, 204 when not.  Errors: 400 unless it is a good CUSTOM_ name."""
+    """PUT /traits/{name}.  201 if created, 204 if it exists.  Errors: 400 for an invalid CUSTOM_ name."""
     ctx.authorize("placement:traits:update")
     name = request.path["name"]
     if not schemas.is_custom_name(name):
@@ -69,7 +69,7 @@ def delete_trait(ctx: Context, request: Request) -> Reply:
 
 
 def changed_at(word: Word) -> Any:
-    """Return when a trait was last written."""
+    """Return the time of the last change of a trait."""
     return word.updated_at or word.created_at
 
 

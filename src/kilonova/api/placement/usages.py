@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Usages: of a provider, and of a project."""
+"""Usages of a resource provider and of a project."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ from kilonova.db import usages
 _OF_PROVIDER = "/resource_providers/{uuid}/usages"
 _TOTAL = "/usages"
 RULES = (
-    rule("placement:resource_providers:usages", "Show what is used of a provider", ("GET", _OF_PROVIDER)),
+    rule("placement:resource_providers:usages", "Show the usages of a provider", ("GET", _OF_PROVIDER)),
     rule(
         "placement:usages",
-        "Show what a project uses",
+        "Show the usages of a project",
         ("GET", _TOTAL),
         check=ADMIN_OR_PROJECT_READER_OR_SERVICE,
     ),

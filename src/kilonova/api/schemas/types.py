@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pieces that several schemas share."""
+"""Schema fragments shared by several resources."""
 
 from typing import Any
 
 JSONDict = dict[str, Any]
 
-#: The largest integer of a database column.
+#: Largest value of an integer column.
 MAX_INTEGER = 0x7FFFFFFF
-#: The largest number a single-precision float holds.
+#: Largest single-precision float.
 MAX_FLOAT = 3.40282e38
-#: Digits in a string are accepted; the bounds hold for numbers.
+#: Strings of digits are accepted, too; ``minimum`` and ``maximum`` apply to numbers only.
 NON_NEGATIVE_INTEGER: JSONDict = {
     "type": ["integer", "string"],
     "pattern": "^[0-9]+$",
@@ -18,26 +18,26 @@ NON_NEGATIVE_INTEGER: JSONDict = {
     "maximum": MAX_INTEGER,
 }
 POSITIVE_INTEGER: JSONDict = {**NON_NEGATIVE_INTEGER, "minimum": 1}
-#: What no name may hold: control characters and line separators.
+#: Characters forbidden in names: control characters and line separators.
 UNPRINTABLE = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 
 
 def trimmed(outer: str, inner: str) -> str:
-    """Return the pattern of one or more characters of the class ``inner``, the first and the last of ``outer``."""
+    """Return a pattern: one or more characters of class ``inner``, first and last of class ``outer``."""
     return f"^[{outer}]([{inner}]*[{outer}])?$"
 
 
-#: 1 to 255 printable characters, none of white space at either end.
+#: 1 to 255 printable characters without leading or trailing white space.
 NAME: JSONDict = {
     "type": "string",
     "minLength": 1,
     "maxLength": 255,
     "pattern": trimmed(rf"^\s{UNPRINTABLE}", rf"^{UNPRINTABLE}"),
 }
-#: A service host as operators name them.
+#: Name of a compute host.
 HOST: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9._-]*$"}
 UUID: JSONDict = {"type": "string", "format": "uuid"}
-#: Free key=value pairs.
+#: Pattern of a metadata key.
 METADATA_KEY = r"^[a-zA-Z0-9_:. -]{1,255}$"
 BOOLEAN: JSONDict = {
     "enum": [True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes", "y", "t",
@@ -47,7 +47,7 @@ _TRUE = {"true", "1", "on", "yes", "y", "t"}
 
 
 def body(name: str, properties: JSONDict, *, required: tuple[str, ...] = ()) -> JSONDict:
-    """Return the schema of ``{name: {...}}`` with nothing beside it."""
+    """Return the schema of ``{name: {...}}`` without further keys."""
     inner: JSONDict = {"type": "object", "properties": properties, "additionalProperties": False}
     if required:
         inner["required"] = list(required)
@@ -55,19 +55,19 @@ def body(name: str, properties: JSONDict, *, required: tuple[str, ...] = ()) -> 
 
 
 def nothing(name: str) -> JSONDict:
-    """Return the schema of ``{name: null}`` with nothing beside it."""
+    """Return the schema of ``{name: null}`` without further keys."""
     return {"type": "object", "properties": {name: {"type": "null"}}, "required": [name], "additionalProperties": False}
 
 
 def anything(name: str) -> JSONDict:
-    """Return the schema of ``{name: …}`` with nothing beside it: whatever is given with the name is passed over."""
+    """Return the schema of ``{name: …}`` without further keys; the value is ignored and may be anything."""
     return {"type": "object", "properties": {name: {}}, "required": [name], "additionalProperties": False}
 
 
 def query(properties: JSONDict, *, extra: bool = True, once: bool = False) -> JSONDict:
-    """Return the schema of a query: every parameter is a list of strings, each of which must fit its entry.
+    """Return the schema of a query: parameter → list of strings, each of which must match the parameter's schema.
 
-    ``extra``: whether unknown parameters are tolerated; ``once``: whether no parameter may be repeated.
+    ``extra``: whether unknown parameters are allowed; ``once``: whether repeated parameters are refused.
     """
     most: JSONDict = {"maxItems": 1} if once else {}
     return {
@@ -78,5 +78,5 @@ def query(properties: JSONDict, *, extra: bool = True, once: bool = False) -> JS
 
 
 def as_bool(value: Any) -> bool:
-    """Read a value that fits :data:`BOOLEAN`."""
+    """Return the bool of a value that matches :data:`BOOLEAN`."""
     return value if isinstance(value, bool) else str(value).lower() in _TRUE

@@ -55,8 +55,8 @@ def test_a_sample_changes_nothing_and_is_a_policy_file_without_its_comment_signs
     ("text", "told"),
     [
         ('"os_compute_api:servers:shwo": "@"\n', "no rule has this name"),
-        ('"os_compute_api:servers:show": "role=x"\n', "cannot be understood"),
-        ("a: [b\n", "is no YAML"),
+        ('"os_compute_api:servers:show": "role=x"\n', "cannot be parsed"),
+        ("a: [b\n", "is not valid YAML"),
     ],
 )
 def test_a_bad_file_is_one_line_and_exit_code_2(

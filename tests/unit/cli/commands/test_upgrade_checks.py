@@ -115,7 +115,7 @@ def test_a_policy_file_that_cannot_be_read_is_a_failure(cloud: Cloud, capsys: py
     (cloud.folder / "policy.yaml").write_text("a: [b\n")
     code, checks = cloud.check(capsys)
     assert code == 2
-    assert "is no YAML" in checks["Policy files"][1]
+    assert "is not valid YAML" in checks["Policy files"][1]
 
 
 def test_a_check_that_breaks_has_an_exit_code_of_its_own(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:

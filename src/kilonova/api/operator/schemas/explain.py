@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request that is only asked about."""
+"""Schema of a request for an explanation."""
 
 from kilonova.api.schemas.types import MAX_INTEGER, JSONDict
 from kilonova.api.validation import Schemas

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which hosts are asked for."""
+"""Schemas of filters of hosts."""
 
 from kilonova.api.schemas.queries import PAGE
 from kilonova.api.schemas.types import HOST, JSONDict, query

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries of the operator API. A parameter that it does not know is refused: to ignore a filter would mislead."""
+"""Query parameters of the operator API. Unknown ones are refused, since an ignored filter would mislead."""
 
 from kilonova.api.schemas.types import JSONDict, query
 from kilonova.api.validation import Schemas
 
 _TEXT: JSONDict = {"type": "string"}
-#: What a page of the hosts of an explanation is chosen by; its values are read by what makes the page.
+#: Filters of the hosts of an explanation; ``paging.host_filters`` validates their values.
 HOSTS_CHOSEN_BY: JSONDict = {"limit": _TEXT, "marker": _TEXT, "host": _TEXT, "rule": _TEXT, "passed": _TEXT}
 NO_QUERY = Schemas({(1, 0): query({}, extra=False)})
 EXPLAIN_QUERY = Schemas({(1, 0): query(HOSTS_CHOSEN_BY, extra=False)})

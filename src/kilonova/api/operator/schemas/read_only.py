@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the APIs shall be read-only, and why."""
+"""Schema of the read-only switch."""
 
 from kilonova.api.validation import Schemas
 

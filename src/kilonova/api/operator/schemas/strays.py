@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which stray guests are asked for, and which one is to go."""
+"""Schemas of the list and the removal of stray guests."""
 
 from kilonova.api.schemas.queries import PAGE
 from kilonova.api.schemas.types import JSONDict, query

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which workflows are asked for, and what is to be done about one."""
+"""Schemas of the list of workflows, and of their retry and abandonment."""
 
 from kilonova.api.schemas.queries import PAGE
 from kilonova.api.schemas.types import JSONDict, query
@@ -21,5 +21,5 @@ LIST = Schemas(
         )
     }
 )
-#: Nothing needs to be said.
+#: Body of retry and abandon: empty.
 ACT = Schemas({(1, 0): {"type": ["object", "null"], "additionalProperties": False}})

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON Schemas of the Placement API, and its own checks of values."""
+"""JSON Schemas of the Placement API, and validators of single values."""

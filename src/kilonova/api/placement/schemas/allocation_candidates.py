@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `GET /allocation_candidates` takes. Groups are numbered until 1.33, then named."""
+"""Schemas of `GET /allocation_candidates`. Suffixes of groups are numbers before 1.33, names since."""
 
 from kilonova.api.placement.schemas.types import STRING, strict
 from kilonova.api.placement.schemas.validation import QuerySchemas

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations: of one consumer, of several at once, and together with inventories (reshaper)."""
+"""Schemas of allocations: of one consumer, of several, and with inventories (reshaper)."""
 
 from kilonova.api.placement.schemas.inventories import INVENTORIES
 from kilonova.api.placement.schemas.types import CLASS_PATTERN, GENERATION, OWNER, UUID, UUID_PATTERN, keyed, strict

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories of a provider, all or one."""
+"""Schemas of inventories of a provider."""
 
 from kilonova.api.placement.schemas.types import CLASS_PATTERN, GENERATION, strict
 from kilonova.api.placement.schemas.validation import BodySchemas
@@ -23,7 +23,7 @@ _CLASS: JSONDict = {"type": "string", "pattern": CLASS_PATTERN}
 INVENTORIES: JSONDict = strict(
     {
         "resource_provider_generation": GENERATION,
-        # Names that no class can have are told apart later, by what they are; their values have to be right, too.
+        # Invalid class names are accepted here and reported later as unknown classes; values are validated here.
         "inventories": {"type": "object", "additionalProperties": strict(_FIELDS, "total")},
     },
     "resource_provider_generation",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource providers: create, update, list; their aggregates and traits."""
+"""Schemas of resource providers, their aggregates and traits."""
 
 from kilonova.api.placement.schemas.types import GENERATION, STRING, UUID, strict
 from kilonova.api.placement.schemas.validation import BodySchemas, QuerySchemas

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pieces that several Placement schemas share."""
+"""Schema fragments shared by several Placement resources."""
 
 from kilonova.api.schemas.types import JSONDict
 
@@ -14,7 +14,7 @@ OWNER: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255}
 
 
 def strict(properties: JSONDict, *required: str) -> JSONDict:
-    """Return the schema of an object with these properties and no others."""
+    """Return the schema of an object that allows these properties only."""
     schema: JSONDict = {"type": "object", "properties": properties, "additionalProperties": False}
     if required:
         schema["required"] = list(required)
@@ -22,5 +22,5 @@ def strict(properties: JSONDict, *required: str) -> JSONDict:
 
 
 def keyed(pattern: str, value: JSONDict, **more: int) -> JSONDict:
-    """Return the schema of an object whose every key fits ``pattern``."""
+    """Return the schema of an object whose keys all match ``pattern``."""
     return {"type": "object", "patternProperties": {pattern: value}, "additionalProperties": False, **more}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Usages of a project."""
+"""Schema of the usages of a project."""
 
 from kilonova.api.placement.schemas.types import CLASS_PATTERN, OWNER, strict
 from kilonova.api.placement.schemas.validation import QuerySchemas

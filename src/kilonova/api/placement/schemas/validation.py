@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas that answer in Placement's words: what JSON Schema says, in full, after a phrase that clients look for."""
+"""Schema errors in Placement's format: a phrase that clients match, then jsonschema's full text."""
 
 import re
 import uuid
@@ -10,13 +10,13 @@ from kilonova.api.validation import Compiled, Schemas, shortened, wording_valida
 from kilonova.errors import InvalidRequest
 
 _LONGEST = 8000
-#: How nearly every uuid comes, and all leave.
+#: Canonical form of a uuid, checked first since most are in it.
 _USUAL = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _NOT_HEX = re.compile(r"[^0-9a-fA-F]")
 
 
 def is_uuid_like(text: object) -> bool:
-    """Whether ``text`` is a uuid, with or without dashes, in any case."""
+    """Whether ``text`` is a uuid, with or without dashes, in any case; True if it is not a string."""
     if not isinstance(text, str) or _USUAL.fullmatch(text):
         return True
     digits = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "")
@@ -24,7 +24,7 @@ def is_uuid_like(text: object) -> bool:
 
 
 def normal_uuid(text: str) -> str:
-    """Return a uuid with dashes and in lower case. ``text`` must be :func:`is_uuid_like`."""
+    """Return a uuid in lower case with dashes. ``text`` must be :func:`is_uuid_like`."""
     return text if _USUAL.fullmatch(text) else str(uuid.UUID(text))
 
 
@@ -39,7 +39,7 @@ class _InFull(Compiled):
         checker.checks("uuid")(is_uuid_like)
         validator = wording_validator()(self.schema, format_checker=checker)
         error = jsonschema.exceptions.best_match(validator.iter_errors(instance))
-        if error is None:  # the two differ in corners, such as numbers that only one of them takes for integers
+        if error is None:  # the two validators disagree in corner cases, such as which floats are integers
             return InvalidRequest(f"{self.prefix}: the value does not match its schema.")
         text = str(error)
         if len(text) > _LONGEST:
@@ -68,6 +68,6 @@ class BodySchemas(Schemas):
 
 
 class QuerySchemas(Schemas):
-    """Schemas of a query string by microversion. What they see is parameter → last value."""
+    """Schemas of a query string by microversion; they validate parameter → last value."""
 
     compiled_by = _Query

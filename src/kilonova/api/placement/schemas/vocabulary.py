@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource classes and traits."""
+"""Schemas of resource classes and traits."""
 
 import re
 
@@ -16,5 +16,5 @@ _CUSTOM = re.compile(CUSTOM_PATTERN.removesuffix("$"))
 
 
 def is_custom_name(name: str) -> bool:
-    """Whether an operator may create something under this name."""
+    """Whether ``name`` is a valid name of a custom resource class or trait."""
     return len(name) <= 255 and _CUSTOM.fullmatch(name) is not None
