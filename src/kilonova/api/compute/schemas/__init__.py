@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON Schemas of the compute API, one module a resource."""
+"""JSON Schemas of the compute API, one module per resource."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregates: create, update, and the three actions."""
+"""Schemas of host aggregates and their three actions."""
 
 from kilonova.api.schemas.types import HOST, METADATA_KEY, NAME, UNPRINTABLE, JSONDict, body, trimmed
 from kilonova.api.validation import Schemas

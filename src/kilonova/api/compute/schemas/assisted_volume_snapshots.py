@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots of volumes that a volume service has a host make."""
+"""Schemas of assisted volume snapshots."""
 
 from kilonova.api.schemas.types import JSONDict, body, query
 from kilonova.api.validation import Schemas

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavor access: share and stop sharing."""
+"""Schemas of flavor access: add and remove a project."""
 
 from kilonova.api.schemas.types import JSONDict, body
 from kilonova.api.validation import Schemas

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavor extra specs: the bodies, and from 2.86 the keys and values of every namespace that is known.
+"""Schemas of flavor extra specs, and from 2.86 validators of keys and values in known namespaces.
 
-A namespace that is not known belongs to the operator: any key, any value.
+Other namespaces belong to the operator: any key and any value is valid.
 """
 
 import re
@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"[+-]?\d{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """Takes the texts that fit a pattern."""
+    """Validator of values by a regular expression."""
 
     pattern: re.Pattern[str]
 
@@ -69,7 +69,7 @@ _HOST_FACTS = (
 )
 _NESTED_FACTS = "cpu_info|metrics|stats|numa_topology|supported_hv_specs|pci_device_pools|nodename"
 
-#: namespace → pattern of the rest of the key → what its value must be. Source: Nova's reference of extra specs.
+#: Namespace → pattern of the key without its namespace → validator of the value. Source: Nova's extra spec reference.
 _KNOWN: Mapping[str, Mapping[str, Check]] = {
     "accel": {"device_profile": _text()},
     "aggregate_instance_extra_specs": {r".+": _text()},
@@ -126,24 +126,24 @@ _KNOWN: Mapping[str, Mapping[str, Check]] = {
     "vmware": {"hw_version|storage_policy|resource_pool|boot_type|vnic_type|tpm_supported": _text()},
 }  # fmt: skip
 _OF_HYPERVISORS = frozenset({"hw", "hw_rng", "hw_video", "os", "powervm", "quota", "vmware"})
-#: Namespaces whose name may carry the name of a request group: resources1, trait_GPU.
+#: Namespaces that accept the suffix of a request group: resources1, trait_GPU.
 _GROUPED = re.compile(r"(resources|trait)[a-zA-Z0-9_-]{0,64}")
 _BARE: Mapping[str, Check] = {"group_policy": _one_of("none", "isolate"), "hide_hypervisor_id": _boolean}
 
 
 def check_spec(key: str, value: str, version: Version) -> None:
-    """Raise InvalidRequest naming the key if a known namespace does not have it or does not take the value."""
+    """Raise InvalidRequest naming the key if a known namespace lacks the key or the value is invalid (since 2.86)."""
     if version < Version(2, 86):
         return
     check = _check_of(key)
     if check is None:
-        raise InvalidRequest(f"Validation failed; extra spec '{key}' is not known in its namespace.", field=key)
+        raise InvalidRequest(f"Validation failed; extra spec '{key}' is unknown in its namespace.", field=key)
     if not check(value):
         raise InvalidRequest(f"Validation failed; '{value}' is not a valid value of extra spec '{key}'.", field=key)
 
 
 def is_read_by_hypervisors(key: str) -> bool:
-    """Whether an extra spec is one that hypervisors know; what is misspelt in their namespaces is not."""
+    """Whether hypervisor drivers may read an extra spec: its key is valid in one of their namespaces."""
     namespace, colon, _ = key.partition(":")
     known = namespace in _OF_HYPERVISORS if colon else key in _BARE
     return known and _check_of(key) is not None

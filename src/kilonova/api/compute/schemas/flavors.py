@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavors: create, update, list."""
+"""Schemas of flavors: create, update, list."""
 
 from kilonova.api.schemas import queries
 from kilonova.api.schemas.types import (
@@ -46,7 +46,7 @@ _DESCRIPTION: JSONDict = {
 _REQUIRED = ("name", "ram", "vcpus", "disk")
 
 _V2_102: JSONDict = {**_FLAVOR, "description": _DESCRIPTION}
-del _V2_102["rxtx_factor"]  # not shown since 2.75
+del _V2_102["rxtx_factor"]  # not in views since 2.102
 CREATE = Schemas(
     {
         (2, 1): body("flavor", _FLAVOR, required=_REQUIRED),
@@ -70,7 +70,7 @@ _LIST: JSONDict = {
     },
     "sort_dir": {"enum": ["asc", "desc"]},
 }  # fmt: skip
-#: 2.102 no longer sorts by what flavors have not shown since 2.75.
+#: Sort keys from 2.102 on: without rxtx_factor, which flavors no longer have.
 _LATER_KEYS = [key for key in _LIST["sort_key"]["enum"] if key != "rxtx_factor"]
 LIST = Schemas(
     {

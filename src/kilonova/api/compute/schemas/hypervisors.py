@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypervisors: only queries."""
+"""Schemas of queries of hypervisors."""
 
 from kilonova.api.schemas.queries import PAGE
 from kilonova.api.schemas.types import BOOLEAN, JSONDict, query

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images, which the compute API shows up to 2.35, and their metadata, up to 2.38."""
+"""Schema of the image list, which the compute API has up to 2.35."""
 
 from kilonova.api.schemas.queries import PAGE
 from kilonova.api.schemas.types import query

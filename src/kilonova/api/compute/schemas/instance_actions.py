@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instance actions: only queries."""
+"""Schemas of queries of instance actions."""
 
 from kilonova.api.schemas.queries import CHANGED_BEFORE, CHANGED_SINCE, PAGE
 from kilonova.api.schemas.types import JSONDict, query

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Key pairs: create, and the queries."""
+"""Schemas of key pairs: creation, and queries."""
 
 from kilonova.api.schemas.queries import PAGE
 from kilonova.api.schemas.types import JSONDict, body, query, trimmed

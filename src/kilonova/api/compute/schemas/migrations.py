@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Migrations: the query of the list, and what is done to one of a server."""
+"""Schemas of the query of migrations, and of forced completion of a server's live migration."""
 
 from kilonova.api.schemas.queries import CHANGED_BEFORE, CHANGED_SINCE, PAGE
 from kilonova.api.schemas.types import BOOLEAN, JSONDict, query

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quota sets, quota classes and limits: which resources each microversion knows, what may be set, and the queries."""
+"""Schemas of quota sets, quota classes and limits, with the resources of each microversion."""
 
 from kilonova.api.microversion import Version
 from kilonova.api.schemas.types import BOOLEAN, MAX_INTEGER, JSONDict, body, query
@@ -7,7 +7,7 @@ from kilonova.api.validation import Schemas
 from kilonova.model.quota import COUNTED, INJECTED_FILES, NETWORKS, SERVER_GROUPS
 
 _ALWAYS = (*COUNTED, "metadata_items", "key_pairs")
-#: The numbers that Nova takes, -1 for none; as text, too, whose bounds are checked by the handler.
+#: A limit, -1 for unlimited. For a string of digits the handler checks the bounds.
 _LIMIT: JSONDict = {
     "type": ["integer", "string"],
     "pattern": "^-?[0-9]+$",
@@ -18,14 +18,14 @@ _LIMIT: JSONDict = {
 
 
 def quota_set_resources(version: Version) -> tuple[str, ...]:
-    """Return what a quota set holds: 2.36 leaves networks out, 2.57 injected files."""
+    """Return the resources of a quota set: 2.36 drops networks, 2.57 injected files."""
     networks = NETWORKS if version < Version(2, 36) else ()
     injected = INJECTED_FILES if version < Version(2, 57) else ()
     return (*_ALWAYS, *SERVER_GROUPS, *injected, *networks)
 
 
 def class_resources(version: Version) -> tuple[str, ...]:
-    """Return what a quota class holds: 2.50 brings server groups and leaves networks out, 2.57 injected files."""
+    """Return the resources of a quota class: 2.50 adds server groups and drops networks, 2.57 drops injected files."""
     injected = INJECTED_FILES if version < Version(2, 57) else ()
     return (*_ALWAYS, *injected, *(NETWORKS if version < Version(2, 50) else SERVER_GROUPS))
 
@@ -42,7 +42,7 @@ UPDATE_SET = Schemas(
     }
 )
 UPDATE_CLASS = Schemas(
-    # Server groups may be set before 2.50 shows them, as in Nova.
+    # As in Nova, limits of server groups can be set before 2.50, which first shows them.
     {
         version: body("quota_class_set", _limits((*class_resources(Version(*version)), *SERVER_GROUPS)))
         for version in _CLASS_VERSIONS

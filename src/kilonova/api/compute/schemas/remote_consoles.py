@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consoles that are asked for."""
+"""Schemas of requests for remote consoles."""
 
 from kilonova.api.schemas.types import JSONDict, body
 from kilonova.api.validation import Schemas
@@ -23,7 +23,7 @@ CREATE = Schemas(
         (2, 99): _console((*_PROTOCOLS, "mks"), (*_TYPES, "webmks", "spice-direct")),
     }
 )
-#: action of before 2.6 → the types that it may name
+#: Action before 2.6 → console types that it accepts.
 _OF_ACTIONS = {
     "os-getVNCConsole": ("novnc", "xvpvnc"),
     "os-getSPICEConsole": ("spice-html5",),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What administrators do about the state of a server."""
+"""Schemas of administrative server actions: reset state, inject network info."""
 
 from kilonova.api.schemas.types import anything, body
 from kilonova.api.validation import Schemas

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of a server's console."""
+"""Schema of the console output action."""
 
 from kilonova.api.schemas.types import MAX_INTEGER, body
 from kilonova.api.validation import Schemas
 
-#: -1 stands for all lines, as nothing does; digits in a string are accepted.
+#: ``length``: -1 and null mean all lines; a string of digits is accepted.
 OUTPUT = Schemas(
     {
         (2, 1): body(

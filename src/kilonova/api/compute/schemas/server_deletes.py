@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restore a soft-deleted server, and delete one for good."""
+"""Schemas of restore and forced deletion of a server."""
 
 from kilonova.api.schemas.types import anything
 from kilonova.api.validation import Schemas

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evacuate a server."""
+"""Schema of the evacuation of a server."""
 
 from kilonova.api.schemas.types import BOOLEAN, HOST, JSONDict, body
 from kilonova.api.validation import Schemas

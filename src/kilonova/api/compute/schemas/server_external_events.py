@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other services tell of servers."""
+"""Schemas of external events on servers, sent by other services."""
 
 from kilonova.api.schemas.types import UUID, JSONDict
 from kilonova.api.validation import Schemas
 
 _NAMES = ("network-changed", "network-vif-plugged", "network-vif-unplugged", "network-vif-deleted")
-#: Microversion → the name that came with it.
+#: Microversion → event name that it added.
 _LATER = {
     (2, 51): "volume-extended",
     (2, 76): "power-update",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups: create, list."""
+"""Schemas of server groups: create, list."""
 
 from kilonova.api.schemas.types import NAME, POSITIVE_INTEGER, JSONDict, body, query
 from kilonova.api.validation import Schemas

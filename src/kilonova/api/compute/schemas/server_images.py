@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images and backups of servers."""
+"""Schemas of images and backups of servers."""
 
 from kilonova.api.schemas.types import METADATA_KEY, NAME, JSONDict, body
 from kilonova.api.validation import Schemas
@@ -10,7 +10,7 @@ _METADATA: JSONDict = {
     "additionalProperties": False,
 }
 _TYPE: JSONDict = {"type": "string", "maxLength": 255}
-#: As large as anybody likes: whoever wants to keep more than there can be keeps all.
+#: Unbounded: a rotation above the number of backups keeps all of them.
 _ROTATION: JSONDict = {"type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 0}
 
 CREATE_IMAGE = Schemas({(2, 1): body("createImage", {"name": NAME, "metadata": _METADATA}, required=("name",))})

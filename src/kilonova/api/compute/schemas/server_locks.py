@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locking a server, and unlocking it."""
+"""Schemas of lock and unlock of a server."""
 
 from kilonova.api.microversion import Version
 from kilonova.api.schemas.types import JSONDict, anything
 from kilonova.api.validation import Schemas
 
-#: From here on a reason may be given; before, whatever is given with the action is passed over.
+#: First version that accepts a reason; earlier ones ignore any value of the action.
 REASONED = Version(2, 73)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata of servers: free key=value pairs."""
+"""Schemas of server metadata: free key=value pairs."""
 
 from kilonova.api.schemas.types import METADATA_KEY, JSONDict
 from kilonova.api.validation import Schemas

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resize, its confirmation and its way back, cold and live migration."""
+"""Schemas of resize with its confirmation and revert, cold and live migration."""
 
 from kilonova.api.schemas.types import BOOLEAN, HOST, JSONDict, anything, body
 from kilonova.api.validation import Schemas
@@ -25,7 +25,7 @@ CONFIRM_RESIZE = Schemas({(2, 1): anything("confirmResize")})
 REVERT_RESIZE = Schemas({(2, 1): anything("revertResize")})
 MIGRATE = Schemas(
     {
-        # Up to 2.55 whatever is given with it is passed over.
+        # up to 2.55 the value is ignored
         (2, 1): anything("migrate"),
         (2, 56): {
             "type": "object",

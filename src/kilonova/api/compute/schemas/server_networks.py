@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions on the security groups and addresses of a server."""
+"""Schemas of actions on security groups and addresses of a server."""
 
 from collections.abc import Mapping
 

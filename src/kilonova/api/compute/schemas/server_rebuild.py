@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rebuild a server."""
+"""Schemas of the rebuild of a server."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rescue, a new password, a crash dump."""
+"""Schemas of rescue, unrescue, password change and crash dump."""
 
 from kilonova.api.schemas.types import UUID, anything, body, nothing
 from kilonova.api.validation import Schemas

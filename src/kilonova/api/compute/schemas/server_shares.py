@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shares that are attached to servers."""
+"""Schema of the attachment of shares to servers."""
 
 from kilonova.api.schemas.types import UUID, body
 from kilonova.api.validation import Schemas

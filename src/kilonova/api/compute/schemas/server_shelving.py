@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shelve, shelve-offload and unshelve."""
+"""Schemas of shelve, shelve-offload and unshelve."""
 
 from kilonova.api.schemas.types import HOST, NAME, JSONDict, anything
 from kilonova.api.validation import Schemas

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tags of servers."""
+"""Schemas of server tags."""
 
 from kilonova.api.schemas.types import JSONDict
 from kilonova.api.validation import Schemas
@@ -17,6 +17,6 @@ REPLACE = Schemas(
         }
     }
 )
-#: A tag that stands in a path, under the name that errors give it.
+#: Schema of a tag in the path; errors name the field ``tag``.
 IN_PATH = Schemas({(2, 26): {"type": "object", "properties": {"tag": TAG}}})
 NO_BODY = Schemas({(2, 26): {"type": "null"}})

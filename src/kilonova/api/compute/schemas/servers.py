@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers: create, list, and the actions."""
+"""Schemas of servers: create, update, list."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ HOSTNAME: JSONDict = {
     "maxLength": 63,
     "pattern": r"^[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]$",
 }
-#: From 2.94 on, one letter will do, and underscores and hyphens may stand anywhere.
+#: Hostname since 2.94: a single character suffices; underscores, hyphens and dots may stand anywhere.
 FQDN: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._-]*$"}
 DESCRIPTION: JSONDict = {
     "type": ["string", "null"],
@@ -164,7 +164,7 @@ UPDATE = Schemas(
     }
 )
 
-#: Query parameters of the list, for everyone and (marked True) read for administrators.
+#: Filters of GET /servers; the handler ignores some of them without administrator rights.
 LIST_FILTERS = frozenset(
     {
         "all_tenants", "access_ip_v4", "access_ip_v6", "auto_disk_config", "availability_zone", "changes-since",
@@ -175,7 +175,7 @@ LIST_FILTERS = frozenset(
         "terminated_at", "user_id", "uuid", "vm_state", "metadata",
     }
 )  # fmt: skip
-#: Tables that Nova joins, which clients may name without any effect.
+#: Names of tables that Nova joins; clients may give them as filters, which have no effect.
 _WITHOUT_EFFECT = (
     "block_device_mapping", "services", "system_metadata", "security_groups", "info_cache", "pci_devices",
 )  # fmt: skip
@@ -194,7 +194,7 @@ def _list(extra: tuple[str, ...], *, strict: bool = False) -> JSONDict:
     }
 
 
-#: What is no filter.
+#: Parameters that page and sort instead of filtering.
 _PAGING = frozenset({"limit", "marker", "sort_dir", "sort_key"})
 _TAG_FILTERS = ("ip6", "tags", "tags-any", "not-tags", "not-tags-any")
 LIST = Schemas(
@@ -205,7 +205,7 @@ LIST = Schemas(
         (2, 75): _list((*_TAG_FILTERS, "changes-before", "locked"), strict=True),
     }
 )
-#: Filters of a count, with all that the newest microversion has.
+#: Filters of a count of servers, those of the newest microversion.
 COUNTED_BY: JSONDict = {
     name: {"type": "string"} for name in (*(LIST_FILTERS - _PAGING), *_TAG_FILTERS, "changes-before", "locked")
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services: the update before and after 2.53, the list's query."""
+"""Schemas of services: update before and since 2.53, and the query of the list."""
 
 from kilonova.api.schemas.types import BOOLEAN, HOST, NAME, JSONDict, query
 from kilonova.api.validation import Schemas
@@ -24,7 +24,7 @@ UPDATE = Schemas(
         ),
     }
 )
-#: ``with_versions`` is Kilonova's own: clients that check what they get have not asked for it.
+#: ``with_versions`` is an extension of Kilonova; without it the reply equals Nova's.
 _LIST: JSONDict = {
     "host": {"type": "string"},
     "binary": {"type": "string"},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What projects used: only queries. Times are read by :mod:`kilonova.api.compute.times`."""
+"""Schemas of queries of project usage. :mod:`kilonova.api.compute.times` parses the times."""
 
 from kilonova.api.schemas.queries import PAGE
 from kilonova.api.schemas.types import JSONDict, query
