@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the host of a server says against an action: its driver lacks the ability.
+"""Refusal of actions for which the driver of the server's host lacks an ability.
 
-The refusal is what Nova's API has for the action: 501 where it answers so for a driver without the method, 400 for a
-live migration that hypervisors rule out, and 409 otherwise, as for operations that a kind of server does not support.
-It names the ability and no host: tenants read it.
+The status follows Nova: 501 for actions where Nova reports a driver without the method, 400 for live migrations, 409
+for all others. The message names the ability and no host, because members of projects read it.
 """
 
 from collections.abc import Collection
@@ -20,10 +19,10 @@ _BAD_REQUEST = frozenset({"live-migrate"})
 
 
 def require_able(ctx: Context, instance: Instance, kind: str, name: str, needed: Collection[Ability]) -> None:
-    """Refuse an action where the host of a server has none of the abilities of which it needs one.
+    """Raise an error if the host of a server has none of the abilities in ``needed``.
 
-    ``kind``: of the action, or what is asked; ``name``: what the API calls it. A server without a host, or on one
-    without a hypervisor, is left to what the action itself finds. Raises: Unsupported, InvalidRequest, Conflict.
+    ``kind``: key of the action or question; ``name``: its name in the API. No error for a server without a host or
+    hypervisor: the action itself handles that. Raises: Unsupported, InvalidRequest, Conflict.
     """
     if not needed or instance.host is None:
         return
@@ -36,7 +35,7 @@ def require_able(ctx: Context, instance: Instance, kind: str, name: str, needed:
 
 
 def require_answer(ctx: Context, instance: Instance, question: str) -> None:
-    """Refuse a question about the guest of a server that its host cannot answer. Raises: Unsupported."""
+    """Raise Unsupported if the host of a server cannot answer ``question`` about its guest."""
     require_able(ctx, instance, question, question, QUESTIONS[question])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POST /servers/{id}/action: the body has one key, the action. Each family of actions is a module of its own.
+"""POST /servers/{id}/action: the only key of the body names the action. Related actions share a module.
 
 Source: spec COMPUTE_API §1.4.
 """

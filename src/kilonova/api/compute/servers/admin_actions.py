@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What administrators do about the state of a server.  Source: spec COMPUTE_API §1.4."""
+"""Administrative server actions: reset state, inject network info.  Source: spec COMPUTE_API §1.4."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,18 +16,18 @@ from kilonova.notifications.message import Source
 
 _P = "os_compute_api:os-admin-actions"
 RULES = (
-    rule(f"{_P}:reset_state", ADMIN, "Say that a server is active, or in error", action("os-resetState")),
+    rule(f"{_P}:reset_state", ADMIN, "Reset the state of a server", action("os-resetState")),
     rule(
         f"{_P}:inject_network_info",
         ADMIN,
-        "Tell a server's guest of its network once more",
+        "Inject network information into a server",
         action("injectNetworkInfo"),
     ),
 )
 
 
 def reset_state(ctx: Context, request: Request) -> Reply:
-    """Say what the state of a server is, whatever it is doing; a lock does not matter.  Errors: 404."""
+    """Set the state of a server, regardless of its present state and of locks.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:reset_state")
     state = VmState(request.body["os-resetState"]["state"])
     ctx.backend.conductor.operations.states.reset(instance, state, ctx.requester)
@@ -37,7 +37,7 @@ def reset_state(ctx: Context, request: Request) -> Reply:
 
 
 def inject_network_info(ctx: Context, request: Request) -> Reply:
-    """Accept it: without a network service there is nothing that a guest could be told.  Errors: 404, 409."""
+    """Do nothing: without a network service there is no network information to inject.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:inject_network_info")
     check_unlocked(ctx, instance)
     if instance.host is None:

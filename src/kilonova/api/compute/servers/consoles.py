@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions about a server's console: what it has written there, and until 2.5 where that is.
+"""Actions on the console of a server: its output, and until 2.5 its address.
 
 Source: spec COMPUTE_API §1.4.
 """
@@ -17,9 +17,9 @@ from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 
 _OUTPUT = "os_compute_api:os-console-output"
 RULES = (rule(_OUTPUT, PROJECT_MEMBER_OR_ADMIN, "Show the console output of a server", action("os-getConsoleOutput")),)
-#: The last microversion in which consoles are asked for by an action.
+#: Last microversion with console actions; later ones use remote-consoles.
 _LAST = Version(2, 5)
-#: action → what is spoken there
+#: Action → console protocol.
 _ADDRESSES = {
     "os-getVNCConsole": "vnc",
     "os-getSPICEConsole": "spice",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delete a server, take that back, or delete it for good.  Source: spec COMPUTE_API §1.4, LIFECYCLE §4."""
+"""Restore and forced deletion of servers.  Source: spec COMPUTE_API §1.4, LIFECYCLE §4."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ RULES = (
 
 
 def restore(ctx: Context, request: Request) -> Reply:
-    """Take a delete back.  Errors: 403 over quota, 404, 409."""
+    """Restore a soft-deleted server.  Errors: 403 over quota, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_DEFERRED}:restore")
     check_allowed(ctx, instance, "restore")
     limits = ctx.backend.limits.of_project(instance.project_id)
@@ -30,7 +30,7 @@ def restore(ctx: Context, request: Request) -> Reply:
 
 
 def force_delete(ctx: Context, request: Request) -> Reply:
-    """Delete at once, whatever reclaim_instance_interval says.  Errors: 404, 409 when it is locked."""
+    """Delete a server at once, even if reclaim_instance_interval is set.  Errors: 404, 409 if the server is locked."""
     instance = find_server(ctx, request.path["server_id"], f"{_DEFERRED}:force")
     check_allowed(ctx, instance, "force-delete")
     ctx.backend.conductor.operations.deletes.force(instance.uuid, ctx.requester)

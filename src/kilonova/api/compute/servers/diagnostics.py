@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the guest of a server is doing, as its hypervisor knows it."""
+"""Diagnostics of a server's guest, reported by its hypervisor."""
 
 from dataclasses import asdict
 from typing import Any
@@ -14,8 +14,8 @@ from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.instance import Instance
 
 _RULE, _PATH = "os_compute_api:os-server-diagnostics", "/servers/{server_id}/diagnostics"
-RULES = (rule(_RULE, ADMIN, "See how the guest of a server is doing", ("GET", _PATH)),)
-#: Field → what libvirt's driver calls it after the name of the device, in answers until 2.47.
+RULES = (rule(_RULE, ADMIN, "Show diagnostics of a server", ("GET", _PATH)),)
+#: Field → suffix of the key after the device name, as in Nova's libvirt driver; used until 2.47.
 _OF_DISKS = {
     "read_bytes": "read",
     "read_requests": "read_req",
@@ -31,9 +31,9 @@ _OF_NICS = {
 
 
 def show_diagnostics(ctx: Context, request: Request) -> Reply:
-    """GET /servers/{server_id}/diagnostics.  2.48 has the same fields whatever the hypervisor.
+    """GET /servers/{server_id}/diagnostics.  2.48 has the same fields for every hypervisor.
 
-    Errors: 404, 409 unless the guest runs, 501 where the hypervisor does not know, 503.
+    Errors: 404, 409 unless the guest runs, 501 without diagnostics in the driver, 503.
     """
     instance = find_server(ctx, request.path["server_id"], _RULE)
     require_answer(ctx, instance, "diagnostics")
@@ -42,7 +42,7 @@ def show_diagnostics(ctx: Context, request: Request) -> Reply:
 
 
 def _view(known: GuestDiagnostics, instance: Instance) -> dict[str, Any]:
-    """Return what is the same for all hypervisors; null stands for what one does not know."""
+    """Return the fields common to all hypervisors (2.48); null for values that the driver does not report."""
     return {
         "state": "running",
         "driver": known.driver,
@@ -61,7 +61,7 @@ def _view(known: GuestDiagnostics, instance: Instance) -> dict[str, Any]:
 
 
 def _free_view(known: GuestDiagnostics) -> dict[str, Any]:
-    """Return the same as libvirt's driver called it, without what is not known. Memory is in KiB."""
+    """Return the keys of Nova's libvirt driver (until 2.47), without unknown values. Memory is in KiB."""
     view: dict[str, int | None] = {f"cpu{cpu.id}_time": cpu.time_ns for cpu in known.cpus}
     for disk in known.disks:
         view |= {f"{disk.device}_{name}": getattr(disk, field) for field, name in _OF_DISKS.items()}

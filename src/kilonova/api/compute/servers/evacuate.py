@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evacuate a server whose host is down.  Source: spec COMPUTE_API §1.4."""
+"""Evacuation of servers from a host that is down.  Source: spec COMPUTE_API §1.4."""
 
 import secrets
 from collections.abc import Mapping
@@ -19,28 +19,28 @@ from kilonova.model.instance import Instance
 
 _P = "os_compute_api:os-evacuate"
 RULES = (rule(_P, ADMIN, "Evacuate a server from a host that is down", action("evacuate")),)
-#: From here on the answer says nothing, and whether storage is shared is found out.
+#: First version without a reply body and without ``onSharedStorage``.
 _NO_ANSWER = Version(2, 14)
-#: From here on a host that is asked for has to satisfy the rules unless the request says ``force``.
+#: First version in which filters apply to a requested host unless the request sets ``force``.
 _FORCE_ON_REQUEST = Version(2, 29)
 _NEVER_FORCED = Version(2, 68)
-#: From here on a server is off when it arrives.
+#: First version in which evacuated servers stay stopped.
 _ARRIVES_STOPPED = Version(2, 95)
 
 
 def evacuate(ctx: Context, request: Request) -> Reply:
-    """Make a server anew on another host.  Errors: 400 also when its host is up, 404, 409.
+    """Rebuild a server on another host.  Errors: 400 also if its host is up, 404, 409.
 
-    2.14 answers nothing and takes no ``onSharedStorage``; 2.29 takes ``force``, up to 2.67; 2.95 leaves it stopped.
+    2.14 drops the reply body and ``onSharedStorage``; 2.29 to 2.67 accept ``force``; since 2.95 it stays stopped.
     """
     instance = find_server(ctx, request.path["server_id"], _P)
     asked, version = request.body["evacuate"], request.version
     check_allowed(ctx, instance, "evacuate")
     if as_bool(asked.get("onSharedStorage", False)):
-        raise invalid_field("onSharedStorage", "The hosts share no storage: the server is made anew from its image.")
+        raise invalid_field("onSharedStorage", "Shared storage is not supported; the server is rebuilt from its image.")
     host = _destination(ctx, instance, asked.get("host"))
     if host_is_up(ctx, instance.host):
-        raise InvalidRequest(f"The compute service of host {instance.host} is still in use: only what is down is left.")
+        raise InvalidRequest(f"The compute service of host {instance.host} is still in use.")
     forced = _forced(version, asked)
     stops = version >= _ARRIVES_STOPPED
     ctx.backend.conductor.operations.evacuations.begin(
@@ -53,7 +53,7 @@ def evacuate(ctx: Context, request: Request) -> Reply:
 
 
 def _destination(ctx: Context, instance: Instance, host: str | None) -> str | None:
-    """Return the host that is asked for as it is called. Raises: NotFound, InvalidRequest."""
+    """Return the requested host in its stored spelling. Raises: NotFound, InvalidRequest."""
     if host is None:
         return None
     with ctx.read() as connection:
@@ -66,12 +66,12 @@ def _destination(ctx: Context, instance: Instance, host: str | None) -> str | No
 
 
 def _forced(version: Version, asked: Mapping[str, Any]) -> bool:
-    """Tell whether the rules are not asked about the host."""
+    """Whether the requested host bypasses the scheduler's filters. Raises: InvalidRequest."""
     if version < _FORCE_ON_REQUEST:
         return asked.get("host") is not None
     forced = version < _NEVER_FORCED and as_bool(asked.get("force", False))
     if forced and asked.get("host") is None:
-        raise invalid_field("force", "Only a host that is given can be forced.")
+        raise invalid_field("force", "It needs a host.")
     return forced
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filters of GET /servers and /servers/detail, and for whom each of them counts. Source: spec COMPUTE_API §1.3.
+"""Filters of GET /servers and /servers/detail, and the rights that they need. Source: spec COMPUTE_API §1.3.
 
-What is not for the caller is passed over without a word, as in Nova.
+Filters that the caller may not use are ignored, as in Nova.
 """
 
 import re
@@ -21,9 +21,10 @@ from kilonova.db.instance_lists import InstanceQuery, Zone
 from kilonova.errors import Forbidden, InvalidRequest
 from kilonova.model.instance import TaskState, VmState, states_of
 
-#: query parameter → column, for everyone
+#: Query parameter → column, for all callers.
 _EQUALS = {"image": "image_ref", "flavor": "flavor_id", "reservation_id": "reservation_id"}
-#: from 2.83 for everyone, before that for administrators; with availability_zone and the times of _TIMES
+#: Query parameter → column, since 2.83 for all callers, before for administrators only. The same holds for
+#: availability_zone and ``_TIMES``.
 _LATER_EQUALS = {
     "config_drive": "config_drive",
     "key_name": "key_name",
@@ -46,12 +47,12 @@ _ADMIN_EQUALS = {
     "access_ip_v4": "access_ip_v4",
     "access_ip_v6": "access_ip_v6",
 }
-#: What no server has a value of its own for: parameter of administrators → the value of all of them.
+#: Administrators' filter → the value that every server has: another value matches no server.
 _ALIKE = {"kernel_id": "", "ramdisk_id": "", "root_device_name": "/dev/vda"}
-#: Regular expressions of administrators, by field of the query; the first that is given counts.
+#: Parameters of administrators with a regular expression on the description; the first one given counts.
 _DESCRIPTIONS = ("description", "display_description")
 _NUMBERS = {"power_state", "progress", "launch_index"}
-#: from 2.26
+#: Query parameter → field of InstanceQuery, since 2.26.
 _TAG_FILTERS = {
     "tags": "tags",
     "tags-any": "tags_any",
@@ -63,9 +64,9 @@ States = tuple[tuple[VmState, frozenset[TaskState | None]], ...]
 
 
 def read_filters(ctx: Context, request: Request, action: str) -> InstanceQuery | None:
-    """Return what to look for, None when nothing can match.  ``action``: the part of the rules' names.
+    """Return the database query for the filters, or None if no server can match.
 
-    Raises: InvalidRequest, Forbidden.
+    ``action``: ``index`` or ``detail``, part of the policy rule's name. Raises: InvalidRequest, Forbidden.
     """
     sees_all_filters = ctx.may("os_compute_api:servers:allow_all_filters")
     is_open = sees_all_filters or request.version >= _OPEN
@@ -112,12 +113,12 @@ def read_filters(ctx: Context, request: Request, action: str) -> InstanceQuery |
 
 
 def asks_for_all_projects(request: Request) -> bool:
-    """Say whether servers of all projects are asked for, of which ``project_id`` may choose. Raises: InvalidRequest."""
+    """Whether the request asks for all projects; then ``project_id`` is a filter. Raises: InvalidRequest."""
     return _flag(request, "all_tenants")
 
 
 def _equals(request: Request, *, sees_all_filters: bool, is_open: bool) -> dict[str, Collection[Any]] | None:
-    """Return column → accepted values; None when one of them cannot be."""
+    """Return column → accepted values, or None if a value is invalid and matches no server."""
     allowed = {**(_ADMIN_EQUALS if sees_all_filters else {}), **_EQUALS, **(_LATER_EQUALS if is_open else {})}
     equals: dict[str, Collection[Any]] = {}
     for name, column in allowed.items():
@@ -132,7 +133,7 @@ def _equals(request: Request, *, sees_all_filters: bool, is_open: bool) -> dict[
 
 
 def _patterns(request: Request, *, sees_all_filters: bool) -> dict[str, str]:
-    """Return column → the regular expression that is looked for in it."""
+    """Return column → regular expression."""
     names = ("name", "display_name") if sees_all_filters else ("name",)
     wanted = {"name": names, "description": _DESCRIPTIONS if sees_all_filters else ()}
     given = {column: next(filter(None, map(request.param, params)), None) for column, params in wanted.items()}
@@ -156,7 +157,7 @@ def _moment(request: Request, name: str) -> tuple[datetime, datetime]:
 
 
 def _asks_for_soft_deleted(states: States | None, equals: Mapping[str, Collection[Any]]) -> bool:
-    """Tell whether somebody names this very state, so that the list need not hide it."""
+    """Whether a filter names the state soft-deleted, which lists hide otherwise."""
     named = {vm for vm, _ in states or ()} | {*equals.get("vm_state", ())}
     return VmState.SOFT_DELETED in named
 
@@ -172,7 +173,7 @@ _BOOLEANS: Mapping[str, bool] = {
 
 
 def _tags(request: Request) -> dict[str, Any]:
-    """Return the tag filters by field of the query; each is a list with commas."""
+    """Return the tag filters as fields of InstanceQuery; each parameter is a comma-separated list."""
     if request.version < Version(2, 26):
         return {}
     return {
@@ -183,14 +184,14 @@ def _tags(request: Request) -> dict[str, Any]:
 
 
 def _metadata(request: Request) -> dict[str, str]:
-    """Return the pairs that a server's metadata must have: a JSON object of texts. Raises: InvalidRequest."""
+    """Return the metadata that servers must have, from a JSON object of strings. Raises: InvalidRequest."""
     text = request.param("metadata")
     if text is None:
         return {}
     try:
         return msgspec.json.decode(text, type=dict[str, str])
     except msgspec.DecodeError:
-        raise invalid_parameter("metadata", text, "A JSON object of texts is expected.") from None
+        raise invalid_parameter("metadata", text, "A JSON object with string values is expected.") from None
 
 
 def _filter_value(name: str, text: str) -> Any:

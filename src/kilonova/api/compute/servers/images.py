@@ -23,17 +23,17 @@ from kilonova.model.new_image import NewImage
 
 _CREATE_IMAGE, _CREATE_BACKUP = "os_compute_api:servers:create_image", "os_compute_api:os-create-backup"
 RULES = (
-    rule(_CREATE_IMAGE, PROJECT_MEMBER_OR_ADMIN, "Make an image of a server", action("createImage")),
-    rule(_CREATE_BACKUP, PROJECT_MEMBER_OR_ADMIN, "Make a backup of a server", action("createBackup")),
+    rule(_CREATE_IMAGE, PROJECT_MEMBER_OR_ADMIN, "Create an image of a server", action("createImage")),
+    rule(_CREATE_BACKUP, PROJECT_MEMBER_OR_ADMIN, "Create a backup of a server", action("createBackup")),
 )
 _NO_METADATA_QUOTA = Version(2, 39)
 _ID_IN_BODY = Version(2, 45)
 
 
 def create_image(ctx: Context, request: Request) -> Reply:
-    """Make an image of a server.  2.39 does not count its metadata, 2.45 answers with its id.
+    """Create an image of a server.  2.39 drops the metadata quota, 2.45 returns the image id in the body.
 
-    The image is there when this answers, and gets its data afterwards.  Errors: 400, 403, 404, 409.
+    At the time of the reply the image is registered; its data follows.  Errors: 400, 403, 404, 409.
     """
     instance = find_server(ctx, request.path["server_id"], _CREATE_IMAGE)
     check_allowed(ctx, instance, "create-image")
@@ -50,7 +50,7 @@ def create_image(ctx: Context, request: Request) -> Reply:
 
 
 def create_backup(ctx: Context, request: Request) -> Reply:
-    """Make an image of a server, and remove older ones of the same type.  Versions and errors: as createImage."""
+    """Create a backup image and delete older ones of the same type.  Microversions and errors: as createImage."""
     instance = find_server(ctx, request.path["server_id"], _CREATE_BACKUP)
     check_allowed(ctx, instance, "create-backup")
     asked = request.body["createBackup"]
@@ -67,7 +67,7 @@ def create_backup(ctx: Context, request: Request) -> Reply:
 
 
 def _kept(rotation: float | str) -> int:
-    """Return how many backups are kept, at most as many as an integer of the database could count."""
+    """Return the number of backups to keep, reduced to the largest database integer."""
     if isinstance(rotation, str):
         rotation = int(rotation.lstrip("0")[: len(str(MAX_INTEGER)) + 1] or 0)
     return int(min(rotation, MAX_INTEGER))
@@ -76,7 +76,7 @@ def _kept(rotation: float | str) -> int:
 def new_image_of(
     ctx: Context, instance: Instance, name: str, given: Mapping[str, str], image_type: str = SNAPSHOT
 ) -> NewImage:
-    """Return what the image service is told of an image of a server, under an id of its own."""
+    """Return the properties of a new image of a server, with a new id."""
     with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     base = None if stored is None else stored.spec.image
@@ -88,16 +88,16 @@ def new_image_of(
 
 
 def register(ctx: Context, image: NewImage) -> None:
-    """Have the image service register an image, with the caller's own right to do so."""
+    """Register an image in Glance with the caller's token. Raises: InvalidRequest without an image service."""
     if not ctx.backend.conductor.makes_images:
-        raise InvalidRequest("No image service is configured that hosts could bring images to.")
+        raise InvalidRequest("No image service is configured, so images cannot be created.")
     ctx.backend.images.create(image, token=ctx.credentials.token)
 
 
 def _metadata(ctx: Context, request: Request, action: str, given: Mapping[str, str]) -> Mapping[str, str]:
     for name in given:
         if is_standard(name):
-            raise invalid_field(f"{action}.metadata.{name}", "The image service has a field of this name.")
+            raise invalid_field(f"{action}.metadata.{name}", "The image service reserves this name for a field.")
     if request.version < _NO_METADATA_QUOTA:
         limits = limits_of_project(ctx, ctx.project_id)
         with ctx.read() as connection:

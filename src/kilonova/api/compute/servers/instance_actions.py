@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was done to a server, also to one that is deleted (2.21), and how each step of it ended."""
+"""Instance actions: history of operations on a server (2.21: also on a deleted one) with the events of each."""
 
 from typing import Any
 
@@ -26,16 +26,16 @@ _P = "os_compute_api:os-instance-actions"
 _ALL = "/servers/{server_id}/os-instance-actions"
 _ONE = f"{_ALL}/{{request_id}}"
 RULES = (
-    rule(f"{_P}:list", PROJECT_READER_OR_ADMIN, "List what was done to a server", ("GET", _ALL)),
+    rule(f"{_P}:list", PROJECT_READER_OR_ADMIN, "List the actions of a server", ("GET", _ALL)),
     rule(f"{_P}:show", PROJECT_READER_OR_ADMIN, "Show one action", ("GET", _ONE)),
-    rule(f"{_P}:events", ADMIN, "See tracebacks and hosts of an action's events", ("GET", _ONE)),
-    rule(f"{_P}:events:details", ADMIN, "See why an event failed", ("GET", _ONE)),
+    rule(f"{_P}:events", ADMIN, "Show tracebacks and hosts of an action's events", ("GET", _ONE)),
+    rule(f"{_P}:events:details", ADMIN, "Show error details of events", ("GET", _ONE)),
 )
 _PAGED = Version(2, 58)
 
 
 def list_actions(ctx: Context, request: Request) -> Reply:
-    """GET /servers/{server_id}/os-instance-actions, newest first.  2.58 pages.  Errors: 400, 404."""
+    """GET /servers/{server_id}/os-instance-actions.  Newest first; 2.58 pages.  Errors: 400, 404."""
     instance = _server(ctx, request, "list")
     query = _query(ctx, request, instance)
     with ctx.read() as connection:
@@ -47,7 +47,7 @@ def list_actions(ctx: Context, request: Request) -> Reply:
 
 
 def show_action(ctx: Context, request: Request) -> Reply:
-    """GET …/os-instance-actions/{request_id}.  2.51 shows the events to all.  Errors: 404."""
+    """GET …/os-instance-actions/{request_id}.  2.51 shows events to all callers.  Errors: 404."""
     instance = _server(ctx, request, "show")
     with ctx.read() as connection:
         action = instance_actions.find(connection, instance.uuid, request.path["request_id"])
@@ -77,7 +77,7 @@ def _query(ctx: Context, request: Request, instance: Instance) -> ActionQuery:
 
 
 def _events(ctx: Context, connection: Connection, action: Action) -> tuple[Event, ...]:
-    """Return the events of an action, newest first, after the step that is under way."""
+    """Return the events of an action, newest first, beginning with the running step."""
     begun = events_under_way(connection, ctx.backend.conductor.runner.registry, action.instance_uuid, action.request_id)
     return begun + instance_actions.events(connection, action.instance_uuid, action.request_id)
 
@@ -87,7 +87,7 @@ def _action_view(action: Action, version: Version) -> dict[str, Any]:
         "action": action.action,
         "instance_uuid": action.instance_uuid,
         "request_id": action.request_id,
-        "user_id": action.user_id or None,  # the cloud itself
+        "user_id": action.user_id or None,  # empty for actions of the cloud itself
         "project_id": action.project_id or None,
         "start_time": stored_time(action.started_at),
         "message": action.message,

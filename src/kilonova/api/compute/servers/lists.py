@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /servers and /servers/detail: one page at a time, in the order that clients ask for.
+"""GET /servers and /servers/detail, sorted and paged.
 
 Source: spec COMPUTE_API §1.3.
 """
@@ -51,9 +51,9 @@ _SORT_KEYS = {
     "locked_by": "locked_by",
     "node": "node",
 }
-#: The same for every server, so they change no order.
+#: Sort keys with the same value for every server, ignored.
 _ALIKE = frozenset({"kernel_id", "ramdisk_id", "root_device_name"})
-#: Once accepted without any effect.
+#: Last microversion that accepts and ignores the sort keys in ``_PASSED_OVER``.
 _PASSED_OVER_UNTIL = Version(2, 74)
 _PASSED_OVER = frozenset(
     {
@@ -82,7 +82,7 @@ def list_servers_detail(ctx: Context, request: Request) -> Reply:
 
 
 def count_matching(ctx: Context, request: Request) -> int:
-    """Count the servers that a list with these filters would show, on all of its pages. Raises: as a list."""
+    """Return the number of servers that match the filters of a list. Raises: InvalidRequest, Forbidden."""
     query = read_filters(ctx, request, "index")
     if query is None:
         return 0
@@ -93,7 +93,7 @@ def count_matching(ctx: Context, request: Request) -> int:
 def _page(
     ctx: Context, request: Request, action: str, read: Callable[[Connection, InstanceQuery], tuple[T, ...]]
 ) -> tuple[tuple[T, ...], dict[str, Any]]:
-    """Return what ``read`` gives of the page that is asked for, and the link to the next one."""
+    """Return the requested page, read by ``read``, and the link to the next page."""
     ctx.authorize(f"os_compute_api:servers:{action}")
     maximum = ctx.backend.settings.api.max_limit
     asked = integer_param(request, "limit")
@@ -112,7 +112,7 @@ def _page(
 def _sort(request: Request, *, is_admin: bool) -> tuple[tuple[str, bool], ...]:
     keys = request.query.get("sort_key") or ()
     directions = list(request.query.get("sort_dir") or ())
-    sort: dict[str, bool] = {}  # a column that is named again changes nothing
+    sort: dict[str, bool] = {}  # a repeated column is ignored
     for index, key in enumerate(keys):
         column = _SORT_KEYS.get(key)
         if key == "locked" and request.version >= Version(2, 73):

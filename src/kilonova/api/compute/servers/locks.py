@@ -15,12 +15,12 @@ _P = "os_compute_api:os-lock-server"
 RULES = (
     rule(f"{_P}:lock", PROJECT_MEMBER_OR_ADMIN, "Lock a server", action("lock")),
     rule(f"{_P}:unlock", PROJECT_MEMBER_OR_ADMIN, "Unlock a server", action("unlock")),
-    rule(f"{_P}:unlock:unlock_override", ADMIN, "Unlock a server that somebody else has locked", action("unlock")),
+    rule(f"{_P}:unlock:unlock_override", ADMIN, "Unlock a server locked by another party", action("unlock")),
 )
 
 
 def lock(ctx: Context, request: Request) -> Reply:
-    """Lock a server, in any state.  2.73 takes a reason.  Errors: 404."""
+    """Lock a server, in any state.  2.73 accepts a reason.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:lock")
     given = request.body["lock"]
     reason = given.get("locked_reason") if isinstance(given, dict) and request.version >= schemas.REASONED else None
@@ -32,7 +32,7 @@ def lock(ctx: Context, request: Request) -> Reply:
 
 
 def unlock(ctx: Context, request: Request) -> Reply:
-    """Unlock a server; whose lock is somebody else's, only who may override that.  Errors: 403, 404."""
+    """Unlock a server. A lock set by an administrator needs the override rule.  Errors: 403, 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:unlock")
     _require_own_lock(ctx, instance)
     unlocked = ctx.backend.conductor.operations.locks.unlock(
@@ -44,7 +44,7 @@ def unlock(ctx: Context, request: Request) -> Reply:
 
 
 def _require_own_lock(ctx: Context, instance: Instance) -> None:
-    """Raises: Forbidden for a lock of somebody else, unless the caller may override that."""
+    """Raise Forbidden for a lock of the other party (owner, administrator), unless the caller may override it."""
     if instance.locked_by not in {None, _party(ctx, instance)}:
         ctx.authorize(f"{_P}:unlock:unlock_override", project_id=instance.project_id)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata of a server: key=value pairs that its users keep with it. Source: spec COMPUTE_API §2, rows 8 to 13."""
+"""Metadata of a server: key=value pairs set by its users. Source: spec COMPUTE_API §2, rows 8 to 13."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -40,7 +40,7 @@ def list_metadata(ctx: Context, request: Request) -> Reply:
 
 
 def merge_metadata(ctx: Context, request: Request) -> Reply:
-    """POST /servers/{server_id}/metadata: what is there under other keys stays.  Errors: 403 over quota, 404, 409."""
+    """POST /servers/{server_id}/metadata.  Merges; other keys stay.  Errors: 403 over quota, 404, 409."""
     new: Metadata = request.body["metadata"]
     return Reply(200, {"metadata": _set(ctx, request, "create", lambda present: {**present, **new})})
 
@@ -61,7 +61,7 @@ def show_item(ctx: Context, request: Request) -> Reply:
 
 
 def set_item(ctx: Context, request: Request) -> Reply:
-    """PUT /servers/{server_id}/metadata/{key}.  Errors: 400 when the body has another key, 403 over quota, 404, 409."""
+    """PUT /servers/{server_id}/metadata/{key}.  Errors: 400 if the key is not in the body, 403 over quota, 404, 409."""
     new: Metadata = request.body["meta"]
     server_id, key = request.path["server_id"], request.path["key"]
     find_server(ctx, server_id, f"{_P}:update")
@@ -88,7 +88,7 @@ def delete_item(ctx: Context, request: Request) -> Reply:
 
 
 def _set(ctx: Context, request: Request, rule_name: str, edit: Callable[[Metadata], Metadata]) -> Metadata:
-    """Change metadata in one transaction and return it. Raises: NotFound, Forbidden, Conflict, OverQuota."""
+    """Store the metadata that ``edit`` returns and return it. Raises: NotFound, Forbidden, Conflict, OverQuota."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:{rule_name}")
     limits = limits_of_project(ctx, instance.project_id)
 
@@ -103,7 +103,7 @@ def _set(ctx: Context, request: Request, rule_name: str, edit: Callable[[Metadat
 
 
 def _edit(ctx: Context, instance: Instance, kind: str, edit: Callable[[Transaction, Metadata], Metadata]) -> Metadata:
-    """Have ``edit(tx, present metadata)`` return the new metadata, in one transaction. Raises: Conflict."""
+    """Store and return the result of ``edit(tx, present metadata)``, in one transaction. Raises: Conflict."""
     check_allowed(ctx, instance, kind)
 
     def job(tx: Transaction) -> Metadata:

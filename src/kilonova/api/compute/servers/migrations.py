@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live migrations of one server that are under way: how far they are, and how to end them sooner."""
+"""Live migrations of a server in progress: progress, forced completion, abort."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -29,12 +29,15 @@ _ALL = "/servers/{server_id}/migrations"
 _ONE = f"{_ALL}/{{migration_id}}"
 RULES = (
     rule(f"{_P}:index", PROJECT_MANAGER_OR_ADMIN, "List the live migrations of a server", ("GET", _ALL)),
-    rule(f"{_P}:index:host", ADMIN, "See from where to where", ("GET", _ALL)),
+    rule(f"{_P}:index:host", ADMIN, "Show hosts of migrations", ("GET", _ALL)),
     rule(f"{_P}:show", ADMIN, "Show a live migration", ("GET", _ONE)),
     rule(
-        f"{_P}:force_complete", PROJECT_MANAGER_OR_ADMIN, "Have it end soon", action("force_complete", f"{_ONE}/action")
+        f"{_P}:force_complete",
+        PROJECT_MANAGER_OR_ADMIN,
+        "Force completion",
+        action("force_complete", f"{_ONE}/action"),
     ),
-    rule(f"{_P}:delete", PROJECT_MANAGER_OR_ADMIN, "Abort it", ("DELETE", _ONE)),
+    rule(f"{_P}:delete", PROJECT_MANAGER_OR_ADMIN, "Abort a live migration", ("DELETE", _ONE)),
 )
 _COPIED = tuple(f"{what}_{part}_bytes" for what in ("memory", "disk") for part in ("total", "processed", "remaining"))
 _RUNNING = frozenset({MigrationStatus.RUNNING})
@@ -42,7 +45,7 @@ _NOT_YET_RUNNING = frozenset({MigrationStatus.ACCEPTED, MigrationStatus.QUEUED, 
 
 
 def list_server_migrations(ctx: Context, request: Request) -> Reply:
-    """GET /servers/{server_id}/migrations: those in progress.  Errors: 404."""
+    """GET /servers/{server_id}/migrations.  Lists live migrations in progress.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:index")
     with ctx.read() as connection:
         found = [each for each in server_migrations.open_of(connection, [instance.uuid]) if is_in_progress(each)]
@@ -52,12 +55,12 @@ def list_server_migrations(ctx: Context, request: Request) -> Reply:
 
 
 def show_server_migration(ctx: Context, request: Request) -> Reply:
-    """GET /servers/{server_id}/migrations/{migration_id}.  Errors: 404 also when it is over, or not a live one."""
+    """GET /servers/{server_id}/migrations/{migration_id}.  Errors: 404, also unless live and in progress."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:show")
     with ctx.read() as connection:
         migration = _migration(connection, instance, request)
         if not is_in_progress(migration):
-            raise NotFound(f"Migration {migration.id} of server {instance.uuid} is no live migration in progress.")
+            raise NotFound(f"Migration {migration.id} of server {instance.uuid} is not a live migration in progress.")
         addresses = _addresses(connection, [migration])
     return Reply(200, {"migration": _view(request.version, migration, addresses, sees_hosts=True)})
 
@@ -68,7 +71,7 @@ def act(ctx: Context, request: Request) -> Reply:
 
 
 def force_complete(ctx: Context, request: Request) -> Reply:
-    """Have a live migration end soon, at the price of a pause.  Errors: 400 unless it runs, 404, 409."""
+    """Force a live migration to complete, which may pause the guest.  Errors: 400 unless it is running, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:force_complete")
     with ctx.read() as connection:
         migration = _migration(connection, instance, request)
@@ -83,7 +86,7 @@ def force_complete(ctx: Context, request: Request) -> Reply:
 
 
 def abort(ctx: Context, request: Request) -> Reply:
-    """DELETE …/migrations/{migration_id}.  2.65 also before it runs.  Errors: 400 when it is over, 404, 409."""
+    """DELETE …/migrations/{migration_id}.  2.65: also before it runs.  Errors: 400 if it is finished, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:delete")
     with ctx.read() as connection:
         migration = _migration(connection, instance, request)
@@ -99,7 +102,7 @@ def abort(ctx: Context, request: Request) -> Reply:
 
 
 def _telling(ctx: Context, action: str, instance: Instance) -> Callable[[], None]:
-    """Return what tells other services that a live migration was interfered with."""
+    """Return a function that publishes the start and end notifications of ``action``."""
 
     def tell() -> None:
         ctx.announce(*(ServerActed(action, phase, instance, host=instance.host) for phase in (Phase.START, Phase.END)))

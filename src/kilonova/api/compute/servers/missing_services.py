@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is answered of a server where a network, volume or share service would be needed: it has nothing there."""
+"""Handlers of server sub-resources that need a network, volume or share service, for a cloud without that service."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ from kilonova.errors import NotFound
 
 
 def nothing_of_server(rule: str, body: Any) -> Handler:
-    """Return a handler that shows an empty list of something that a server has."""
+    """Return a handler that replies with an empty list of a server's sub-resources."""
 
     def show(ctx: Context, request: Request) -> Reply:
-        """Answer 200 and empty.  Errors: 404 without the server."""
+        """Reply 200 with an empty list.  Errors: 404 without the server."""
         find_server(ctx, request.path["server_id"], rule)
         return Reply(200, body)
 
@@ -21,10 +21,10 @@ def nothing_of_server(rule: str, body: Any) -> Handler:
 
 
 def not_on_server(rule: str, what: str, parameter: str) -> Handler:
-    """Return a handler for one thing of a server that no server has. ``parameter``: of the path, which names it."""
+    """Return a handler that replies 404 for a sub-resource of an absent service. ``parameter``: of its id."""
 
     def refuse(ctx: Context, request: Request) -> Reply:
-        """Answer 404."""
+        """Reply 404."""
         instance = find_server(ctx, request.path["server_id"], rule)
         raise NotFound(f"Instance {instance.uuid} has no {what} {request.path[parameter]}.")
 
@@ -32,10 +32,10 @@ def not_on_server(rule: str, what: str, parameter: str) -> Handler:
 
 
 def needs_service(rule: str, service: str) -> Handler:
-    """Return a handler of what cannot be done to a server without a service."""
+    """Return a handler that refuses an operation on a server, naming the absent service."""
 
     def refuse(ctx: Context, request: Request) -> Reply:
-        """Answer 400.  Errors: 404 without the server."""
+        """Reply 400.  Errors: 404 without the server."""
         find_server(ctx, request.path["server_id"], rule)
         raise no_service(service)
 

@@ -25,8 +25,8 @@ from kilonova.scheduler.devices.pci_request import read_aliases
 _SERVERS, _MIGRATE = "os_compute_api:servers", "os_compute_api:os-migrate-server"
 RULES = (
     rule(f"{_SERVERS}:resize", PROJECT_MEMBER_OR_ADMIN, "Resize a server", action("resize")),
-    rule(f"{_SERVERS}:confirm_resize", PROJECT_MEMBER_OR_ADMIN, "Keep a resized server", action("confirmResize")),
-    rule(f"{_SERVERS}:revert_resize", PROJECT_MEMBER_OR_ADMIN, "Undo a resize", action("revertResize")),
+    rule(f"{_SERVERS}:confirm_resize", PROJECT_MEMBER_OR_ADMIN, "Confirm a resize", action("confirmResize")),
+    rule(f"{_SERVERS}:revert_resize", PROJECT_MEMBER_OR_ADMIN, "Revert a resize", action("revertResize")),
     rule(f"{_MIGRATE}:migrate", PROJECT_MANAGER_OR_ADMIN, "Migrate a server to any host", action("migrate")),
     rule(f"{_MIGRATE}:migrate:host", ADMIN, "Migrate a server to a host", action("migrate")),
     rule(
@@ -37,13 +37,13 @@ RULES = (
     ),
     rule(f"{_MIGRATE}:migrate_live:host", ADMIN, "Live-migrate a server to a host", action("os-migrateLive")),
 )
-#: From here on a host that is asked for has to satisfy the rules unless the request says ``force``.
+#: First version in which filters apply to a requested host unless the request sets ``force``.
 _FORCE_ON_REQUEST = Version(2, 30)
 _NEVER_FORCED = Version(2, 68)
 
 
 def resize(ctx: Context, request: Request) -> Reply:
-    """Give a server another flavor.  Errors: 400, 403 also over quota, 404, 409 also when its host is down."""
+    """Resize a server.  Errors: 400, 403 also over quota, 404, 409 also if its host is down."""
     instance = find_server(ctx, request.path["server_id"], f"{_SERVERS}:resize")
     stays = ctx.backend.settings.compute.allow_resize_to_same_host
     check_allowed(ctx, instance, "resize", None if stays else NEEDED["migrate"])
@@ -62,13 +62,13 @@ def resize(ctx: Context, request: Request) -> Reply:
 
 
 def confirm_resize(ctx: Context, request: Request) -> Reply:
-    """Keep what a resize or a cold migration has made of a server.  Errors: 400, 404, 409."""
+    """Confirm a resize or a cold migration.  Errors: 400, 404, 409."""
     _end_move(ctx, request, "confirm_resize", ctx.backend.conductor.operations.moves.confirm_resize)
     return Reply(204)
 
 
 def revert_resize(ctx: Context, request: Request) -> Reply:
-    """Make a resized or cold-migrated server what and where it was.  Errors: 400, 404, 409."""
+    """Revert a resize or a cold migration.  Errors: 400, 404, 409."""
     _end_move(ctx, request, "revert_resize", ctx.backend.conductor.operations.moves.revert_resize)
     return Reply(202)
 
@@ -83,7 +83,7 @@ def _end_move(ctx: Context, request: Request, action: str, operation: Callable[[
 
 
 def migrate(ctx: Context, request: Request) -> Reply:
-    """Move a server that is off meanwhile.  2.56 takes a host.  Errors: 400, 404, 409 also when its host is down."""
+    """Cold-migrate a server.  2.56 accepts a host.  Errors: 400, 404, 409 also if its host is down."""
     given = request.body["migrate"] if request.version >= Version(2, 56) else None
     host = (given or {}).get("host")
     instance = find_server(ctx, request.path["server_id"], _rule("migrate", host))
@@ -95,9 +95,9 @@ def migrate(ctx: Context, request: Request) -> Reply:
 
 
 def live_migrate(ctx: Context, request: Request) -> Reply:
-    """Move a running server.  2.25 takes "auto"; 2.30 ``force``, up to 2.67.  Errors: 400, 404, 409.
+    """Live-migrate a server.  2.25 accepts "auto"; 2.30 to 2.67 accept ``force``.  Errors: 400, 404, 409.
 
-    ``block_migration`` and ``disk_over_commit`` are for hypervisors whose guests have disks elsewhere.
+    ``block_migration`` and ``disk_over_commit`` are validated and ignored.
     """
     asked = request.body["os-migrateLive"]
     host = asked["host"]
@@ -106,7 +106,7 @@ def live_migrate(ctx: Context, request: Request) -> Reply:
     forced = _forced(request.version, asked)
     destination = _destination(ctx, instance, host)
     if not host_is_up(ctx, instance.host):
-        raise InvalidRequest("The compute service of the server's host is down: a live migration needs it.")
+        raise InvalidRequest("The compute service of the server's host is down; a live migration needs it.")
     ctx.backend.conductor.operations.live_migrations.begin(
         instance.uuid, ctx.requester, host=destination, forced=forced
     )
@@ -114,12 +114,12 @@ def live_migrate(ctx: Context, request: Request) -> Reply:
 
 
 def _forced(version: Version, asked: Mapping[str, Any]) -> bool:
-    """Tell whether the rules are not asked about the host."""
+    """Whether the requested host bypasses the scheduler's filters. Raises: InvalidRequest."""
     if version < _FORCE_ON_REQUEST:
         return asked["host"] is not None
     forced = version < _NEVER_FORCED and as_bool(asked.get("force", False))
     if forced and asked["host"] is None:
-        raise invalid_field("force", "Only a host that is given can be forced.")
+        raise invalid_field("force", "It needs a host.")
     return forced
 
 
@@ -146,7 +146,7 @@ def _new_flavor(ctx: Context, instance: Instance, asked: Mapping[str, Any]) -> F
 
 
 def _destination(ctx: Context, instance: Instance, host: str | None) -> str | None:
-    """Return the host that is asked for as it is called. Raises: InvalidRequest."""
+    """Return the requested host in its stored spelling. Raises: InvalidRequest."""
     if host is None:
         return None
     with ctx.read() as connection:
@@ -159,9 +159,9 @@ def _destination(ctx: Context, instance: Instance, host: str | None) -> str | No
 
 
 def _require_source(ctx: Context, instance: Instance) -> None:
-    """Raise Conflict when nobody is there who could shut the guest down."""
+    """Raise Conflict if the server's host is down, since its guest cannot be shut down."""
     if not host_is_up(ctx, instance.host):
-        raise Conflict("The compute service of the server's host is down: it can be moved once that is back.")
+        raise Conflict("The compute service of the server's host is down; the server can be moved when it is up.")
 
 
 ACTIONS: Mapping[str, Endpoint] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions on the security groups and addresses of a server, all of which need a network service."""
+"""Actions on security groups and addresses of a server; all of them need a network service."""
 
 from collections.abc import Mapping
 
@@ -11,9 +11,9 @@ from kilonova.api.http import Endpoint
 from kilonova.api.microversion import Version
 from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 
-#: The last microversion that has actions on addresses; later ones leave them to the network service.
+#: Last microversion with actions on addresses; later clients use the network service.
 _LAST = Version(2, 43)
-#: action → its rule, what it does
+#: Action → policy rule, description.
 _NEED_NETWORKS: Mapping[str, tuple[str, str]] = {
     "addSecurityGroup": ("os_compute_api:os-security-groups:add", "Add a security group to a server"),
     "removeSecurityGroup": ("os_compute_api:os-security-groups:remove", "Remove a security group from a server"),

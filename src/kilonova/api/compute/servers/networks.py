@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports, addresses and security groups of a server. Without a network service there are none, and none can be made."""
+"""Ports, addresses and security groups of a server: without a network service all are empty and none can be created."""
 
 from kilonova.api.compute.missing_services import NETWORK
 from kilonova.api.compute.servers.missing_services import needs_service, not_on_server, nothing_of_server
@@ -19,7 +19,7 @@ RULES = (
     rule(f"{_PORTS}:create", PROJECT_MEMBER_OR_ADMIN, "Attach a port", ("POST", _ALL_PORTS)),
     rule(f"{_PORTS}:delete", PROJECT_MEMBER_OR_ADMIN, "Detach a port", ("DELETE", _ONE_PORT)),
     rule(f"{_IPS}:index", PROJECT_READER_OR_ADMIN, "List the addresses of a server", ("GET", _ALL_IPS)),
-    rule(f"{_IPS}:show", PROJECT_READER_OR_ADMIN, "List those of one network", ("GET", _IPS_OF_ONE)),
+    rule(f"{_IPS}:show", PROJECT_READER_OR_ADMIN, "List a server's addresses on a network", ("GET", _IPS_OF_ONE)),
     rule(f"{_GROUPS}:list", PROJECT_READER_OR_ADMIN, "List the security groups of a server", ("GET", _ALL_GROUPS)),
 )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The password of a server's administrator, encrypted with the server's key pair: only its owner can read it."""
+"""Administrator password of a server, encrypted with its key pair: only the key's owner can decrypt it."""
 
 from kilonova.api.compute.servers.servers import find_server
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
@@ -10,19 +10,19 @@ from kilonova.db import server_passwords
 _P, _PATH = "os_compute_api:os-server-password", "/servers/{server_id}/os-server-password"
 RULES = (
     rule(f"{_P}:show", PROJECT_READER_OR_ADMIN, "Show the encrypted password of a server", ("GET", _PATH)),
-    rule(f"{_P}:clear", PROJECT_MEMBER_OR_ADMIN, "Forget the encrypted password of a server", ("DELETE", _PATH)),
+    rule(f"{_P}:clear", PROJECT_MEMBER_OR_ADMIN, "Delete the encrypted password of a server", ("DELETE", _PATH)),
 )
 
 
 def show_password(ctx: Context, request: Request) -> Reply:
-    """GET …/os-server-password: base64, or empty where none is kept.  Errors: 404."""
+    """GET …/os-server-password.  Base64, or empty if no password is stored.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:show")
     with ctx.read() as connection:
         return Reply(200, {"password": server_passwords.find(connection, instance.uuid) or ""})
 
 
 def clear_password(ctx: Context, request: Request) -> Reply:
-    """DELETE …/os-server-password: forget what is kept; the guest keeps its password.  Errors: 404."""
+    """DELETE …/os-server-password.  Deletes the stored password; the guest's does not change.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:clear")
     ctx.write(lambda tx: server_passwords.clear(tx, instance.uuid))
     return Reply(204)

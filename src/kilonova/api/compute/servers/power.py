@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start, stop, reboot, pause, suspend a server, and their opposites.  Source: spec COMPUTE_API §1.4."""
+"""Power actions: start, stop, reboot, pause, unpause, suspend, resume.  Source: spec COMPUTE_API §1.4."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _REBOOT = f"{_SERVERS}:reboot"
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """An action that says no more than its name. ``kind``: its workflow."""
+    """An action without parameters. ``kind``: its workflow."""
 
     kind: str
     rule: str
@@ -42,7 +42,7 @@ RULES = (
 
 
 def reboot(ctx: Context, request: Request) -> Reply:
-    """Soft or hard.  Errors: 404, 409."""
+    """Reboot a server, soft or hard.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], _REBOOT)
     hard = request.body["reboot"]["type"].upper() == "HARD"
     return _change_power(ctx, instance, "hard-reboot" if hard else "reboot")
@@ -50,7 +50,7 @@ def reboot(ctx: Context, request: Request) -> Reply:
 
 def _handler(plain: _Plain) -> Handler:
     def act(ctx: Context, request: Request) -> Reply:
-        """Do one of the plain actions.  Errors: 404, 409."""
+        """Run a power action without parameters.  Errors: 404, 409."""
         instance = find_server(ctx, request.path["server_id"], plain.rule)
         return _change_power(ctx, instance, plain.kind)
 

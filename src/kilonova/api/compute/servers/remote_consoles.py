@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses at which users find the consoles of their servers, each with a token that counts for some minutes.
+"""Remote consoles: addresses with a token that is valid for some minutes.
 
-The address is that of a proxy of consoles, as configured; the proxy asks with the token where the console is, which no
-user is told (ADR 30).
+An address leads to a configured console proxy. The proxy exchanges the token for the address of the console, which
+users never see (ADR 30).
 """
 
 from collections.abc import Callable, Mapping
@@ -22,19 +22,19 @@ from kilonova.model.console import ConsoleProtocol
 
 _RULE, _PATH = "os_compute_api:os-remote-consoles", "/servers/{server_id}/remote-consoles"
 _ACTIONS = ("os-getVNCConsole", "os-getSPICEConsole", "os-getRDPConsole", "os-getSerialConsole")
-RULES = (rule(_RULE, PROJECT_MEMBER_OR_ADMIN, "Ask for a console", ("POST", _PATH), *map(action, _ACTIONS)),)
+RULES = (rule(_RULE, PROJECT_MEMBER_OR_ADMIN, "Open a remote console", ("POST", _PATH), *map(action, _ACTIONS)),)
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A type of consoles. ``is_enabled``, ``base_url``: where the settings say so."""
+    """A type of consoles. ``is_enabled``, ``base_url``: its options in the settings."""
 
     protocol: ConsoleProtocol
     is_enabled: Callable[[ConsoleSettings], bool]
     base_url: Callable[[ConsoleSettings], str]
 
 
-#: Type of console → what it is. Those that Nova has removed are missing: they are never available.
+#: Console type → its protocol and options. Types that Nova has removed are missing, so never available.
 _KINDS: Mapping[str, _Kind] = {
     "novnc": _Kind(ConsoleProtocol.VNC, lambda conf: conf.vnc_enabled, lambda conf: conf.novncproxy_base_url),
     "spice-html5": _Kind(ConsoleProtocol.SPICE, lambda conf: conf.spice_enabled, lambda conf: conf.html5proxy_base_url),
@@ -49,7 +49,7 @@ _KINDS: Mapping[str, _Kind] = {
 def create_console(ctx: Context, request: Request) -> Reply:
     """POST /servers/{server_id}/remote-consoles.  Since: 2.6; 2.8 mks, 2.99 spice-direct.
 
-    Errors: 400 for a type that is not available, 404, 409 without a guest that runs, 501, 503.
+    Errors: 400 for an unavailable type, 404, 409 unless the guest runs, 501, 503.
     """
     asked = request.body["remote_console"]
     url = open_console(ctx, request, asked["protocol"], asked["type"])
@@ -57,7 +57,7 @@ def create_console(ctx: Context, request: Request) -> Reply:
 
 
 def open_console(ctx: Context, request: Request, protocol: str, console_type: str) -> str:
-    """Return where the caller finds the console of a server."""
+    """Return the address of a server's console, with a new token."""
     instance = find_server(ctx, request.path["server_id"], _RULE)
     settings, kind = ctx.backend.settings.consoles, _KINDS.get(console_type)
     if kind is None or kind.protocol != protocol or not kind.is_enabled(settings):
@@ -69,7 +69,7 @@ def open_console(ctx: Context, request: Request, protocol: str, console_type: st
 
 
 def _address(base_url: str, console_type: str, token: str) -> str:
-    """Return the address of a proxy with a token: noVNC hands what is in ``path`` on to the proxy."""
+    """Return a proxy's address with a token; for noVNC the token goes into ``path``, which noVNC sends to the proxy."""
     parts = urlsplit(base_url)
     added = ("path", f"?token={token}") if console_type == "novnc" else ("token", token)
     return parts._replace(query=urlencode([*parse_qsl(parts.query, keep_blank_values=True), added])).geturl()

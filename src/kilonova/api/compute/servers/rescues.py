@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What helps with a server that does not work: rescue, a new password, a crash dump.  Source: spec COMPUTE_API §1.4."""
+"""Actions on broken servers: rescue, unrescue, change password, crash dump.  Source: spec COMPUTE_API §1.4."""
 
 import secrets
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ RULES = (
     rule(_RESCUE, PROJECT_MEMBER_OR_ADMIN, "Rescue a server", action("rescue")),
     rule(_UNRESCUE, PROJECT_MEMBER_OR_ADMIN, "Unrescue a server", action("unrescue")),
     rule(_PASSWORD, PROJECT_MEMBER_OR_ADMIN, "Change the password of a server", action("changePassword")),
-    rule(_DUMP, PROJECT_MEMBER_OR_ADMIN, "Have a server write a crash dump", action("trigger_crash_dump")),
+    rule(_DUMP, PROJECT_MEMBER_OR_ADMIN, "Trigger a crash dump of a server", action("trigger_crash_dump")),
 )
 
 
 def rescue(ctx: Context, request: Request) -> Reply:
-    """Start a server from an image, its own unless another is named.  Errors: 400, 404, 409."""
+    """Boot a server from a rescue image, by default its own image.  Errors: 400, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], _RESCUE)
     check_allowed(ctx, instance, "rescue")
     asked = request.body["rescue"] or {}
@@ -50,16 +50,16 @@ def _image(ctx: Context, image_ref: str) -> Image:
 
 
 def _own_image(ctx: Context, instance: Instance) -> Image:
-    """Return what a server was made of: whoever may act on it may start it from that again."""
+    """Return the stored image of a server, without checking whether the caller may still see it in Glance."""
     with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     if stored is None or stored.spec.image is None:
-        raise invalid_field("rescue_image_ref", "It has to be given for a server that was made without an image.")
+        raise invalid_field("rescue_image_ref", "It is required for a server created without an image.")
     return stored.spec.image
 
 
 def unrescue(ctx: Context, request: Request) -> Reply:
-    """Start a server from its own disk again.  Errors: 404, 409."""
+    """Boot a rescued server from its own disk.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], _UNRESCUE)
     check_allowed(ctx, instance, "unrescue")
     ctx.backend.conductor.operations.rescues.unrescue(instance.uuid, ctx.requester)
@@ -67,7 +67,7 @@ def unrescue(ctx: Context, request: Request) -> Reply:
 
 
 def change_password(ctx: Context, request: Request) -> Reply:
-    """Set the password of the administrator inside a server.  Errors: 404, 409."""
+    """Set the administrator's password inside the guest.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], _PASSWORD)
     check_allowed(ctx, instance, "change-password")
     password = request.body["changePassword"]["adminPass"]
@@ -77,19 +77,19 @@ def change_password(ctx: Context, request: Request) -> Reply:
 
 
 def _encrypted(ctx: Context, instance: Instance, password: str) -> str:
-    """Return a password as only the owner of the server's SSH key can read it; "" where there is no such key."""
+    """Return the password encrypted with the server's SSH key; "" without a suitable key."""
     with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     if stored is None or stored.key is None or stored.key.type != "ssh":
         return ""
-    from kilonova.api.compute import key_material  # noqa: PLC0415 - what it needs is slow to import
+    from kilonova.api.compute import key_material  # noqa: PLC0415 - imports cryptography, which is slow
 
     encrypted = key_material.encrypt_for(stored.key.data, password) or ""
     return encrypted if len(encrypted) <= server_passwords.LONGEST else ""
 
 
 def trigger_crash_dump(ctx: Context, request: Request) -> Reply:
-    """Have the guest of a server write a crash dump.  Since: 2.17.  Errors: 404, 409."""
+    """Trigger a crash dump in the guest of a server.  Since: 2.17.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], _DUMP)
     check_allowed(ctx, instance, "crash-dump")
     ctx.backend.conductor.operations.rescues.crash_dump(instance.uuid, ctx.requester)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers: show, update, delete. Creating and listing have files of their own."""
+"""Servers: show, update, delete. Creation and lists are in ``create`` and ``lists``."""
 
 from kilonova.api.compute.access_addresses import read_addresses
 from kilonova.api.compute.schemas import servers as schemas
@@ -17,7 +17,7 @@ from kilonova.notifications.events import ServerChanged
 from kilonova.notifications.message import Source
 
 _P = "os_compute_api:servers"
-#: Where all of a server is shown.
+#: Operations that show a server in full.
 _SHOWN = (
     ("GET", "/servers/{server_id}"),
     ("GET", "/servers/detail"),
@@ -31,25 +31,25 @@ RULES = (
     rule(f"{_P}:detail:get_all_tenants", ADMIN, "List servers of all projects", ("GET", "/servers/detail")),
     rule(f"{_P}:allow_all_filters", ADMIN, "Use every filter of the list", ("GET", "/servers")),
     rule(f"{_P}:show", PROJECT_READER_OR_ADMIN, "Show a server", ("GET", "/servers/{server_id}")),
-    rule(f"{_P}:show:flavor-extra-specs", PROJECT_READER_OR_ADMIN, "See extra specs of a server's flavor", *_SHOWN),
-    rule(f"{_P}:show:host_status", ADMIN, "See the state of a server's host", *_SHOWN),
-    rule(f"{_P}:show:host_status:unknown-only", ADMIN, "See that nothing is heard of a server's host", *_SHOWN),
-    rule(f"{_P}:show:fault_details", ADMIN, "See the details of a fault", *_SHOWN),
-    rule("os_compute_api:os-extended-server-attributes", ADMIN, "See where a server is", *_SHOWN),
+    rule(f"{_P}:show:flavor-extra-specs", PROJECT_READER_OR_ADMIN, "Show extra specs of a server's flavor", *_SHOWN),
+    rule(f"{_P}:show:host_status", ADMIN, "Show the status of a server's host", *_SHOWN),
+    rule(f"{_P}:show:host_status:unknown-only", ADMIN, "Show the status of a server's host if unknown", *_SHOWN),
+    rule(f"{_P}:show:fault_details", ADMIN, "Show the details of a fault", *_SHOWN),
+    rule("os_compute_api:os-extended-server-attributes", ADMIN, "Show host and node of a server", *_SHOWN),
     rule(f"{_P}:create", PROJECT_MEMBER_OR_ADMIN, "Create a server", ("POST", "/servers")),
     rule(f"{_P}:create:forced_host", ADMIN, "Force a host with ZONE:HOST:NODE", ("POST", "/servers")),
-    rule("compute:servers:create:requested_destination", ADMIN, "Ask for a host", ("POST", "/servers")),
+    rule("compute:servers:create:requested_destination", ADMIN, "Request a host", ("POST", "/servers")),
     rule(f"{_P}:create:zero_disk_flavor", ADMIN, "Use a flavor without disk", ("POST", "/servers")),
     rule(
         f"{_P}:create:trusted_certs",
         PROJECT_MEMBER_OR_ADMIN,
-        "Say which certificates an image may be signed with",
+        "Set trusted image certificates",
         ("POST", "/servers"),
     ),
-    rule(f"{_P}:update", PROJECT_MEMBER_OR_ADMIN, "Change what is noted of a server", ("PUT", "/servers/{server_id}")),
+    rule(f"{_P}:update", PROJECT_MEMBER_OR_ADMIN, "Update a server", ("PUT", "/servers/{server_id}")),
     rule(f"{_P}:delete", PROJECT_MEMBER_OR_ADMIN, "Delete a server", ("DELETE", "/servers/{server_id}")),
 )
-#: Field of a body → column.
+#: Field of the request body → column.
 _UPDATED = {
     "name": "name",
     "description": "description",
@@ -68,7 +68,7 @@ def show_server(ctx: Context, request: Request) -> Reply:
 
 
 def update_server(ctx: Context, request: Request) -> Reply:
-    """PUT /servers/{server_id}.  2.75 answers with the whole server.  Errors: 404, 409 for another zone."""
+    """PUT /servers/{server_id}.  2.75 returns the full server.  Errors: 404, 409 for another zone."""
     before = find_server(ctx, request.path["server_id"], "os_compute_api:servers:update")
     server_id = before.uuid
     asked = request.body["server"]
@@ -92,7 +92,7 @@ def update_server(ctx: Context, request: Request) -> Reply:
 
 
 def _pin(ctx: Context, tx: Transaction, instance: Instance, zone: str | None) -> None:
-    """Keep a server in the zone where it is, or in none. Raises: Conflict for another zone."""
+    """Pin a server to its present zone, or unpin it for None. Raises: Conflict for another zone."""
     if zone is not None:
         default = ctx.backend.settings.compute.default_availability_zone
         host = instance.host or ""
@@ -106,7 +106,7 @@ def _pin(ctx: Context, tx: Transaction, instance: Instance, zone: str | None) ->
 
 
 def delete_server(ctx: Context, request: Request) -> Reply:
-    """DELETE /servers/{server_id}.  A second one while the first runs is accepted too.  Errors: 404, 409 if locked."""
+    """DELETE /servers/{server_id}.  Repeated deletes are accepted while the first runs.  Errors: 404, 409 if locked."""
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:delete")
     check_unlocked(ctx, instance)
     soft = ctx.backend.settings.chores.reclaim_instance_interval_s != 0
@@ -115,7 +115,7 @@ def delete_server(ctx: Context, request: Request) -> Reply:
 
 
 def find_server(ctx: Context, server_id: str, rule_name: str, *, also_deleted: bool = False) -> Instance:
-    """Return a server that the caller may act on. Raises: NotFound (also for those of others), Forbidden."""
+    """Return a server that the caller may act on. Raises: NotFound (also for an invisible server), Forbidden."""
     with ctx.read() as connection:
         find = instances.find_any if also_deleted else instances.find
         instance = find(connection, server_id)

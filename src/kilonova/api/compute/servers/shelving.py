@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shelve servers, have them leave their hosts, and unshelve them.  Source: spec COMPUTE_API §1.4."""
+"""Shelve, shelve-offload and unshelve of servers.  Source: spec COMPUTE_API §1.4."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ from kilonova.model.instance import Instance, TaskState, VmState
 _RULE = "os_compute_api:os-shelve"
 RULES = (
     rule(f"{_RULE}:shelve", PROJECT_MEMBER_OR_ADMIN, "Shelve a server", action("shelve")),
-    rule(f"{_RULE}:shelve_offload", ADMIN, "Have a shelved server leave its host", action("shelveOffload")),
+    rule(f"{_RULE}:shelve_offload", ADMIN, "Offload a shelved server from its host", action("shelveOffload")),
     rule(f"{_RULE}:unshelve", PROJECT_MEMBER_OR_ADMIN, "Unshelve a server", action("unshelve")),
     rule(f"{_RULE}:unshelve_to_host", ADMIN, "Unshelve a server to a host", action("unshelve")),
 )
@@ -27,7 +27,7 @@ _WITH_PLACE = Version(2, 77)
 
 
 def shelve(ctx: Context, request: Request) -> Reply:
-    """Make an image of a server and put it aside.  Errors: 400, 403, 404, 409."""
+    """Shelve a server: create an image of it and stop it.  Errors: 400, 403, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_RULE}:shelve")
     check_allowed(ctx, instance, "shelve")
     image = new_image_of(ctx, instance, f"{instance.name}-shelved", {})
@@ -42,10 +42,10 @@ def shelve(ctx: Context, request: Request) -> Reply:
 
 
 def shelve_offload(ctx: Context, request: Request) -> Reply:
-    """Have a shelved server leave its host; one that is about to is success.  Errors: 400, 404, 409."""
+    """Offload a shelved server from its host; success if that runs already.  Errors: 400, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_RULE}:shelve_offload")
     if (instance.vm_state, instance.task_state) == (VmState.SHELVED, TaskState.SHELVING_OFFLOADING):
-        return Reply(202)  # as clients ask who see it shelved and do not know that it goes on by itself
+        return Reply(202)  # clients offload a shelved server without knowing that automatic offloading has started
     check_allowed(ctx, instance, "shelve-offload")
     try:
         ctx.backend.conductor.operations.shelving.offload(instance.uuid, ctx.requester)
@@ -55,7 +55,7 @@ def shelve_offload(ctx: Context, request: Request) -> Reply:
 
 
 def unshelve(ctx: Context, request: Request) -> Reply:
-    """Take a shelved server back.  2.77 takes a zone; 2.91 a host, null for no zone.  Errors: 400, 403, 404, 409."""
+    """Unshelve a server.  2.77 accepts a zone; 2.91 a host, or null for no zone.  Errors: 400, 403, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_RULE}:unshelve")
     asked: Mapping[str, str | None] = (request.body["unshelve"] if request.version >= _WITH_PLACE else None) or {}
     host = asked.get("host")
@@ -65,7 +65,7 @@ def unshelve(ctx: Context, request: Request) -> Reply:
     if asked and instance.vm_state is not VmState.SHELVED_OFFLOADED:
         raise Conflict(
             f"Cannot 'unshelve' instance {instance.uuid} to a zone or host while it is in vm_state "
-            f"{instance.vm_state.value}: it is on its host still."
+            f"{instance.vm_state.value}: it is still on its host."
         )
     rezoned, zone = "availability_zone" in asked, asked.get("availability_zone")
     check_place(ctx, zone, None, None)
@@ -81,14 +81,14 @@ def unshelve(ctx: Context, request: Request) -> Reply:
 
 
 def _zone_of(ctx: Context, instance: Instance) -> str | None:
-    """Return the availability zone that a server is bound to."""
+    """Return the availability zone to which the server is pinned, or None."""
     with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     return None if stored is None else stored.spec.availability_zone
 
 
 def _check_host(ctx: Context, instance: Instance, host: str, zone: str | None) -> None:
-    """Raise InvalidRequest unless there is such a host, Conflict unless it is in the zone that binds the server."""
+    """Raise InvalidRequest if the host does not exist, Conflict if it is outside the server's zone."""
     with ctx.read() as connection:
         if services.find_by_host(connection, host) is None:
             raise invalid_field("unshelve.host", f"Compute host {host} could not be found.")
@@ -96,7 +96,7 @@ def _check_host(ctx: Context, instance: Instance, host: str, zone: str | None) -
         return
     default = ctx.backend.settings.compute.default_availability_zone
     if ctx.backend.mirror.directory().zone_of_host.get(host, default) != zone:
-        raise Conflict(f"Host {host} is not in availability zone {zone}, which server {instance.uuid} is bound to.")
+        raise Conflict(f"Host {host} is not in availability zone {zone}, to which server {instance.uuid} is pinned.")
 
 
 ACTIONS: Mapping[str, Endpoint] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the state of a server, or of its host, says against an action."""
+"""Checks of a server's state, lock and host before an action."""
 
 from collections.abc import Collection
 
@@ -14,10 +14,10 @@ from kilonova.model.transitions import NOTES, TRANSITIONS
 
 
 def check_allowed(ctx: Context, instance: Instance, kind: str, needed: Collection[Ability] | None = None) -> None:
-    """Refuse an action of the table of states, naming the state of the server that stands against it, or the ability.
+    """Raise an error if lock, vm_state, task_state or a missing ability of the host forbid the action ``kind``.
 
-    ``needed``: one of these abilities will do here, where that is not what the table of them says.
-    Raises: Conflict; Unsupported, InvalidRequest where the host lacks the ability and Nova answers so.
+    ``needed``: abilities of which one suffices, None for the default of ``kind``. Raises: Conflict; for a missing
+    ability also Unsupported or InvalidRequest, as Nova does.
     """
     transition = TRANSITIONS[kind] if kind in TRANSITIONS else NOTES[kind]
     refusal = f"Cannot '{transition.name}' instance {instance.uuid} while it is in"
@@ -33,13 +33,13 @@ def check_allowed(ctx: Context, instance: Instance, kind: str, needed: Collectio
 
 
 def check_unlocked(ctx: Context, instance: Instance) -> None:
-    """Raise Conflict for a locked server, unless an administrator asks. Every action's lock is checked here."""
+    """Raise Conflict for a locked server unless the caller is an administrator. All actions check locks here."""
     if instance.locked_by is not None and not ctx.may("context_is_admin"):
         raise Conflict(f"Instance {instance.uuid} is locked")
 
 
 def check_migrating(ctx: Context, instance: Instance, name: str) -> None:
-    """Raise Conflict unless a server is being live-migrated, which is what ``name`` is about."""
+    """Raise Conflict unless a live migration of the server is in progress. ``name``: the action, for the message."""
     check_unlocked(ctx, instance)
     if instance.task_state is not TaskState.MIGRATING:
         state = instance.task_state and instance.task_state.value
@@ -47,7 +47,7 @@ def check_migrating(ctx: Context, instance: Instance, name: str) -> None:
 
 
 def host_is_up(ctx: Context, host: str | None) -> bool:
-    """Tell whether the compute service of a host has been heard of lately."""
+    """Whether the compute service of a host is up."""
     with ctx.read() as connection:
         service = services.find_by_host(connection, host or "")
     return service is not None and service.is_up

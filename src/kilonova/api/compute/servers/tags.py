@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tags of a server: words that lists can be filtered by. Source: spec COMPUTE_API §2, rows 14 to 19. Since: 2.26."""
+"""Tags of a server, usable as filters of lists. Source: spec COMPUTE_API §2, rows 14 to 19. Since: 2.26."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -26,7 +26,7 @@ _ONE = f"{_ALL}/{{tag}}"
 _SINCE = Version(2, 26)
 RULES = (
     rule(f"{_P}:index", PROJECT_READER_OR_ADMIN, "List the tags of a server", ("GET", _ALL)),
-    rule(f"{_P}:show", PROJECT_READER_OR_ADMIN, "Ask whether a server has a tag", ("GET", _ONE)),
+    rule(f"{_P}:show", PROJECT_READER_OR_ADMIN, "Check whether a server has a tag", ("GET", _ONE)),
     rule(f"{_P}:update_all", PROJECT_MEMBER_OR_ADMIN, "Replace the tags of a server", ("PUT", _ALL)),
     rule(f"{_P}:delete_all", PROJECT_MEMBER_OR_ADMIN, "Remove all tags of a server", ("DELETE", _ALL)),
     rule(f"{_P}:update", PROJECT_MEMBER_OR_ADMIN, "Tag a server", ("PUT", _ONE)),
@@ -54,7 +54,7 @@ def delete_tags(ctx: Context, request: Request) -> Reply:
 
 
 def has_tag(ctx: Context, request: Request) -> Reply:
-    """GET /servers/{server_id}/tags/{tag}: 204 for a tag that is there.  Errors: 404."""
+    """GET /servers/{server_id}/tags/{tag}.  204 if the server has the tag.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:show")
     if request.path["tag"] not in instance.tags:
         raise _no_tag(instance.uuid, request.path["tag"])
@@ -62,7 +62,7 @@ def has_tag(ctx: Context, request: Request) -> Reply:
 
 
 def add_tag(ctx: Context, request: Request) -> Reply:
-    """PUT /servers/{server_id}/tags/{tag}: 201, or 204 for one that is there.  Errors: 400 for too many, 404, 409."""
+    """PUT /servers/{server_id}/tags/{tag}.  201 if added, 204 if present.  Errors: 400 for too many tags, 404, 409."""
     tag = request.path["tag"]
 
     def add(tx: Transaction, uuid: str, present: Sequence[str]) -> bool:
@@ -100,7 +100,7 @@ def _change(
     kind: str,
     write: Callable[[Transaction, str, Sequence[str]], T],
 ) -> T:
-    """Have ``write(tx, uuid, present tags)`` change tags, in one transaction. Raises: NotFound, Forbidden, Conflict."""
+    """Change tags with ``write(tx, uuid, present tags)`` in one transaction. Raises: NotFound, Forbidden, Conflict."""
     uuid = find_server(ctx, request.path["server_id"], f"{_P}:{rule_name}").uuid
 
     def job(tx: Transaction) -> tuple[T, Instance]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NUMA cells of a server, as they were claimed for it. On which of the host's it is only administrators see."""
+"""NUMA cells claimed for a server. Only administrators see the host's cells and CPUs."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from kilonova.model.guest_devices import GuestCell
 
 _P, _PATH = "compute:server:topology", "/servers/{server_id}/topology"
 RULES = (
-    rule(f"{_P}:index", PROJECT_READER_OR_ADMIN, "See the NUMA cells of a server", ("GET", _PATH)),
-    rule(f"{_P}:host:index", ADMIN, "See where on the host they are", ("GET", _PATH)),
+    rule(f"{_P}:index", PROJECT_READER_OR_ADMIN, "Show the NUMA cells of a server", ("GET", _PATH)),
+    rule(f"{_P}:host:index", ADMIN, "Show the host's NUMA cells of a server", ("GET", _PATH)),
 )
 
 
@@ -31,7 +31,7 @@ def show_topology(ctx: Context, request: Request) -> Reply:
 def _view(cell: GuestCell, *, sees_host: bool) -> dict[str, Any]:
     view: dict[str, Any] = {
         "vcpu_set": sorted(cell.vcpus),
-        "siblings": [],  # guests see no threads
+        "siblings": [],  # guests have no CPU threads
         "memory_mb": cell.memory_mib,
     }
     if sees_host:

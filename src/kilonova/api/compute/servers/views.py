@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers as the API shows them at each microversion. Source: spec COMPUTE_API §1.2."""
+"""Views of servers at each microversion. Source: spec COMPUTE_API §1.2."""
 
 import functools
 import hashlib
@@ -23,7 +23,7 @@ from kilonova.model.host import Service
 from kilonova.model.instance import Fault, Instance, VmState, status_of
 
 _SHOWS_PROGRESS = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
-#: Up to 2.74 answers to changes of a server lack what extensions of the API had added to it: these, by prefix.
+#: Prefixes of fields of former extensions, which replies to changes of a server lack up to 2.74.
 _NOT_AFTER_A_CHANGE = (
     "OS-EXT-AZ:", "OS-EXT-SRV-ATTR:", "OS-EXT-STS:", "OS-SRV-USG:", "config_drive", "host_status", "key_name",
     "os-extended-volumes:",
@@ -31,12 +31,12 @@ _NOT_AFTER_A_CHANGE = (
 
 
 _HOST_STATUS = "os_compute_api:servers:show:host_status"
-#: For how many pairs of a project and a host the digest is remembered: there are as many as servers are apart.
+#: Cache size of ``host_id``: pairs of a project and a host.
 _HOSTS_REMEMBERED = 20_000
 
 
 class _HostStatus(Enum):
-    """How much of the state of a server's host the caller sees."""
+    """How much of the host status the caller may see."""
 
     HIDDEN = auto()
     UNKNOWN_ONLY = auto()
@@ -45,7 +45,7 @@ class _HostStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Rights:
-    """What the caller may see of the servers of one project."""
+    """Permissions of the caller on the servers of one project."""
 
     attributes: bool
     host_status: _HostStatus
@@ -53,7 +53,7 @@ class _Rights:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a page of servers needs besides the instances, read once for all of them."""
+    """Data that the views of a page of servers need besides the instances, read in one pass."""
 
     zones: Mapping[str, str]
     services: Mapping[str, Service]
@@ -61,7 +61,7 @@ class Surroundings:
 
 
 def surroundings(connection: Connection, found: Sequence[Instance], version: Version) -> Surroundings:
-    """Read zones, services and, from 2.3 on, the stored requests of the given instances."""
+    """Read zones, services (2.16) and stored requests (2.3) of the instances."""
     hosts = {instance.host for instance in found if instance.host}
     return Surroundings(
         zones=aggregates.zones_of_hosts(connection, hosts) if hosts else {},
@@ -71,12 +71,12 @@ def surroundings(connection: Connection, found: Sequence[Instance], version: Ver
 
 
 def summary_view(request: Request, instance: Instance | NamedInstance) -> dict[str, Any]:
-    """Return a server as ``GET /servers`` shows it."""
+    """Return a server's view in ``GET /servers``."""
     return {"id": instance.uuid, "name": instance.name, "links": bookmark_links(request, f"servers/{instance.uuid}")}
 
 
 class Views:
-    """Servers as one request is shown them. What is the same for many servers of a page is worked out once."""
+    """Views of servers for one request, with caches for values that many servers of a page share."""
 
     def __init__(self, ctx: Context, request: Request, around: Surroundings) -> None:
         self._ctx = ctx
@@ -86,12 +86,12 @@ class Views:
         self._default_zone = ctx.backend.settings.compute.default_availability_zone
         self._rights: dict[str, _Rights] = {}
         self._images: dict[str, dict[str, Any]] = {}
-        #: By the identity of a flavor, which many servers share; nothing but the page keeps them alive.
+        #: Keyed by ``id()`` of a flavor object, which many servers share; valid while the page keeps the flavors alive.
         self._flavors: dict[int, dict[str, Any]] = {}
 
     def detail(self, instance: Instance, *, with_groups: bool = False) -> dict[str, Any]:
-        """Return a server as ``GET /servers/detail`` and, with groups, ``GET /servers/{id}`` show it."""
-        version = self._version  # compared with constants here: a page has a thousand servers
+        """Return a server's view in ``GET /servers/detail``, or, with groups, in ``GET /servers/{id}``."""
+        version = self._version  # compared with tuples below, for speed: a page has a thousand servers
         status = status_of(instance.vm_state, instance.task_state)
         asked = self._around.requests.get(instance.uuid)
         rights = self._rights.get(instance.project_id) or self._rights_in(instance.project_id)
@@ -154,14 +154,14 @@ class Views:
         return view
 
     def updated(self, instance: Instance) -> dict[str, Any]:
-        """Return a server as it is shown to whoever has just changed it: from 2.75 on all of it."""
+        """Return a server's view in replies to changes: the full view since 2.75."""
         view = self.detail(instance, with_groups=True)
         if self._version >= (2, 75):
             return view
         return {name: value for name, value in view.items() if not name.startswith(_NOT_AFTER_A_CHANGE)}
 
     def _rights_in(self, project_id: str) -> "_Rights":
-        """Return what the caller may see of servers of a project."""
+        """Return the caller's permissions on the servers of a project."""
         may = functools.partial(self._ctx.may, project_id=project_id)
         status = _HostStatus.HIDDEN
         if self._version >= (2, 16):
@@ -209,12 +209,12 @@ class Views:
 
 @functools.lru_cache(_HOSTS_REMEMBERED)
 def host_id(project_id: str, host: str | None) -> str:
-    """Return a digest that tells a tenant which servers share a host without naming it; empty without a host."""
+    """Return a digest by which a project can see which of its servers share a host; empty without a host."""
     return hashlib.sha224(f"{project_id}{host}".encode()).hexdigest() if host else ""
 
 
 def host_status(instance: Instance, around: Surroundings) -> str:
-    """Return the state of a server's host. Source: spec COMPUTE_API §1.2, row 2.16."""
+    """Return the host_status of a server. Source: spec COMPUTE_API §1.2, row 2.16."""
     service = around.services.get(instance.host or "")
     if service is None:
         return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes of a server. Without a volume service there are none, and none can be attached."""
+"""Volumes of a server: without a volume service the list is empty and none can be attached."""
 
 from kilonova.api.compute.missing_services import VOLUME
 from kilonova.api.compute.servers.missing_services import needs_service, not_on_server, nothing_of_server

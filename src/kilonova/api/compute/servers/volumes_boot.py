@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another name of ``/servers``, from the time when servers with volumes were made by an extension. Until: 2.102."""
+"""Alias of ``/servers``, from the former extension that booted servers from volumes. Until: 2.102."""
 
 from dataclasses import replace
 
