@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compute API v2.1, one resource a file: routes, policy rules and views beside their handlers."""
+"""Compute API v2.1, one module per resource: routes, policy rules and views next to their handlers."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`POST …/action`: the one key of the body chooses what is done."""
+"""Dispatcher of `POST …/action`: the only key of the body names the action."""
 
 from collections.abc import Mapping
 
@@ -8,9 +8,9 @@ from kilonova.errors import InvalidRequest, NotFound
 
 
 def run_action(ctx: Context, request: Request, actions: Mapping[str, Endpoint]) -> Reply:
-    """Check the body against the action that it names, and run that.
+    """Validate the body with the schema of its action, and call the action's handler.
 
-    Raises: InvalidRequest for none or several; NotFound for one of other versions.
+    Raises: InvalidRequest unless the body names exactly one known action; NotFound outside its microversions.
     """
     if not isinstance(request.body, dict) or len(request.body) != 1:
         raise InvalidRequest("Malformed request body: exactly one action is expected.")

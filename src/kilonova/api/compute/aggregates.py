@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host aggregates: create, name, put hosts in, tag. What Placement mirrors changes in the same transaction."""
+"""Host aggregates: CRUD, hosts, metadata, image caching. Placement's copies change in the same transaction."""
 
 from dataclasses import replace
 from typing import Any
@@ -36,7 +36,7 @@ RULES = (
         "Remove a host from an aggregate",
         action("remove_host", _ACTION),
     ),
-    rule("compute:aggregates:images", ADMIN, "Have the hosts of an aggregate fetch images", ("POST", _IMAGES)),
+    rule("compute:aggregates:images", ADMIN, "Cache images on the hosts of an aggregate", ("POST", _IMAGES)),
     rule(
         "os_compute_api:os-aggregates:set_metadata",
         ADMIN,
@@ -55,7 +55,7 @@ def list_aggregates(ctx: Context, request: Request) -> Reply:
 
 
 def create_aggregate(ctx: Context, request: Request) -> Reply:
-    """POST /os-aggregates.  The answer lacks hosts and metadata.  Errors: 400, 409 for a taken name."""
+    """POST /os-aggregates.  The reply lacks hosts and metadata.  Errors: 400, 409 if the name exists."""
     ctx.authorize("os_compute_api:os-aggregates:create")
     asked = request.body["aggregate"]
     created = ctx.write(lambda tx: aggregates.create(tx, asked["name"], asked.get("availability_zone")))
@@ -73,7 +73,7 @@ def show_aggregate(ctx: Context, request: Request) -> Reply:
 
 
 def update_aggregate(ctx: Context, request: Request) -> Reply:
-    """PUT /os-aggregates/{aggregate_id}.  Errors: 400 also for the zone, 404, 409 for a taken name."""
+    """PUT /os-aggregates/{aggregate_id}.  Errors: 400 also for the zone, 404, 409 if the name exists."""
     ctx.authorize("os_compute_api:os-aggregates:update")
     asked, aggregate_id = request.body["aggregate"], _id(request)
     if ZONE_KEY in asked and asked[ZONE_KEY] is None:
@@ -104,7 +104,7 @@ def act_on_aggregate(ctx: Context, request: Request) -> Reply:
 
 
 def add_host(ctx: Context, request: Request) -> Reply:
-    """Add a host.  Errors: 400, 404, 409 for a member or a host of another zone."""
+    """Add a host.  Errors: 400, 404, 409 if it is a member already or belongs to another zone."""
     ctx.authorize("os_compute_api:os-aggregates:add_host")
     aggregate_id, host = _id(request), request.body["add_host"]["host"]
     zone = ctx.backend.settings.compute.default_availability_zone
@@ -115,7 +115,7 @@ def add_host(ctx: Context, request: Request) -> Reply:
 
 
 def remove_host(ctx: Context, request: Request) -> Reply:
-    """Remove a host.  Errors: 400, 404, 409 if servers would change their zone."""
+    """Remove a host.  Errors: 400, 404, 409 if that would change the zone of servers."""
     ctx.authorize("os_compute_api:os-aggregates:remove_host")
     aggregate_id, host = _id(request), request.body["remove_host"]["host"]
     zone = ctx.backend.settings.compute.default_availability_zone
@@ -125,7 +125,7 @@ def remove_host(ctx: Context, request: Request) -> Reply:
 
 
 def set_metadata(ctx: Context, request: Request) -> Reply:
-    """Merge metadata; null removes a key.  Errors: 400 also for the zone and for a bad isolation rule, 404."""
+    """Merge metadata; null removes a key.  Errors: 400 also for the zone or an invalid isolation rule, 404."""
     ctx.authorize("os_compute_api:os-aggregates:set_metadata")
     aggregate_id, metadata = _id(request), request.body["set_metadata"]["metadata"]
     for key, value in metadata.items():
@@ -137,13 +137,13 @@ def set_metadata(ctx: Context, request: Request) -> Reply:
 
 
 def cache_images(ctx: Context, request: Request) -> Reply:
-    """POST /os-aggregates/{aggregate_id}/images.  Since 2.81.  Its hosts fetch images.  Errors: 400, 404."""
+    """POST /os-aggregates/{aggregate_id}/images.  Since 2.81.  Caches images on the hosts.  Errors: 400, 404."""
     ctx.authorize("compute:aggregates:images")
     with ctx.read() as connection:
         aggregate = aggregates.get(connection, _id(request))
     conductor = ctx.backend.conductor
     if not conductor.makes_images:
-        raise InvalidRequest("No image service is configured that hosts could fetch images from.")
+        raise InvalidRequest("No image service is configured, so images cannot be cached.")
     wanted = [each["id"] for each in request.body["cache"]]
     at_once = ctx.backend.settings.images.precache_concurrency
     ctx.announce(AggregateActed("cache_images", Phase.START, aggregate))
@@ -154,7 +154,7 @@ def cache_images(ctx: Context, request: Request) -> Reply:
 
 
 def aggregate_view(aggregate: Aggregate, version: Version) -> dict[str, Any]:
-    """Return an aggregate as the API shows it."""
+    """Return an aggregate's view at a microversion."""
     view: dict[str, Any] = {
         "id": aggregate.id,
         "name": aggregate.name,
@@ -178,7 +178,7 @@ def _reply(request: Request, aggregate: Aggregate) -> Reply:
 def _both(
     action: str, after: Aggregate, before: Aggregate | None = None, **beside: Any
 ) -> tuple[AggregateActed, AggregateActed]:
-    """Return what is told of the beginning and the end of a change that was made at once."""
+    """Return the start and end notifications of a completed change."""
     start = AggregateActed(action, Phase.START, before or after, **beside)
     return start, AggregateActed(action, Phase.END, after, **beside)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots of volumes that a volume service has a host make. Without one no server has a volume, so there are none."""
+"""Assisted volume snapshots, made by hosts for a volume service. No server has volumes, so every request is refused."""
 
 import msgspec
 
@@ -13,25 +13,25 @@ from kilonova.errors import NotFound
 _P, _ALL = "os_compute_api:os-assisted-volume-snapshots", "/os-assisted-volume-snapshots"
 _ONE = f"{_ALL}/{{snapshot_id}}"
 RULES = (
-    rule(f"{_P}:create", SERVICE_OR_ADMIN, "Have a host make a snapshot of a volume", ("POST", _ALL)),
-    rule(f"{_P}:delete", SERVICE_OR_ADMIN, "Have a host remove a snapshot of a volume", ("DELETE", _ONE)),
+    rule(f"{_P}:create", SERVICE_OR_ADMIN, "Create an assisted volume snapshot", ("POST", _ALL)),
+    rule(f"{_P}:delete", SERVICE_OR_ADMIN, "Delete an assisted volume snapshot", ("DELETE", _ONE)),
 )
 
 
 class _DeleteInfo(msgspec.Struct):
-    """What a volume service says of a snapshot that it wants removed; only the volume matters here."""
+    """Details that a volume service sends with the deletion of a snapshot; only the volume id is read."""
 
     volume_id: str
 
 
 def create_snapshot(ctx: Context, request: Request) -> Reply:
-    """POST /os-assisted-volume-snapshots.  Errors: 400, 404 for a volume that no server has."""
+    """POST /os-assisted-volume-snapshots.  Errors: 400, 404 since no server has the volume."""
     ctx.authorize(f"{_P}:create")
     raise _on_no_server(request.body["snapshot"]["volume_id"])
 
 
 def delete_snapshot(ctx: Context, request: Request) -> Reply:
-    """DELETE …/{snapshot_id}?delete_info={"volume_id": …}.  Errors: 400, 404 for a volume that no server has."""
+    """DELETE …/{snapshot_id}?delete_info={"volume_id": …}.  Errors: 400, 404 since no server has the volume."""
     ctx.authorize(f"{_P}:delete")
     text = request.param("delete_info")
     try:

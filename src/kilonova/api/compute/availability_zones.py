@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Availability zones: what aggregates make of the hosts, as users may see it."""
+"""Availability zones, derived from the metadata of aggregates, in the views of users and administrators."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ RULES = (
 
 
 def list_zones(ctx: Context, request: Request) -> Reply:
-    """GET /os-availability-zone.  Hosts are never shown; up or down does not matter."""
+    """GET /os-availability-zone.  Never shows hosts; whether services are up does not matter."""
     del request
     ctx.authorize("os_compute_api:os-availability-zone:list")
     settings = ctx.backend.settings.compute
@@ -34,12 +34,12 @@ def list_zones(ctx: Context, request: Request) -> Reply:
         zone = settings.default_availability_zone if name is None else name
         zones[zone] = is_available or zones.get(zone, False)
     zones.pop(settings.internal_service_availability_zone, None)
-    in_order = sorted(zones, key=zones.__getitem__, reverse=True)  # available ones first
+    in_order = sorted(zones, key=zones.__getitem__, reverse=True)  # available zones first
     return Reply(200, {"availabilityZoneInfo": [_view(zone, available=zones[zone]) for zone in in_order]})
 
 
 def list_zones_detail(ctx: Context, request: Request) -> Reply:
-    """GET /os-availability-zone/detail.  With the internal zone, and each enabled service of each host."""
+    """GET /os-availability-zone/detail.  Includes the internal zone, and each enabled service of each host."""
     del request
     ctx.authorize("os_compute_api:os-availability-zone:detail")
     available, unavailable = _zones(ctx)
@@ -58,19 +58,19 @@ def list_zones_detail(ctx: Context, request: Request) -> Reply:
 
 
 def zone_of(service: Service, zones: Mapping[str, str], settings: ComputeSettings) -> str:
-    """Return the zone of a service; ``zones`` are those of the hosts that aggregates put into one."""
+    """Return the zone of a service. ``zones``: host → zone, for hosts in an aggregate with a zone."""
     if service.binary != COMPUTE:
         return settings.internal_service_availability_zone
     return zones.get(service.host, settings.default_availability_zone)
 
 
 def latest_news(service: Service) -> Any:
-    """Return when a service last reported or was changed, None if never."""
+    """Return the time of the last report or change of a service, or None without any."""
     return max((moment for moment in (service.last_seen_at, service.updated_at) if moment is not None), default=None)
 
 
 def _zones(ctx: Context) -> tuple[dict[str, list[Service]], list[str]]:
-    """Return the zones with their enabled services, and the zones that have only disabled ones."""
+    """Return the zones with their enabled services, and the zones that have disabled services only."""
     with ctx.read() as connection:
         found, zones = services.list_all(connection), aggregates.zones_of_hosts(connection)
     available: dict[str, list[Service]] = {}

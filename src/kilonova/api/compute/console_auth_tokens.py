@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the console is to which a token leads: what proxies of consoles ask."""
+"""Console tokens: console proxies look up the address of the console that belongs to a token."""
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
@@ -10,19 +10,19 @@ from kilonova.db import console_tokens
 from kilonova.errors import InvalidRequest, NotFound
 
 _RULE, _PATH = "os_compute_api:os-console-auth-tokens", "/os-console-auth-tokens/{console_token}"
-#: No parameters: unknown ones are tolerated up to 2.98, longer elsewhere.
+#: No parameters: unknown ones are ignored up to 2.98, on other routes up to 2.101.
 _QUERY = Schemas({(2, 99): query({}, extra=False)})
-RULES = (rule(_RULE, SERVICE_OR_ADMIN, "See where the console is to which a token leads", ("GET", _PATH)),)
+RULES = (rule(_RULE, SERVICE_OR_ADMIN, "Show the address of a token's console", ("GET", _PATH)),)
 
 
 def show_token(ctx: Context, request: Request) -> Reply:
     """GET /os-console-auth-tokens/{console_token}.  2.31 for all types of consoles; 2.99 adds tls_port.
 
-    Errors: 400 until 2.30, when this was for RDP alone, which no hypervisor has any more; 404.
+    Errors: 400 up to 2.30, where Nova served RDP consoles only, which no hypervisor has; 404.
     """
     ctx.authorize(_RULE)
     if request.version < Version(2, 31):
-        raise InvalidRequest("There are no RDP consoles; from microversion 2.31 on this is for all others.")
+        raise InvalidRequest("RDP consoles are not supported; use microversion 2.31 or later.")
     with ctx.read() as connection:
         found = console_tokens.find(connection, request.path["console_token"], ctx.now())
     if found is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the compute API was once extended by. It is all part of the API now; old clients still look for the names."""
+"""Names of the former extensions of the compute API, all of them part of it now. Old clients still read them."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from kilonova.errors import NotFound
 
 _ALL, _ONE = "/extensions", "/extensions/{alias}"
 _RULE = "os_compute_api:extensions"
-RULES = (rule(_RULE, ANYONE, "List what the API was once extended by", ("GET", _ALL), ("GET", _ONE)),)
+RULES = (rule(_RULE, ANYONE, "List the former extensions of the API", ("GET", _ALL), ("GET", _ONE)),)
 
-#: Alias and name of each.
+#: Alias and name of each extension.
 _NAMES = """
     NMN Multinic
     OS-DCF DiskConfig
@@ -137,9 +137,9 @@ def _view(alias: str) -> dict[str, Any]:
     return {
         "alias": alias,
         "name": _ALIASES[alias],
-        "description": "Part of the compute API, whatever the microversion.",
+        "description": "Part of the compute API at every microversion.",
         "links": [],
-        # As all of them have had since there is no XML any more.
+        # the value of every extension in Nova since XML was removed
         "namespace": "http://docs.openstack.org/compute/ext/fake_xml",
         "updated": "2014-12-03T00:00:00Z",
     }

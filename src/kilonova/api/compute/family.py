@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the compute API answers: microversions 2.1 … 2.104, Nova's fault bodies, an optional project in the path."""
+"""Compute API: microversions 2.1 … 2.104, faults in Nova's format, an optional project id in the path."""
 
 from collections.abc import Mapping
 from typing import Any

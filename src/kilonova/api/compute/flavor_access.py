@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavor access: which projects may use a private flavor."""
+"""Flavor access: projects that may use a private flavor."""
 
 from collections.abc import Sequence
 
@@ -47,7 +47,7 @@ def act_on_flavor(ctx: Context, request: Request) -> Reply:
 
 
 def add_tenant(ctx: Context, request: Request) -> Reply:
-    """Share a flavor.  Errors: 400 also for no project, 404, 409 when shared already; 2.7: also when it is public."""
+    """Share a flavor with a project.  Errors: 400 also for an unknown project, 404, 409 if shared (2.7: or public)."""
     ctx.authorize("os_compute_api:os-flavor-access:add_tenant_access")
     flavor_id, project_id = request.path["flavor_id"], request.body["addTenantAccess"]["tenant"]
     ctx.backend.projects.require(project_id, token=ctx.credentials.token)
@@ -64,7 +64,7 @@ def add_tenant(ctx: Context, request: Request) -> Reply:
 
 
 def remove_tenant(ctx: Context, request: Request) -> Reply:
-    """Stop sharing a flavor.  Errors: 400, 404."""
+    """Stop sharing a flavor with a project.  Errors: 400, 404."""
     ctx.authorize("os_compute_api:os-flavor-access:remove_tenant_access")
     flavor_id, project_id = request.path["flavor_id"], request.body["removeTenantAccess"]["tenant"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavors: list, show, create, describe, delete."""
+"""Flavors: list, show, create, update the description, delete."""
 
 from typing import Any
 
@@ -20,12 +20,17 @@ from kilonova.notifications.events import FlavorActed
 
 RULES = (
     rule("os_compute_api:os-flavor-manage:create", ADMIN, "Create a flavor", ("POST", "/flavors")),
-    rule("os_compute_api:os-flavor-manage:update", ADMIN, "Describe a flavor", ("PUT", "/flavors/{flavor_id}")),
+    rule(
+        "os_compute_api:os-flavor-manage:update",
+        ADMIN,
+        "Set a flavor's description",
+        ("PUT", "/flavors/{flavor_id}"),
+    ),
     rule("os_compute_api:os-flavor-manage:delete", ADMIN, "Delete a flavor", ("DELETE", "/flavors/{flavor_id}")),
     rule(
         "os_compute_api:os-flavor-access",
         ADMIN,
-        "See private flavors of others, and who has access to a private flavor",
+        "Show all private flavors, and the projects with access to a flavor",
         ("GET", "/flavors/{flavor_id}/os-flavor-access"),
         ("GET", "/flavors"),
         ("GET", "/flavors/detail"),
@@ -34,7 +39,7 @@ RULES = (
     rule(
         "os_compute_api:os-flavor-extra-specs:index",
         PROJECT_READER_OR_ADMIN,
-        "See extra specs of flavors",
+        "Show extra specs of flavors",
         ("GET", "/flavors/{flavor_id}/os-extra_specs"),
         ("GET", "/flavors/detail"),
         ("GET", "/flavors/{flavor_id}"),
@@ -53,13 +58,13 @@ _SORT_KEYS = {
     "vcpu_weight": "flavor_id",
 }
 
-#: Field → smallest value, for those that clients may send as digits in a string, which no schema can compare.
+#: Field → minimum, for fields that accept strings of digits, whose bounds a schema cannot check.
 _LEAST = {"ram": 1, "vcpus": 1, "disk": 0, "OS-FLV-EXT-DATA:ephemeral": 0, "swap": 0}
 
 
 def list_flavors(ctx: Context, request: Request) -> Reply:
     """GET /flavors.  2.55 adds description, 2.102 the name filter."""
-    ctx.authorize_anyone()  # Nova has no rule for it either
+    ctx.authorize_anyone()  # as in Nova, no policy rule applies
     found, links = _page(ctx, request)
     views = []
     for flavor in found:
@@ -72,19 +77,19 @@ def list_flavors(ctx: Context, request: Request) -> Reply:
 
 def list_flavors_detail(ctx: Context, request: Request) -> Reply:
     """GET /flavors/detail."""
-    ctx.authorize_anyone()  # Nova has no rule for it either
+    ctx.authorize_anyone()  # as in Nova, no policy rule applies
     found, links = _page(ctx, request)
     return Reply(200, {"flavors": [flavor_view(ctx, request, flavor) for flavor in heeding(found)], **links})
 
 
 def show_flavor(ctx: Context, request: Request) -> Reply:
-    """GET /flavors/{flavor_id}.  Errors: 404, also for a private flavor of others."""
-    ctx.authorize_anyone()  # Nova has no rule for it either
+    """GET /flavors/{flavor_id}.  Errors: 404, also for a private flavor without access."""
+    ctx.authorize_anyone()  # as in Nova, no policy rule applies
     return Reply(200, {"flavor": flavor_view(ctx, request, find_visible(ctx, request.path["flavor_id"]))})
 
 
 def create_flavor(ctx: Context, request: Request) -> Reply:
-    """POST /flavors.  Errors: 400, 409 for a name or id that is taken."""
+    """POST /flavors.  Errors: 400, 409 if the name or id exists."""
     ctx.authorize("os_compute_api:os-flavor-manage:create")
     asked = request.body["flavor"]
     flavor_id = asked.get("id")
@@ -137,7 +142,7 @@ def delete_flavor(ctx: Context, request: Request) -> Reply:
 
 
 def announce_change(ctx: Context, flavor_id: str) -> None:
-    """Tell other services that a flavor, its extra specs or who may use it was changed."""
+    """Publish a notification about a changed flavor, including its extra specs and access list."""
     if not ctx.backend.announcer.is_on:
         return
     with ctx.read() as connection:
@@ -146,7 +151,7 @@ def announce_change(ctx: Context, flavor_id: str) -> None:
 
 
 def find_visible(ctx: Context, flavor_id: str) -> Flavor:
-    """Return a flavor that the caller may see. Raises: NotFound."""
+    """Return the flavor if the caller may see it. Raises: NotFound."""
     with ctx.read() as connection:
         flavor = flavors.get(connection, flavor_id)
         if flavor.is_public or ctx.may("os_compute_api:os-flavor-access"):
@@ -157,7 +162,7 @@ def find_visible(ctx: Context, flavor_id: str) -> Flavor:
 
 
 def find_asked(ctx: Context, reference: Any) -> Flavor:
-    """Return the flavor that ``flavorRef`` of a body names. Raises: InvalidRequest, also for a disabled one."""
+    """Return the flavor that ``flavorRef`` names. Raises: InvalidRequest, also for a disabled flavor."""
     flavor_id = str(reference).rstrip("/").rpartition("/")[2]
     try:
         flavor = find_visible(ctx, flavor_id)
@@ -169,7 +174,7 @@ def find_asked(ctx: Context, reference: Any) -> Flavor:
 
 
 def flavor_view(ctx: Context, request: Request, flavor: Flavor) -> dict[str, Any]:
-    """Return a flavor as the API shows it at the request's microversion."""
+    """Return a flavor's view at the request's microversion."""
     swap: object = flavor.swap_mib or (0 if request.version >= Version(2, 75) else "")
     view: dict[str, Any] = {
         "id": flavor.flavor_id,
@@ -227,7 +232,7 @@ def _page(ctx: Context, request: Request) -> tuple[list[Flavor], dict[str, Any]]
 
 
 def _wanted_publicity(request: Request) -> bool | None:
-    """Return which flavors an administrator wants: public ones, private ones, or None for all."""
+    """Return the ``is_public`` filter of an administrator: True, False, or None for all flavors."""
     text = (request.param("is_public") or "true").lower()
     if text == "none":
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduler hints: what a request may say to the scheduler, and how much of it."""
+"""Scheduler hints of requests: limits on their size, and conversion to strings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -20,20 +20,22 @@ DEEPEST = 8
 
 
 def read_hints(ctx: Context, given: Mapping[str, Any], *, field: str = FIELD) -> dict[str, tuple[str, ...]]:
-    """Return scheduler hints, each with all its values as text, without those that only Kilonova itself may give.
+    """Return hint → values as strings, without the hints reserved for internal use (``_nova…``).
 
-    Raises: InvalidRequest naming the hint, when there are too many, or too much is in them.
+    Raises: InvalidRequest naming the hint, if number, size or nesting exceed the limits.
     """
     if len(given) > MOST_HINTS:
-        raise invalid_field(field, f"At most {MOST_HINTS} hints are allowed, not {len(given)}.")
+        raise invalid_field(field, f"There are {len(given)} hints; at most {MOST_HINTS} are allowed.")
     for name, value in given.items():
         if len(name) > LONGEST_NAME:
-            raise invalid_field(field, f"The name of a hint has at most {LONGEST_NAME} characters, not {len(name)}.")
+            raise invalid_field(
+                field, f"The name of a hint has {len(name)} characters; at most {LONGEST_NAME} are allowed."
+            )
         if _is_deeper(value, DEEPEST):
             raise invalid_field(f"{field}.{name}", f"It is nested more than {DEEPEST} levels deep.")
     largest, size = ctx.backend.settings.api.max_hints_size, len(orjson.dumps(given))
     if size > largest:
-        raise invalid_field(field, f"All hints together may have {largest} bytes of JSON, not {size}.")
+        raise invalid_field(field, f"The hints have {size} bytes of JSON; at most {largest} are allowed.")
     hints = {name: _texts(value) for name, value in given.items() if not name.startswith("_nova")}
     try:
         require_small(hints.get(QUERY, ()))
@@ -43,7 +45,7 @@ def read_hints(ctx: Context, given: Mapping[str, Any], *, field: str = FIELD) ->
 
 
 def unseen_instances(ctx: Context, hints: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-    """Return the instances in the hints that the caller may not see; nobody is put next to somebody unknown."""
+    """Return instances in affinity hints that the caller may not see; the scheduler treats them as nonexistent."""
     named = {uuid for hint in (same_host.HINT, different_host.HINT) for uuid in hints.get(hint, ())}
     if not named:
         return frozenset()
@@ -53,7 +55,7 @@ def unseen_instances(ctx: Context, hints: Mapping[str, tuple[str, ...]]) -> froz
 
 
 def shown_hints(hints: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return hints as the API shows them: a value alone is no list."""
+    """Return hints as the API shows them: a single value without a list."""
     return {name: values[0] if len(values) == 1 else list(values) for name, values in hints.items()}
 
 
@@ -62,7 +64,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Tell whether lists and mappings are nested deeper than that; without recursion, which has a limit of its own."""
+    """Whether lists and mappings are nested more than ``levels`` deep; iterative, since recursion has its own limit."""
     inside: Iterable[Any] = [value]
     for _ in range(levels + 1):
         inside = [

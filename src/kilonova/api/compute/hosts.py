@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts of services, up to 2.42: list, show what they have, enable, disable. Later clients ask for services instead."""
+"""/os-hosts, up to 2.42: list, show resources, enable, disable. Later clients use services instead."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -20,7 +20,7 @@ _ALL, _ONE = "/os-hosts", "/os-hosts/{host_name}"
 _P = "os_compute_api:os-hosts"
 RULES = (
     rule(f"{_P}:list", ADMIN, "List hosts by service and zone", ("GET", _ALL)),
-    rule(f"{_P}:show", ADMIN, "Show what a host has and what is used", ("GET", _ONE)),
+    rule(f"{_P}:show", ADMIN, "Show resources and usage of a host", ("GET", _ONE)),
     rule(f"{_P}:update", ADMIN, "Enable or disable a host", ("PUT", _ONE)),
     rule(f"{_P}:start", ADMIN, "Power a host on", ("GET", f"{_ONE}/startup")),
     rule(f"{_P}:shutdown", ADMIN, "Power a host off", ("GET", f"{_ONE}/shutdown")),
@@ -30,7 +30,7 @@ _LAST = Version(2, 42)
 
 
 def list_hosts(ctx: Context, request: Request) -> Reply:
-    """GET /os-hosts.  Until 2.42.  Hosts of enabled services, those of one ``zone`` if one is asked for."""
+    """GET /os-hosts.  Until 2.42.  Hosts of enabled services, filtered by ``zone`` if given."""
     ctx.authorize(f"{_P}:list")
     settings, wanted = ctx.backend.settings.compute, request.param("zone")
     with ctx.read() as connection:
@@ -45,7 +45,7 @@ def list_hosts(ctx: Context, request: Request) -> Reply:
 
 
 def show_host(ctx: Context, request: Request) -> Reply:
-    """GET /os-hosts/{host_name}.  Until 2.42.  What it has, what is used, what its servers may use, and whose they are.
+    """GET /os-hosts/{host_name}.  Until 2.42.  Totals, present usage, and sums of flavors, also per project.
 
     Errors: 404 without a hypervisor.
     """
@@ -75,9 +75,9 @@ def show_host(ctx: Context, request: Request) -> Reply:
 
 
 def update_host(ctx: Context, request: Request) -> Reply:
-    """PUT /os-hosts/{host_name}.  Until 2.42.  ``status`` is that of its compute service.
+    """PUT /os-hosts/{host_name}.  Until 2.42.  ``status`` enables or disables the compute service.
 
-    Errors: 404; 501 for ``maintenance_mode``, which no hypervisor has.
+    Errors: 404; 501 for ``maintenance_mode``, which no hypervisor supports.
     """
     ctx.authorize(f"{_P}:update")
     host, asked = request.path["host_name"], request.body
@@ -96,10 +96,10 @@ def update_host(ctx: Context, request: Request) -> Reply:
 
 
 def _power_action(name: str) -> Handler:
-    """Return the handler of what no hypervisor can do to its machine."""
+    """Return the handler of a host power action, which no hypervisor supports."""
 
     def refuse(ctx: Context, request: Request) -> Reply:
-        """Answer 501.  Errors: 400 for a host that is down, 404."""
+        """Reply 501.  Errors: 400 for a host that is down, 404."""
         ctx.authorize(f"{_P}:{name}")
         host = request.path["host_name"]
         with ctx.read() as connection:

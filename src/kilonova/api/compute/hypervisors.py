@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypervisors: what agents report of them, and until 2.87 how full they are."""
+"""Hypervisors: properties that agents report, and until 2.87 their usage."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,24 +27,24 @@ from kilonova.model.host import COMPUTE, ComputeNode, Service
 _ALL, _ONE = "/os-hypervisors", "/os-hypervisors/{hypervisor_id}"
 RULES = (
     rule("os_compute_api:os-hypervisors:list", ADMIN, "List hypervisors", ("GET", _ALL)),
-    rule("os_compute_api:os-hypervisors:list-detail", ADMIN, "List with details", ("GET", f"{_ALL}/detail")),
-    rule("os_compute_api:os-hypervisors:statistics", ADMIN, "Sum over all", ("GET", f"{_ALL}/statistics")),
+    rule("os_compute_api:os-hypervisors:list-detail", ADMIN, "List hypervisors in detail", ("GET", f"{_ALL}/detail")),
+    rule("os_compute_api:os-hypervisors:statistics", ADMIN, "Show statistics of all", ("GET", f"{_ALL}/statistics")),
     rule("os_compute_api:os-hypervisors:show", ADMIN, "Show a hypervisor", ("GET", _ONE)),
-    rule("os_compute_api:os-hypervisors:uptime", ADMIN, "Show how long it is up", ("GET", f"{_ONE}/uptime")),
-    rule("os_compute_api:os-hypervisors:search", ADMIN, "Find by name", ("GET", f"{_ONE}/search")),
-    rule("os_compute_api:os-hypervisors:servers", ADMIN, "Find by name, with servers", ("GET", f"{_ONE}/servers")),
+    rule("os_compute_api:os-hypervisors:uptime", ADMIN, "Show a hypervisor's uptime", ("GET", f"{_ONE}/uptime")),
+    rule("os_compute_api:os-hypervisors:search", ADMIN, "Search hypervisors by name", ("GET", f"{_ONE}/search")),
+    rule("os_compute_api:os-hypervisors:servers", ADMIN, "List servers by hypervisor", ("GET", f"{_ONE}/servers")),
 )
 _BY_UUID, _LAST_BY_NUMBER = Version(2, 53), Version(2, 52)
 _LAST_WITH_USAGE = Version(2, 87)
-#: Up to so many hypervisors are asked for by name.
+#: Largest number of hypervisors that a query selects by uuid; for more it reads all of them.
 _MOST_NAMED = 1000
-#: The type that drivers without a machine report.
+#: Hypervisor type of drivers that simulate their host.
 _SIMULATED = "fake"
 
 
 @dataclass(frozen=True, slots=True)
 class _Hypervisors:
-    """Everything that answers about hypervisors are made of, from one read of the database."""
+    """Data of all hypervisors in a reply, from one database read."""
 
     nodes: Sequence[ComputeNode]
     numbers: Mapping[str, int]
@@ -67,7 +67,7 @@ def list_hypervisors_detail(ctx: Context, request: Request) -> Reply:
 
 
 def show_hypervisor(ctx: Context, request: Request) -> Reply:
-    """GET /os-hypervisors/{hypervisor_id}: a number until 2.52, then a uuid.  Errors: 400 from 2.53, 404."""
+    """GET /os-hypervisors/{hypervisor_id}.  The id is a number until 2.52, then a uuid.  Errors: 400 from 2.53, 404."""
     ctx.authorize("os_compute_api:os-hypervisors:show")
     found = _load(ctx, request, _one(request), detail=True)
     (node,) = found.nodes
@@ -75,7 +75,7 @@ def show_hypervisor(ctx: Context, request: Request) -> Reply:
 
 
 def show_statistics(ctx: Context, request: Request) -> Reply:
-    """GET /os-hypervisors/statistics.  Until 2.87.  Disabled hosts do not count."""
+    """GET /os-hypervisors/statistics.  Until 2.87.  Sums over enabled hosts."""
     ctx.authorize("os_compute_api:os-hypervisors:statistics")
     found = _load(ctx, request, detail=True)
     enabled = [node for node in found.nodes if node.host in found.services and not found.services[node.host].disabled]
@@ -153,10 +153,10 @@ def _load(
     with_servers: bool = False,
     with_uptime: bool = False,
 ) -> _Hypervisors:
-    """Read what answers say of the hypervisors that are chosen by what they are called, and nothing of the others."""
+    """Read the data of the hypervisors that ``choose`` selects by their keys."""
     with ctx.read() as connection:
         keys = choose(compute_nodes.keys(connection))
-        uuids = hosts = None  # so many that reading all of them is less work than naming each
+        uuids = hosts = None  # None selects all, which is faster than naming very many
         if len(keys) <= _MOST_NAMED:
             uuids, hosts = {key.uuid for key in keys}, {key.host for key in keys}
         nodes = {node.uuid: node for node in compute_nodes.list_all(connection, uuids)}
@@ -178,7 +178,10 @@ def _wants_servers(request: Request) -> bool:
 
 
 def _one(request: Request) -> Callable[[Sequence[NodeKey]], Sequence[NodeKey]]:
-    """Choose the hypervisor of the path. Raises: NotFound; InvalidRequest for what is no uuid where there are uuids."""
+    """Return a selector of the hypervisor in the path.
+
+    It raises NotFound. Raises: InvalidRequest for a malformed uuid (since 2.53).
+    """
     given = request.path["hypervisor_id"]
     wanted = uuid_id(given, "hypervisor id") if request.version >= _BY_UUID else given
 
@@ -192,7 +195,7 @@ def _one(request: Request) -> Callable[[Sequence[NodeKey]], Sequence[NodeKey]]:
 
 
 def _matching(pattern: str) -> Callable[[Sequence[NodeKey]], Sequence[NodeKey]]:
-    """Choose hypervisors by a part of their hostnames. Raises: NotFound."""
+    """Return a selector of hypervisors whose hostname contains ``pattern``; it raises NotFound for no match."""
 
     def choose(keys: Sequence[NodeKey]) -> Sequence[NodeKey]:
         found = [key for key in keys if pattern in key.hypervisor_hostname]
@@ -265,7 +268,7 @@ def _usage_view(usage: NodeUsage) -> dict[str, int]:
 
 
 def _uptime(ctx: Context, found: _Hypervisors, node: ComputeNode) -> str | None:
-    """Return what the machine says of its uptime; a simulated one is up as long as the process that simulates it."""
+    """Return the reported uptime; for a simulated host, the uptime of its agent process."""
     uptime, since = node.capabilities.extra.get("uptime"), found.starts.get(node.host)
     if isinstance(uptime, str):
         return uptime

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the ids in paths, so that a malformed one is told apart from an unknown one."""
+"""Parsers of ids in paths, which distinguish malformed ids (400) from unknown ones (404)."""
 
 import re
 from uuid import UUID
@@ -11,7 +11,7 @@ _MAX_ID = 2**63 - 1
 
 
 def integer_id(text: str, name: str) -> int:
-    """Return a row number; one that no table can hold becomes -1, which is never found. Raises: InvalidRequest."""
+    """Return an integer id, or -1, which no row has, if it exceeds 64 bits. Raises: InvalidRequest."""
     if _INTEGER.fullmatch(text) is None:
         raise InvalidRequest(f"Invalid input received: {name} must be an integer, not '{text}'.", field=name)
     value = int(text) if len(text) < 20 else -1
@@ -19,7 +19,7 @@ def integer_id(text: str, name: str) -> int:
 
 
 def uuid_id(text: str, name: str) -> str:
-    """Return a uuid in its usual form. Raises: InvalidRequest."""
+    """Return a uuid in canonical form. Raises: InvalidRequest."""
     try:
         return str(UUID(text))
     except ValueError:

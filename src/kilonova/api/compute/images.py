@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images, up to 2.35, and their metadata, up to 2.38: the image service is asked with the caller's own token.
+"""Image proxy up to 2.35, image metadata up to 2.38: calls Glance with the caller's own token.
 
-No rule is about them: who may see or change an image is for the image service to say.
+There are no policy rules: Glance decides who may see or change an image.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,7 +56,7 @@ def show_image(ctx: Context, request: Request) -> Reply:
 
 
 def delete_image(ctx: Context, request: Request) -> Reply:
-    """DELETE /images/{image_id}.  Until 2.35.  Errors: 403, 404, 409 while something uses it."""
+    """DELETE /images/{image_id}.  Until 2.35.  Errors: 403, 404, 409 while the image is in use."""
     ctx.authorize_anyone()
     ctx.backend.image_proxy.remove(request.path["image_id"], token=ctx.credentials.token)
     return Reply(204)
@@ -144,11 +144,11 @@ def _image(ctx: Context, request: Request) -> ProxiedImage:
 
 
 def _change(ctx: Context, request: Request, field: str, edit: Callable[[Metadata, Metadata], Metadata]) -> Metadata:
-    """Change properties of an image by what the body says in ``field``, and return all of them."""
+    """Apply ``edit`` to the properties of an image and the ``field`` of the body, and return all properties."""
     image, new = _image(ctx, request), request.body[field]
     for name in new:
         if is_standard(name):
-            raise invalid_field(f"{field}.{name}", "The image service has a field of this name.")
+            raise invalid_field(f"{field}.{name}", "The image service reserves this name for a field.")
     wanted = edit(image.properties, new)
     limits = limits_of_project(ctx, ctx.project_id)
     with ctx.read() as connection:

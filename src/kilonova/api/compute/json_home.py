@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON Home: what there is below /v2.1, for clients that ask it for ``application/json-home``. Nova has no such answer.
+"""JSON Home: the resources below /v2.1, for clients that accept ``application/json-home``. Nova has no such document.
 
-Source: draft-nottingham-json-home-03, with relations named as Keystone names its own.
+Source: draft-nottingham-json-home-03, with relations named as in Keystone's JSON Home.
 """
 
 import re
@@ -19,7 +19,7 @@ _VARIABLE = re.compile(r"{(\w+)}")
 
 
 def is_wanted(request: Request) -> bool:
-    """Tell whether a client would rather have JSON Home than JSON; one that takes anything gets JSON."""
+    """Whether the client prefers JSON Home to JSON; ``*/*`` selects JSON."""
     accept = request.headers.get("Accept")
     if not accept:
         return False
@@ -30,13 +30,13 @@ def is_wanted(request: Request) -> bool:
 
 
 def document(routes: Routes, request: Request) -> dict[str, Any]:
-    """Return every resource of the routes: where it is, which methods it has, and whether new versions dropped it."""
+    """Return path and methods of each route; routes that later microversions removed are marked as deprecated."""
     prefix = urlsplit(request.root_url).path
     found: dict[str, Any] = {}
     for template, endpoints in routes.items():
         path = template.removeprefix(_ROOT)
         if path in {template, ""} or path.startswith("{project_id}"):
-            continue  # discovery, and the same again with a project in the path
+            continue  # discovery routes, and duplicates with a project id
         names = _VARIABLE.findall(path)
         where: dict[str, Any] = {"href": prefix + template}
         if names:

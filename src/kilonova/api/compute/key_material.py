@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make key pairs and read public keys. Nothing here is stored; only the caller ever sees a private half."""
+"""Generation of key pairs and parsing of public keys. Private keys are returned to the caller and never stored."""
 
 import base64
 import binascii
@@ -23,7 +23,7 @@ _USER_PRINCIPAL_NAME = ObjectIdentifier("1.3.6.1.4.1.311.20.2.3")
 
 @dataclass(frozen=True, slots=True)
 class KeyMaterial:
-    """``private`` is None for an imported key."""
+    """Key pair with fingerprint. ``private``: None for an imported key."""
 
     public: str
     fingerprint: str
@@ -31,7 +31,7 @@ class KeyMaterial:
 
 
 def read_ssh(public: str) -> KeyMaterial:
-    """Take an OpenSSH public key; its fingerprint is the MD5 of the key. Raises: InvalidRequest."""
+    """Parse an OpenSSH public key; its fingerprint is the MD5 of the key. Raises: InvalidRequest."""
     try:
         serialization.load_ssh_public_key(public.encode("ascii"))
         blob = base64.b64decode(public.split()[1])
@@ -43,18 +43,18 @@ def read_ssh(public: str) -> KeyMaterial:
 
 
 def read_x509(public: str) -> KeyMaterial:
-    """Take a PEM certificate; its fingerprint is the SHA-1 of the certificate. Raises: InvalidRequest."""
+    """Parse a PEM certificate; its fingerprint is the SHA-1 of the certificate. Raises: InvalidRequest."""
     try:
         certificate = x509.load_pem_x509_certificate(public.encode("ascii"))
     except (ValueError, UnsupportedAlgorithm):
         raise InvalidRequest(
             "Keypair data is invalid: public_key is not a certificate in PEM form.", field="public_key"
         ) from None
-    return KeyMaterial(public, _colons(certificate.fingerprint(hashes.SHA1())))  # noqa: S303 - a name, not a proof
+    return KeyMaterial(public, _colons(certificate.fingerprint(hashes.SHA1())))  # noqa: S303 - an identifier, not a proof
 
 
 def make_ssh() -> KeyMaterial:
-    """Return a new RSA pair, the private half in PEM form, which every SSH client reads."""
+    """Return a new RSA key pair, the private key in PEM form, which every SSH client reads."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     private = key.private_bytes(
@@ -65,7 +65,7 @@ def make_ssh() -> KeyMaterial:
 
 
 def make_x509(user_id: str) -> KeyMaterial:
-    """Return a new client certificate for ``user_id``, the private half as PKCS #12 in base64."""
+    """Return a new client certificate for ``user_id``, the private key as PKCS #12 in base64."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, user_id[:64])])
     principal = f"{user_id}@localhost".encode()
@@ -90,9 +90,9 @@ def make_x509(user_id: str) -> KeyMaterial:
 
 
 def encrypt_for(public: str, text: str) -> str | None:
-    """Return what the owner of an OpenSSH RSA key reads with ``openssl pkeyutl -decrypt``, in base64.
+    """Return ``text`` encrypted for an OpenSSH RSA key in base64; ``openssl pkeyutl -decrypt`` decrypts it.
 
-    None for a key of another kind, and for a text that is too long for it.
+    None if the key is not RSA or too short for the text.
     """
     try:
         key = serialization.load_ssh_public_key(public.encode("ascii"))

@@ -44,7 +44,7 @@ def list_keypairs(ctx: Context, request: Request) -> Reply:
 
 
 def create_keypair(ctx: Context, request: Request) -> Reply:
-    """POST /os-keypairs.  Errors: 400, 403 over quota, 409 for a taken name."""
+    """POST /os-keypairs.  Errors: 400, 403 over quota, 409 if the name exists."""
     asked = request.body["keypair"]
     user_id, kind = asked.get("user_id") or ctx.user_id, asked.get("type", "ssh")
     ctx.authorize("os_compute_api:os-keypairs:create", user_id=user_id)
@@ -101,14 +101,14 @@ def delete_keypair(ctx: Context, request: Request) -> Reply:
 
 
 def _user_of(ctx: Context, request: Request) -> str:
-    """Return whose key pairs are meant: the caller's, or from 2.10 those of ``user_id`` in the query."""
+    """Return the owner of the key pairs: the caller, or from 2.10 the ``user_id`` of the query."""
     if request.version < Version(2, 10):
         return ctx.user_id
     return request.param("user_id") or ctx.user_id
 
 
 def _material(kind: str, user_id: str, public_key: str | None) -> "KeyMaterial":
-    from kilonova.api.compute import key_material  # noqa: PLC0415 - what it needs is slow to import
+    from kilonova.api.compute import key_material  # noqa: PLC0415 - imports cryptography, which is slow
 
     if public_key is not None:
         return key_material.read_x509(public_key) if kind == "x509" else key_material.read_ssh(public_key)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits: what a project may have, and what it has."""
+"""Absolute limits of a project, with its usage."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ RULES = (
     rule("os_compute_api:limits", ANYONE, "Show the limits of the caller's project", ("GET", _PATH)),
     rule("os_compute_api:limits:other_project", ADMIN, "Show the limits of another project", ("GET", _PATH)),
 )
-#: Name in the answer → resource.
+#: Field of the reply → resource.
 _MAXIMA: Mapping[str, str] = {
     "maxTotalInstances": "instances",
     "maxTotalCores": "cores",
@@ -26,7 +26,7 @@ _MAXIMA: Mapping[str, str] = {
     "maxServerGroups": "server_groups",
     "maxServerGroupMembers": "server_group_members",
 }
-#: The same, each up to the microversion that leaves it out.
+#: Field of the reply → resource, and the first microversion without the field.
 _OLD_MAXIMA: Mapping[str, tuple[str, Version]] = {
     "maxImageMeta": ("metadata_items", Version(2, 39)),
     "maxPersonality": ("injected_files", Version(2, 57)),
@@ -38,7 +38,7 @@ _OLD_MAXIMA: Mapping[str, tuple[str, Version]] = {
 
 
 def show_limits(ctx: Context, request: Request) -> Reply:
-    """GET /limits.  ``tenant_id`` is for administrators.  2.36 has no networks, 2.39 no images, 2.57 no files."""
+    """GET /limits.  ``tenant_id`` is for administrators.  2.36 drops networks, 2.39 images, 2.57 injected files."""
     ctx.authorize("os_compute_api:limits")
     asked = request.param("tenant_id")
     project_id = ctx.project_id if asked is None else require_id(asked, "tenant_id")

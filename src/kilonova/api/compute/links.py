@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links in compute answers, and pages of a list by marker and limit."""
+"""Links in replies of the compute API, and paging of lists by marker and limit."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ def bookmark_links(request: Request, path: str) -> list[dict[str, str]]:
 def next_page(
     ctx: Context, request: Request, items: Sequence[T], key: Callable[[T], str], name: str, *, limit: int | None
 ) -> tuple[list[T], dict[str, Any]]:
-    """Cut ``items`` to the page after the marker; the second value holds ``<name>_links`` when there is more.
+    """Return the page of ``items`` after the marker, and ``{<name>_links: …}`` if more items follow.
 
     Raises: InvalidRequest for a marker that is not in the list.
     """
@@ -42,7 +42,7 @@ def next_page(
 
 
 def next_link(request: Request, marker: str) -> dict[str, str]:
-    """Return the link to the page after ``marker``, keeping the other parameters."""
+    """Return the link to the page after ``marker``, with all other query parameters."""
     query = [(name, value) for name, values in request.query.items() if name != "marker" for value in values]
     base = request.url.split("?")[0]
     return {"rel": "next", "href": f"{base}?{urlencode([*query, ('marker', marker)])}"}

@@ -24,10 +24,10 @@ _P, _ALL = "os_compute_api:os-migrations", "/os-migrations"
 RULES = (
     rule(f"{_P}:index", PROJECT_MANAGER_OR_ADMIN, "List migrations", ("GET", _ALL)),
     rule(f"{_P}:index:all_projects", ADMIN, "List migrations of all projects", ("GET", _ALL)),
-    rule(f"{_P}:index:host", ADMIN, "See from where to where", ("GET", _ALL)),
+    rule(f"{_P}:index:host", ADMIN, "Show hosts of migrations", ("GET", _ALL)),
 )
 _PAGED = Version(2, 59)
-#: Live migrations that have a page of their own below their server.
+#: Statuses of live migrations that have a route of their own below their server.
 IN_PROGRESS = frozenset(
     {
         MigrationStatus.QUEUED,
@@ -38,13 +38,13 @@ IN_PROGRESS = frozenset(
 )
 
 
-#: Filters that would tell whoever guesses names of hosts which of them there are.
+#: Filters that need permission to see hosts: a client could find host names by guessing.
 _BY_HOST = ("host", "source_compute")
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What a page of migrations needs besides: addresses of hypervisors, and numbers of flavors."""
+    """Additional data of a page of migrations: addresses of destination nodes, and numeric ids of flavors."""
 
     addresses: Mapping[tuple[str, str], str]
     flavors: Mapping[str, int]
@@ -70,7 +70,7 @@ def list_migrations(ctx: Context, request: Request) -> Reply:
 
 
 def host_fields(migration: ServerMigration, address: str | None, *, shown: bool) -> dict[str, Any]:
-    """Return from where to where a migration goes; null for those who may not know."""
+    """Return source and destination of a migration; all null unless ``shown``."""
     fields = {
         "source_compute": migration.source_host,
         "source_node": migration.source_node,
@@ -82,7 +82,7 @@ def host_fields(migration: ServerMigration, address: str | None, *, shown: bool)
 
 
 def is_in_progress(migration: ServerMigration) -> bool:
-    """Tell whether this is a live migration that has begun and is not over."""
+    """Whether this is a live migration in progress."""
     return migration.migration_type is MigrationType.LIVE_MIGRATION and migration.status in IN_PROGRESS
 
 
@@ -108,7 +108,7 @@ def _query(ctx: Context, request: Request) -> MigrationQuery:
 
 
 def _asker(ctx: Context, request: Request) -> tuple[str | None, str | None]:
-    """Return whose migrations are listed: those that a user, and that a project has asked for."""
+    """Return the filters by user and by project. Raises: Forbidden for another project."""
     filtered = request.version >= Version(2, 80)
     user, project = (request.param(name) if filtered else None for name in ("user_id", "project_id"))
     if ctx.may(f"{_P}:index:all_projects"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is answered where a network, volume or share service would be needed by a project."""
+"""Handlers of routes that need a network, volume or share service, for a cloud without that service."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ NETWORK, VOLUME, SHARE = "network", "volume", "share"
 
 
 def nothing(rule: str, body: Any) -> Handler:
-    """Return a handler that shows an empty list of something that projects have at another service."""
+    """Return a handler that replies with the empty list ``body``."""
 
     def show(ctx: Context, request: Request) -> Reply:
-        """Answer 200 and empty."""
+        """Reply 200 with an empty list."""
         del request
         ctx.authorize(rule)
         return Reply(200, body)
@@ -22,10 +22,10 @@ def nothing(rule: str, body: Any) -> Handler:
 
 
 def not_there(rule: str, what: str, parameter: str) -> Handler:
-    """Return a handler for one thing at another service. ``parameter``: of the path, which names it."""
+    """Return a handler that replies 404 for a resource of an absent service. ``parameter``: name of its path id."""
 
     def refuse(ctx: Context, request: Request) -> Reply:
-        """Answer 404."""
+        """Reply 404."""
         ctx.authorize(rule)
         raise NotFound(f"There is no {what} {request.path[parameter]}.")
 
@@ -33,10 +33,10 @@ def not_there(rule: str, what: str, parameter: str) -> Handler:
 
 
 def cannot_be_made(rule: str, service: str) -> Handler:
-    """Return a handler of what would be made at a service."""
+    """Return a handler that refuses to create a resource, naming the absent service."""
 
     def refuse(ctx: Context, request: Request) -> Reply:
-        """Answer 400."""
+        """Reply 400."""
         del request
         ctx.authorize(rule)
         raise no_service(service)
@@ -45,5 +45,5 @@ def cannot_be_made(rule: str, service: str) -> Handler:
 
 
 def no_service(service: str) -> InvalidRequest:
-    """Return the error of a request that needs a service which is not configured."""
+    """Return the error for a request that needs a service that is not configured."""
     return InvalidRequest(f"No {service} service is configured.")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks, addresses and security groups, up to 2.35: later clients ask the network service. Without it there is none.
+"""Network proxy routes, up to 2.35: networks, addresses, security groups. They reply empty without a network service.
 
-Nova handed these on to the network service, but for what nobody may do here any more: that is gone.
+Nova forwarded them to Neutron; routes that Nova has removed reply 410.
 """
 
 from kilonova.api.compute.missing_services import NETWORK, cannot_be_made, not_there, nothing
@@ -23,18 +23,18 @@ RULES = (
     rule(f"{_NETWORKS}:show", _R, "Show a network", ("GET", "/os-networks/{id}")),
     rule(f"{_OWN_NETWORKS}:list", _R, "List the networks of a project", ("GET", "/os-tenant-networks")),
     rule(f"{_OWN_NETWORKS}:show", _R, "Show a network of a project", ("GET", "/os-tenant-networks/{id}")),
-    rule(_POOLS, ANYONE, "List where floating addresses come from", ("GET", "/os-floating-ip-pools")),
+    rule(_POOLS, ANYONE, "List pools of floating addresses", ("GET", "/os-floating-ip-pools")),
     rule(f"{_ADDRESSES}:list", _R, "List floating addresses", ("GET", "/os-floating-ips")),
-    rule(f"{_ADDRESSES}:create", _M, "Get a floating address", ("POST", "/os-floating-ips")),
+    rule(f"{_ADDRESSES}:create", _M, "Allocate a floating address", ("POST", "/os-floating-ips")),
     rule(f"{_ADDRESSES}:show", _R, "Show a floating address", ("GET", "/os-floating-ips/{id}")),
-    rule(f"{_ADDRESSES}:delete", _M, "Give a floating address back", ("DELETE", "/os-floating-ips/{id}")),
+    rule(f"{_ADDRESSES}:delete", _M, "Release a floating address", ("DELETE", "/os-floating-ips/{id}")),
     rule(f"{_GROUPS}:get", _R, "List security groups", ("GET", "/os-security-groups")),
     rule(f"{_GROUPS}:create", _M, "Make a security group", ("POST", "/os-security-groups")),
     rule(f"{_GROUPS}:show", _R, "Show a security group", ("GET", "/os-security-groups/{id}")),
     rule(f"{_GROUPS}:update", _M, "Change a security group", ("PUT", "/os-security-groups/{id}")),
     rule(f"{_GROUPS}:delete", _M, "Remove a security group", ("DELETE", "/os-security-groups/{id}")),
     rule(f"{_GROUPS}:rule:create", _M, "Add a rule to a security group", ("POST", "/os-security-group-rules")),
-    rule(f"{_GROUPS}:rule:delete", _M, "Remove such a rule", ("DELETE", "/os-security-group-rules/{id}")),
+    rule(f"{_GROUPS}:rule:delete", _M, "Remove a security group's rule", ("DELETE", "/os-security-group-rules/{id}")),
 )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no host can make is refused before anything is stored, and before anybody is told where it would go."""
+"""Validation of flavor and image, which refuses guests that no host can run before anything is stored or scheduled."""
 
 from collections.abc import Mapping
 
@@ -16,9 +16,9 @@ _GIB = 1024**3
 def require_possible_guest(
     flavor: Flavor, image: Image | None, aliases: Mapping[str, Alias], *, flavor_field: str, image_field: str
 ) -> None:
-    """Refuse an image that does not fit into the flavor, values that there are not, contradictions, unknown devices.
+    """Check image against flavor, values and contradictions of their properties, NUMA and PCI requests.
 
-    ``aliases``: the PCI devices there are. ``flavor_field``, ``image_field``: what the body calls them.
+    ``aliases``: the configured PCI aliases. ``flavor_field``, ``image_field``: names of the fields for errors.
 
     Raises: InvalidRequest.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quota classes: the limits of the class ``default`` hold for every project that has none of its own."""
+"""Quota classes: the limits of class ``default`` apply to every project without limits of its own."""
 
 from kilonova.api.compute.quota_limits import change_limits, limits_of_class, limits_reply, require_id
 from kilonova.api.compute.schemas import quotas as schemas
@@ -13,13 +13,13 @@ from kilonova.model.quota import Limits
 _ONE = "/os-quota-class-sets/{class_name}"
 _NAME = "quota_class_set"
 RULES = (
-    rule("os_compute_api:os-quota-class-sets:show", ADMIN, "Show the limits of a class", ("GET", _ONE)),
-    rule("os_compute_api:os-quota-class-sets:update", ADMIN, "Set the limits of a class", ("PUT", _ONE)),
+    rule("os_compute_api:os-quota-class-sets:show", ADMIN, "Show the limits of a quota class", ("GET", _ONE)),
+    rule("os_compute_api:os-quota-class-sets:update", ADMIN, "Set the limits of a quota class", ("PUT", _ONE)),
 )
 
 
 def show_class(ctx: Context, request: Request) -> Reply:
-    """GET /os-quota-class-sets/{class}.  2.50 shows server groups and no networks, 2.57 no injected files."""
+    """GET /os-quota-class-sets/{class}.  2.50 adds server groups and drops networks, 2.57 drops injected files."""
     ctx.authorize("os_compute_api:os-quota-class-sets:show")
     name = require_id(request.path["class_name"], "class")
     limits = limits_of_class(ctx, name)

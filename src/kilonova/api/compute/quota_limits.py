@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which limits hold for whom, wherever they are kept, and how they are read, changed and shown."""
+"""Limits in force from configuration, database or an external source: reading, changing, showing."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -15,12 +15,12 @@ from kilonova.db.quotas import EVERYBODY
 from kilonova.errors import InvalidRequest
 from kilonova.model.quota import DEFAULT_CLASS, UNLIMITED, Limits
 
-#: Takes a connection and a user, and returns his limits in a project; without a user those of the project.
+#: Function (connection, user) → the user's limits in a project; without user, the project's limits.
 Reader = Callable[..., Limits]
 
 
 def limits_of_project(ctx: Context, project_id: str) -> Reader:
-    """Return what reads the limits of a project. Whoever else keeps limits is asked here and now, not in there."""
+    """Return a reader of a project's limits. An external source is queried here, outside of any transaction."""
     elsewhere = ctx.backend.limits.of_project(project_id)
     configured = ctx.backend.settings.quota.limits()
 
@@ -31,7 +31,7 @@ def limits_of_project(ctx: Context, project_id: str) -> Reader:
 
 
 def limits_of_class(ctx: Context, class_name: str) -> Reader:
-    """Return what reads the limits of a class; those of the class ``default`` hold for every project."""
+    """Return a reader of the limits of a quota class; class ``default`` applies to every project."""
     elsewhere = ctx.backend.limits.defaults()
     configured = ctx.backend.settings.quota.limits()
 
@@ -42,16 +42,16 @@ def limits_of_class(ctx: Context, class_name: str) -> Reader:
 
 
 def default_limits(ctx: Context) -> Reader:
-    """Return what reads the limits of a project that has none of its own."""
+    """Return a reader of the limits of projects without limits of their own."""
     return limits_of_class(ctx, DEFAULT_CLASS)
 
 
 def change_limits(
     ctx: Context, asked: Mapping[str, Any], limits: Reader, store: Callable[[Transaction, Limits], None]
 ) -> Limits:
-    """Set limits as clients send them, in one transaction, and return what ``limits`` reads then.
+    """Store limits of a request body in one transaction, and return what ``limits`` reads after that.
 
-    ``store`` checks and writes them. Raises: InvalidRequest, and what ``store`` raises.
+    ``store`` checks and writes them. Raises: InvalidRequest, and errors of ``store``.
     """
     require_writable(ctx)
     changed = _read_limits(asked)
@@ -64,27 +64,27 @@ def change_limits(
 
 
 def limits_reply(name: str, resources: Iterable[str], content: Mapping[str, Any], **more: str) -> Reply:
-    """Answer with the resources that a microversion knows, and ``more``."""
+    """Return a reply with ``more`` and the resources known to the microversion."""
     return Reply(200, {name: {**more, **{resource: content[resource] for resource in resources}}})
 
 
 def _read_limits(asked: Mapping[str, Any]) -> dict[str, int]:
     limits = {name: int(value) for name, value in asked.items()}
     for name, limit in limits.items():
-        if not UNLIMITED <= limit <= MAX_INTEGER:  # the schema's bounds are not those of numbers sent as text
+        if not UNLIMITED <= limit <= MAX_INTEGER:  # the schema cannot check the bounds of numbers sent as strings
             message = f"Value: {limit}. It must be from 0 to {MAX_INTEGER}, or -1 for no limit."
             raise invalid_field(name, message)
     return limits
 
 
 def require_writable(ctx: Context) -> None:
-    """Raise InvalidRequest where limits that are set here would have no effect."""
+    """Raise InvalidRequest if limits come from a read-only external source."""
     if ctx.backend.limits.is_read_only:
-        raise InvalidRequest("Limits are kept in Keystone: change them there, for instance by `openstack limit set`.")
+        raise InvalidRequest("Limits are stored in Keystone: change them there, e.g. with `openstack limit set`.")
 
 
 def require_id(text: str, name: str) -> str:
-    """Return an id that a table can hold. Raises: InvalidRequest."""
+    """Return an id that fits into a column. Raises: InvalidRequest."""
     if not text or len(text) > 255 or not text.isprintable():
         raise InvalidRequest(f"Invalid input received: {name} must be 1 to 255 printable characters.", field=name)
     return text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quota sets: the limits of projects and of users in them, and how much of them is used."""
+"""Quota sets: limits of projects and of users in them, with their usage."""
 
 import math
 from collections.abc import Mapping
@@ -32,15 +32,15 @@ _NAME = "quota_set"
 _POLICY = "os_compute_api:os-quota-sets:"
 RULES = (
     rule(f"{_POLICY}update", ADMIN, "Set limits", ("PUT", _ONE)),
-    rule(f"{_POLICY}defaults", ANYONE, "Show the limits of projects without own ones", ("GET", f"{_ONE}/defaults")),
+    rule(f"{_POLICY}defaults", ANYONE, "Show default limits of projects", ("GET", f"{_ONE}/defaults")),
     rule(f"{_POLICY}show", PROJECT_READER_OR_ADMIN, "Show limits", ("GET", _ONE)),
-    rule(f"{_POLICY}delete", ADMIN, "Go back to the defaults", ("DELETE", _ONE)),
-    rule(f"{_POLICY}detail", PROJECT_READER_OR_ADMIN, "Show limits and what is used", ("GET", f"{_ONE}/detail")),
+    rule(f"{_POLICY}delete", ADMIN, "Reset limits to the defaults", ("DELETE", _ONE)),
+    rule(f"{_POLICY}detail", PROJECT_READER_OR_ADMIN, "Show limits and usage", ("GET", f"{_ONE}/detail")),
 )
 
 
 def show_quota_set(ctx: Context, request: Request) -> Reply:
-    """GET /os-quota-sets/{project}.  2.36 has no networks, 2.57 no injected files.  Errors: 400."""
+    """GET /os-quota-sets/{project}.  2.36 drops networks, 2.57 injected files.  Errors: 400."""
     project_id = _project(ctx, request, "show")
     limits = limits_of_project(ctx, project_id)
     with ctx.read() as connection:
@@ -49,7 +49,7 @@ def show_quota_set(ctx: Context, request: Request) -> Reply:
 
 
 def show_details(ctx: Context, request: Request) -> Reply:
-    """GET /os-quota-sets/{project}/detail.  Key pairs and members belong to users: none count here.  Errors: 400."""
+    """GET /os-quota-sets/{project}/detail.  Usage of key pairs and group members (per user) is 0.  Errors: 400."""
     project_id, user_id = _project(ctx, request, "detail"), _user(request)
     limits = limits_of_project(ctx, project_id)
     with ctx.read() as connection:
@@ -68,7 +68,7 @@ def show_defaults(ctx: Context, request: Request) -> Reply:
 
 
 def update_quota_set(ctx: Context, request: Request) -> Reply:
-    """PUT /os-quota-sets/{project}.  ``force`` also sets a limit below what is used.  Errors: 400."""
+    """PUT /os-quota-sets/{project}.  ``force`` allows limits below the usage.  Errors: 400."""
     project_id, user_id = _project(ctx, request, "update"), _user(request)
     asked = dict(request.body[_NAME])
     is_forced = as_bool(asked.pop("force", False))
@@ -83,7 +83,7 @@ def update_quota_set(ctx: Context, request: Request) -> Reply:
 
 
 def delete_quota_set(ctx: Context, request: Request) -> Reply:
-    """DELETE /os-quota-sets/{project}: of the project and all its users, or of one user."""
+    """DELETE /os-quota-sets/{project}.  Deletes limits of the project and all its users, or of one user."""
     project_id, user_id = _project(ctx, request, "delete", must_exist=False), _user(request)
     require_writable(ctx)
     ctx.write(lambda tx: quotas.delete_limits(tx, project_id, user_id))
@@ -91,7 +91,7 @@ def delete_quota_set(ctx: Context, request: Request) -> Reply:
 
 
 def _project(ctx: Context, request: Request, action: str, *, must_exist: bool = True) -> str:
-    """Return the project of the path. Raises: Forbidden, and InvalidRequest where Keystone does not know it."""
+    """Return the project of the path. Raises: Forbidden; InvalidRequest if Keystone does not know it."""
     project_id = require_id(request.path["quota_project_id"], "project_id")
     ctx.authorize(f"{_POLICY}{action}", project_id=project_id)
     if must_exist and project_id != ctx.project_id:
@@ -111,7 +111,7 @@ def _used(connection: Connection, project_id: str, user_id: str) -> dict[str, in
 
 
 def _check(connection: Connection, limits: Reader, project_id: str, user_id: str, changed: Limits) -> None:
-    """Refuse a limit below what is used, or one of a user that does not fit into that of his project."""
+    """Raise InvalidRequest for a limit below the usage, or a user's limit above the rest of the project's."""
     used, project = _used(connection, project_id, user_id), limits(connection)
     of_users = quotas.limits_of_users(connection, project_id)
     for name, limit in changed.items():
@@ -122,9 +122,9 @@ def _check(connection: Connection, limits: Reader, project_id: str, user_id: str
         elif project[name] >= 0:
             most = max(0, project[name] - shares)
         if _size(limit) < least:
-            raise invalid_field(name, f"Value: {limit}. {least} are used or promised to users; `force` sets it anyway.")
+            raise invalid_field(name, f"Value: {limit}. {least} are in use or given to users; `force` overrides this.")
         if _size(limit) > most:
-            raise invalid_field(name, f"Value: {limit}. The project has {most} left for this user.")
+            raise invalid_field(name, f"Value: {limit}. The project's limit leaves at most {most} for this user.")
 
 
 def _size(limit: int) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""APIs that Nova once had: 410, whatever is asked and by whomever, so that old clients stop asking."""
+"""Routes of APIs that Nova has removed: they reply 410 to every request, so that old clients stop using them."""
 
 from collections.abc import Mapping
 
@@ -11,13 +11,13 @@ RULES = ()
 
 
 def gone(ctx: Context, request: Request) -> Reply:
-    """Answer 410."""
+    """Reply 410."""
     del request
     ctx.authorize_anyone()
     raise HttpError(410, "This API was removed from Nova and is not available any more.")
 
 
-#: path → its methods
+#: Path → methods.
 _REMOVED: Mapping[str, str] = {
     "/os-agents": "GET POST",
     "/os-agents/{removed_id}": "PUT DELETE",
@@ -48,6 +48,6 @@ _REMOVED: Mapping[str, str] = {
 }
 ROUTES: Routes = {
     **{path: dict.fromkeys(methods.split(), Endpoint(gone)) for path, methods in _REMOVED.items()},
-    # From 2.44 on a path like any other that there is not.
+    # from 2.44 on the route does not exist (404)
     "/servers/{server_id}/os-virtual-interfaces": {"GET": Endpoint(gone, until=Version(2, 43))},
 }

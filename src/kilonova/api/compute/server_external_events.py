@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What network, volume, bare-metal and accelerator services tell of what they have done to servers.
+"""External events, sent by network, volume, bare-metal and accelerator services about servers.
 
-Nothing here waits for a port, a volume or an accelerator, so of those events it is only noted that they came. A change
-of power is taken over: the server follows, as if somebody had started or stopped it.
+Events about ports, volumes and accelerators are only logged, since no operation waits for them. A power-update starts
+or stops the server like a request of a user.
 """
 
 import logging
@@ -20,8 +20,8 @@ from kilonova.model.instance import Instance, PowerState, VmState
 
 LOG = logging.getLogger(__name__)
 _RULE, _PATH = "os_compute_api:os-server-external-events:create", "/os-server-external-events"
-RULES = (rule(_RULE, SERVICE_OR_ADMIN, "Tell of what happened to servers", ("POST", _PATH)),)
-#: Tag of power-update → what follows, and from which state of the server.
+RULES = (rule(_RULE, SERVICE_OR_ADMIN, "Send external events about servers", ("POST", _PATH)),)
+#: Tag of power-update → operation, and the states of the server that it requires.
 _POWER: Mapping[str, tuple[str, VmState, PowerState]] = {
     "POWER_ON": ("start", VmState.STOPPED, PowerState.SHUTDOWN),
     "POWER_OFF": ("stop", VmState.ACTIVE, PowerState.RUNNING),
@@ -31,7 +31,8 @@ _POWER: Mapping[str, tuple[str, VmState, PowerState]] = {
 def create_events(ctx: Context, request: Request) -> Reply:
     """POST /os-server-external-events.  Since: 2.51 volume-extended, 2.76 power-update, 2.82, 2.93.
 
-    200 when all events were taken, 207 when some were: each says so with a code of its own.  Errors: 404 for none.
+    Status 200 if all events are accepted, 207 if some are; each event has its own code.  Errors: 404 if none is
+    accepted.
     """
     ctx.authorize(_RULE)
     events = request.body["events"]
@@ -51,7 +52,7 @@ def create_events(ctx: Context, request: Request) -> Reply:
 
 
 def _refusal(event: Mapping[str, Any], instance: Instance | None) -> int:
-    """Return 200 for an event that is taken, or the code of what stands against it."""
+    """Return 200 if the event is accepted, or the code of its refusal."""
     if instance is None:
         return 404
     if event["name"] == "volume-extended" and event.get("tag") is None:
@@ -62,19 +63,19 @@ def _refusal(event: Mapping[str, Any], instance: Instance | None) -> int:
 def _take(ctx: Context, event: Mapping[str, Any], instance: Instance) -> None:
     name, tag = event["name"], event.get("tag")
     if name != "power-update":
-        LOG.info("Server %s: nothing waits for %s:%s [%s]", instance.uuid, name, tag, ctx.request_id)
+        LOG.info("Server %s: event %s:%s ignored, nothing waits for it [%s]", instance.uuid, name, tag, ctx.request_id)
         return
     kind, vm_state, power_state = _POWER.get(tag or "", (None, None, None))
     if kind is None:
-        LOG.warning("Server %s: %.40r is neither POWER_ON nor POWER_OFF [%s]", instance.uuid, tag, ctx.request_id)
+        LOG.warning("Server %s: power-update with unknown tag %.40r ignored [%s]", instance.uuid, tag, ctx.request_id)
         return
     if (instance.vm_state, instance.task_state, instance.power_state) != (vm_state, None, power_state):
-        LOG.info("Server %s is %s: %s changes nothing [%s]", instance.uuid, instance.vm_state, tag, ctx.request_id)
+        LOG.info("Server %s is %s: power-update %s ignored [%s]", instance.uuid, instance.vm_state, tag, ctx.request_id)
         return
     try:
         ctx.backend.conductor.operations.power.change(instance.uuid, kind, ctx.requester)
-    except (NotFound, UnexpectedTaskState) as error:  # somebody else was faster
-        LOG.info("Server %s: %s changes nothing: %s [%s]", instance.uuid, tag, error.message, ctx.request_id)
+    except (NotFound, UnexpectedTaskState) as error:  # another request changed the server meanwhile
+        LOG.info("Server %s: power-update %s ignored: %s [%s]", instance.uuid, tag, error.message, ctx.request_id)
 
 
 ROUTES: Routes = {_PATH: {"POST": Endpoint(create_events, body=schemas.CREATE, query=queries.NONE)}}

@@ -32,7 +32,7 @@ RULES = (
 
 
 def list_server_groups(ctx: Context, request: Request) -> Reply:
-    """GET /os-server-groups.  ``all_projects`` is for administrators and ignored from others."""
+    """GET /os-server-groups.  ``all_projects`` is ignored for callers without administrator rights."""
     ctx.authorize("os_compute_api:os-server-groups:index")
     everywhere = "all_projects" in request.query and ctx.may("os_compute_api:os-server-groups:index:all_projects")
     with ctx.read() as connection:
@@ -45,7 +45,7 @@ def list_server_groups(ctx: Context, request: Request) -> Reply:
 
 
 def create_server_group(ctx: Context, request: Request) -> Reply:
-    """POST /os-server-groups.  2.15 adds soft policies; 2.64 takes one policy and rules.  Errors: 400, 403 quota."""
+    """POST /os-server-groups.  2.15 adds soft policies; 2.64 accepts one policy with rules.  Errors: 400, 403 quota."""
     ctx.authorize("os_compute_api:os-server-groups:create")
     asked = request.body["server_group"]
     policy = asked["policy"] if "policy" in asked else asked["policies"][0]
@@ -83,7 +83,7 @@ def show_server_group(ctx: Context, request: Request) -> Reply:
 
 
 def delete_server_group(ctx: Context, request: Request) -> Reply:
-    """DELETE /os-server-groups/{server_group_id}, also with members.  Errors: 404."""
+    """DELETE /os-server-groups/{server_group_id}.  Groups with members can be deleted, too.  Errors: 404."""
     uuid = request.path["server_group_id"]
 
     def job(tx: Transaction) -> ServerGroup:
@@ -96,7 +96,7 @@ def delete_server_group(ctx: Context, request: Request) -> Reply:
 
 
 def find_group(ctx: Context, connection: Connection, uuid: str, rule_name: str) -> ServerGroup:
-    """Return a group that the caller may act on. Raises: NotFound (also for those of others), Forbidden."""
+    """Return a group that the caller may act on. Raises: NotFound (also for a group that is invisible), Forbidden."""
     group = server_groups.get(connection, uuid)
     if not ctx.sees(rule_name, group.project_id):
         raise server_groups.missing(uuid)
@@ -105,7 +105,7 @@ def find_group(ctx: Context, connection: Connection, uuid: str, rule_name: str) 
 
 
 def server_group_view(group: ServerGroup, version: Version) -> dict[str, Any]:
-    """Return a server group as the API shows it."""
+    """Return a server group's view at a microversion."""
     view: dict[str, Any] = {"id": group.uuid, "name": group.name, "members": list(group.members)}
     if version >= Version(2, 64):
         view["policy"] = group.policy

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute services: list, enable, disable, declare down, delete."""
+"""Compute services: list, enable, disable, force down, delete."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -32,7 +32,7 @@ _BY_UUID = Version(2, 53)
 def list_services(ctx: Context, request: Request) -> Reply:
     """GET /os-services.  2.11 adds forced_down; 2.53 shows uuids as ids.
 
-    ``with_versions=true`` (Kilonova's own) adds the release that each service runs and the messages that it speaks.
+    ``with_versions=true`` (Kilonova's own) adds release and message version of each service.
     """
     ctx.authorize("os_compute_api:os-services:list")
     with ctx.read() as connection:
@@ -48,13 +48,13 @@ def list_services(ctx: Context, request: Request) -> Reply:
 
 
 def update_service(ctx: Context, request: Request) -> Reply:
-    """PUT /os-services/{service_id}: a uuid from 2.53, until 2.52 the name of what is to be done."""
+    """PUT /os-services/{service_id}.  The last segment is a uuid from 2.53, before that the name of an action."""
     ctx.authorize("os_compute_api:os-services:update")
     return _update(ctx, request) if request.version >= _BY_UUID else _update_by_verb(ctx, request)
 
 
 def _update(ctx: Context, request: Request) -> Reply:
-    """Change a service and show all of it.  Errors: 400, 404."""
+    """Update a service and return its full view.  Errors: 400, 404."""
     uuid, asked = uuid_id(request.path["service_id"], "service id"), request.body
     status, reason = asked.get("status"), asked.get("disabled_reason")
     if "disabled_reason" in asked and status != "disabled":
@@ -80,7 +80,7 @@ def _update(ctx: Context, request: Request) -> Reply:
 
 
 def _update_by_verb(ctx: Context, request: Request) -> Reply:
-    """Enable, disable, disable with a reason, force down (2.11).  Errors: 400, 404 also for an unknown verb."""
+    """Enable, disable, disable with a reason, force down (2.11).  Errors: 400, 404 also for an unknown action."""
     verb, asked = request.path["service_id"], request.body
     make_change = _VERBS.get(verb)
     if make_change is None or (verb == "force-down" and request.version < Version(2, 11)):
@@ -105,7 +105,7 @@ def _update_by_verb(ctx: Context, request: Request) -> Reply:
 
 
 def delete_service(ctx: Context, request: Request) -> Reply:
-    """DELETE /os-services/{service_id}: a number until 2.52, then a uuid.  Errors: 400, 404, 409 with servers."""
+    """DELETE /os-services/{service_id}.  A number until 2.52, then a uuid.  Errors: 400, 404, 409 with servers."""
     ctx.authorize("os_compute_api:os-services:delete")
     given, only_down = request.path["service_id"], ctx.backend.settings.api.delete_only_down_services
     uuid = uuid_id(given, "service id") if request.version >= _BY_UUID else None
@@ -121,7 +121,7 @@ def delete_service(ctx: Context, request: Request) -> Reply:
 
 
 def service_view(ctx: Context, request: Request, service: Service, zones: Mapping[str, str]) -> dict[str, Any]:
-    """Return a service as the API shows it."""
+    """Return a service's view at the request's microversion."""
     settings = ctx.backend.settings.compute
     view: dict[str, Any] = {
         "id": service.uuid if request.version >= _BY_UUID else service.id,

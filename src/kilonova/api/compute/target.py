@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a request for servers wants to go: a zone, hosts."""
+"""Requested destination of new servers: availability zone, host, hypervisor node."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from kilonova.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a request wants to go. ``forced`` hosts come from the colon form and bypass the filters."""
+    """Requested destination. ``forced`` host and node come from ZONE:HOST:NODE and bypass the filters."""
 
     zone: str | None
     forced_host: str | None
@@ -22,7 +22,7 @@ class Target:
 
 
 def read_target(ctx: Context, asked: Mapping[str, Any]) -> Target:
-    """Read where the servers of ``POST /servers`` shall go. Raises: InvalidRequest, Forbidden."""
+    """Return the destination requested by ``POST /servers``. Raises: InvalidRequest, Forbidden."""
     text = asked.get("availability_zone")
     settings = ctx.backend.settings.compute
     zone, host, node = split_zone(text) if text else (settings.default_schedule_zone, None, None)
@@ -30,9 +30,7 @@ def read_target(ctx: Context, asked: Mapping[str, Any]) -> Target:
     if host or node:
         ctx.authorize("os_compute_api:servers:create:forced_host")
         if host_field or node_field:
-            raise invalid_field(
-                "availability_zone", "A host in it cannot be combined with host or hypervisor_hostname."
-            )
+            raise invalid_field("availability_zone", "ZONE:HOST cannot be combined with host or hypervisor_hostname.")
     if host_field or node_field:
         ctx.authorize("compute:servers:create:requested_destination")
     check_place(ctx, zone, host, node)
@@ -41,7 +39,7 @@ def read_target(ctx: Context, asked: Mapping[str, Any]) -> Target:
 
 
 def split_zone(text: str) -> tuple[str | None, str | None, str | None]:
-    """Read ``zone``, ``zone:host``, ``zone:host:node`` or ``zone::node``."""
+    """Parse ``zone``, ``zone:host``, ``zone:host:node`` or ``zone::node``."""
     parts = text.split(":")
     if len(parts) > 3:
         raise invalid_field("availability_zone", f"Value: {text}. Expected ZONE, ZONE:HOST or ZONE:HOST:NODE.")
@@ -50,14 +48,14 @@ def split_zone(text: str) -> tuple[str | None, str | None, str | None]:
 
 
 def check_place(ctx: Context, zone: str | None, host: str | None, node: str | None) -> None:
-    """Raise InvalidRequest unless the parts of an availability zone exist; next to a host the zone does not matter."""
+    """Raise InvalidRequest if zone, host or node do not exist; with a host or node the zone is not checked."""
     if zone and not (host or node):
         _check_zone(ctx, zone)
     _check_host(ctx, "availability_zone", host, node)
 
 
 def _check_zone(ctx: Context, zone: str) -> None:
-    """Raise InvalidRequest unless some enabled host is in the zone."""
+    """Raise InvalidRequest unless the zone has an enabled host."""
     zones = ctx.backend.mirror.directory().zones
     is_default = zone == ctx.backend.settings.compute.default_availability_zone
     if not (zones.get(zone) or (is_default and zones.get(None))):
@@ -65,7 +63,7 @@ def _check_zone(ctx: Context, zone: str) -> None:
 
 
 def _check_host(ctx: Context, field: str, host: str | None, node: str | None) -> None:
-    """Raise InvalidRequest naming ``field`` unless there is such a host and hypervisor; None is any."""
+    """Raise InvalidRequest naming ``field`` if host or node do not exist; None is not checked."""
     if host is None and node is None:
         return
     if not ctx.backend.mirror.directory().has(host, node):

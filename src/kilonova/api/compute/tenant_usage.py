@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What projects used in a time: hours of servers, and CPUs, memory and disks multiplied by them.
+"""Usage of projects in a period: server hours, and vCPUs, memory and disk multiplied by hours.
 
-One page of servers makes an answer. From 2.40 on there is a link to the next one, and clients add up what they get.
+A reply covers one page of servers. From 2.40 on it has a link to the next page, and clients add up the pages.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ from kilonova.errors import InvalidRequest
 _ALL, _ONE = "/os-simple-tenant-usage", "/os-simple-tenant-usage/{usage_project_id}"
 _P = "os_compute_api:os-simple-tenant-usage"
 RULES = (
-    rule(f"{_P}:list", ADMIN, "Tell what all projects used", ("GET", _ALL)),
-    rule(f"{_P}:show", PROJECT_READER_OR_ADMIN, "Tell what a project used", ("GET", _ONE)),
+    rule(f"{_P}:list", ADMIN, "Show the usage of all projects", ("GET", _ALL)),
+    rule(f"{_P}:show", PROJECT_READER_OR_ADMIN, "Show the usage of a project", ("GET", _ONE)),
 )
 _PAGES = Version(2, 40)
 
@@ -42,7 +42,7 @@ def list_usages(ctx: Context, request: Request) -> Reply:
 
 
 def show_usage(ctx: Context, request: Request) -> Reply:
-    """GET /os-simple-tenant-usage/{usage_project_id}: with its servers.  2.40 pages by servers.  Errors: 400."""
+    """GET /os-simple-tenant-usage/{usage_project_id}.  Lists its servers.  2.40 pages by servers.  Errors: 400."""
     project_id = request.path["usage_project_id"]
     ctx.authorize(f"{_P}:show", project_id=project_id)
     start, stop, now = _period(ctx, request)
@@ -52,7 +52,7 @@ def show_usage(ctx: Context, request: Request) -> Reply:
 
 
 def _period(ctx: Context, request: Request) -> tuple[datetime, datetime, datetime]:
-    """Return when the period starts and ends, never in the future, and the present. Raises: InvalidRequest."""
+    """Return start and end of the period, the end not after the present, and the present. Raises: InvalidRequest."""
     now = ctx.now()
     given = {name: request.query.get(name, [""])[0] for name in ("start", "end")}
     start, stop = (read_time(name, text) if text else now for name, text in given.items())
@@ -64,7 +64,7 @@ def _period(ctx: Context, request: Request) -> tuple[datetime, datetime, datetim
 def _page(
     ctx: Context, request: Request, start: datetime, stop: datetime, name: str, *, project_id: str | None
 ) -> tuple[Sequence[ServerUsage], dict[str, Any]]:
-    """Return servers, and the link to those after them."""
+    """Return a page of servers, and the link to the next page."""
     limit, marker = ctx.backend.settings.api.max_limit, None
     if request.version >= _PAGES:
         asked, marker = integer_param(request, "limit"), request.param("marker")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the compute API reads and writes times, all of them in UTC."""
+"""Parsing and formatting of times in the compute API, all of them UTC."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -10,18 +10,18 @@ from kilonova.errors import InvalidRequest
 
 
 def read_time(parameter: str, text: str) -> datetime:
-    """Read a date and time of a query as UTC, which it is without an offset. Raises: InvalidRequest naming it."""
+    """Parse a time in a query parameter, by default in UTC, as naive UTC. Raises: InvalidRequest naming it."""
     try:
         moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
-    except (ValueError, OverflowError):  # an offset may lead beyond the first or the last day of the calendar
+    except (ValueError, OverflowError):  # an offset may move the time out of the calendar
         raise invalid_parameter(parameter, text, "A date and time is expected.") from None
 
 
 def read_moment(parameter: str, text: str) -> tuple[datetime, datetime]:
-    """Read a time of a query as the span that is written the same: a day, a second, or a part of one.
+    """Return the interval [start, end) denoted by a time in a query: a day, a second, or a microsecond.
 
-    Returns the first moment of it and the first one after it. Raises: InvalidRequest naming the parameter.
+    A date is a day, a time without a fraction a second. Raises: InvalidRequest naming the parameter.
     """
     try:
         begin, length = datetime.combine(date.fromisoformat(text), datetime.min.time()), timedelta(days=1)
@@ -31,11 +31,11 @@ def read_moment(parameter: str, text: str) -> tuple[datetime, datetime]:
     try:
         return begin, begin + length
     except OverflowError:
-        return begin, datetime.max  # noqa: DTZ901 - as the others, in UTC
+        return begin, datetime.max  # noqa: DTZ901 - naive UTC like all others
 
 
 def read_period(request: Request) -> tuple[datetime | None, datetime | None]:
-    """Read ``changes-since`` and, from 2.66 on, ``changes-before``; None for what is not given.
+    """Parse ``changes-since`` and, from 2.66 on, ``changes-before``; None if absent.
 
     Raises: InvalidRequest.
     """
@@ -48,10 +48,10 @@ def read_period(request: Request) -> tuple[datetime | None, datetime | None]:
 
 
 def stored_time(moment: datetime | None) -> str | None:
-    """Return ``2026-01-31T12:00:00.000000``, None for none."""
+    """Return a time as ``2026-01-31T12:00:00.000000``; None stays None."""
     return None if moment is None else moment.isoformat(timespec="microseconds")
 
 
 def whole_seconds(moment: datetime | None) -> str | None:
-    """Return ``2026-01-31T12:00:00Z``, None for none."""
+    """Return a time as ``2026-01-31T12:00:00Z``; None stays None."""
     return None if moment is None else f"{moment.isoformat(timespec='seconds')}Z"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a machine is up, in the words of the command ``uptime``, which clients take apart."""
+"""Uptime in the format of the command ``uptime``, which clients parse."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ _DAY_S, _HOUR_S = 86400, 3600
 
 
 def uptime_text(since: datetime, now: datetime) -> str:
-    """Return what ``uptime`` would print on a machine without users and load. Its last minute is not over yet."""
+    """Return the output of ``uptime`` for a machine without users and load; minutes are rounded down."""
     seconds = max(0, int((now - since).total_seconds()))
     days, hours, minutes = seconds // _DAY_S, seconds % _DAY_S // _HOUR_S, seconds % _HOUR_S // 60
     length = f"{hours:2}:{minutes:02}" if hours else f"{minutes} min"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of which periods other services were told what servers there were (``[DEFAULT] instance_usage_audit``)."""
+"""Progress of usage audits: exists notifications per period (``[DEFAULT] instance_usage_audit``)."""
 
 from datetime import datetime
 from typing import Any
@@ -15,21 +15,21 @@ from kilonova.model.host import COMPUTE
 _ALL, _ONE = "/os-instance_usage_audit_log", "/os-instance_usage_audit_log/{before}"
 _P = "os_compute_api:os-instance-usage-audit-log"
 RULES = (
-    rule(f"{_P}:list", ADMIN, "Tell how far the audit of the last period is", ("GET", _ALL)),
-    rule(f"{_P}:show", ADMIN, "Tell how far that of an earlier one is", ("GET", _ONE)),
+    rule(f"{_P}:list", ADMIN, "Show the audit of the last period", ("GET", _ALL)),
+    rule(f"{_P}:show", ADMIN, "Show the audit of an earlier period", ("GET", _ONE)),
 )
 _FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
 
 
 def show_last(ctx: Context, request: Request) -> Reply:
-    """GET /os-instance_usage_audit_log: of the period that was over last."""
+    """GET /os-instance_usage_audit_log.  Shows the audit of the last completed period."""
     del request
     ctx.authorize(f"{_P}:list")
     return Reply(200, {"instance_usage_audit_logs": _log(ctx, ctx.now())})
 
 
 def show_before(ctx: Context, request: Request) -> Reply:
-    """GET /os-instance_usage_audit_log/{before}: of the period that was over last at that time.  Errors: 400."""
+    """GET /os-instance_usage_audit_log/{before}.  Shows the last period completed before that time.  Errors: 400."""
     ctx.authorize(f"{_P}:show")
     return Reply(200, {"instance_usage_audit_log": _log(ctx, _read(request.path["before"]))})
 
@@ -37,16 +37,16 @@ def show_before(ctx: Context, request: Request) -> Reply:
 def _read(text: str) -> datetime:
     for each in _FORMATS:
         try:
-            moment = datetime.strptime(text, each)  # noqa: DTZ007  all times are in UTC, and say nothing of it
+            moment = datetime.strptime(text, each)  # noqa: DTZ007 - naive UTC like all times here
         except ValueError:
             continue
-        if moment.year > 2:  # the period before has to be in the calendar, too
+        if moment.year > 2:  # the preceding period must be in the calendar, too
             return moment
     raise InvalidRequest(f"Invalid timestamp for date {text}")
 
 
 def _log(ctx: Context, before: datetime) -> dict[str, Any]:
-    """Tell how far the audit of the whole cloud is: all hosts are done, or none is. Nothing is told of one host."""
+    """Return the progress of the cloud's audit. It is not tracked per host: all hosts are done, or all are running."""
     period = ctx.backend.settings.chores.usage_audit_period.last_completed(before)
     with ctx.read() as connection:
         hosts = sorted(service.host for service in heeding(services.list_all(connection, binary=COMPUTE)))

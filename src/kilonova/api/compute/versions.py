@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Version discovery. Open to everyone: clients read it before they have a token."""
+"""Version discovery, open without a token: clients read it before they authenticate."""
 
 from typing import Any
 
@@ -13,21 +13,21 @@ _VARIES = {"Vary": "Accept, OpenStack-API-Version, X-OpenStack-Nova-API-Version"
 
 
 _CURRENT, _LEGACY = "v2.1", "v2.0"
-#: Version → the path of its document.
+#: API version → path of its document.
 _PATHS = {_CURRENT: "/v2.1/", _LEGACY: "/v2/"}
 _MEDIA_TYPES = {_CURRENT: "2.1", _LEGACY: "2"}
-#: What there is to see before a client has a token.
+#: Paths that are readable without a token.
 DISCOVERY = frozenset({"", *(path.rstrip("/") for path in _PATHS.values())})
 
 
 def list_versions(ctx: Context, request: Request) -> Reply:
-    """GET /.  Every API version with its range."""
+    """GET /.  Lists the API versions with their ranges of microversions."""
     del ctx
     return Reply(200, {"versions": [_view(request, _LEGACY), _view(request, _CURRENT)]})
 
 
 def show_version(request: Request, name: str = _CURRENT) -> dict[str, Any]:
-    """Return one version, with its media types."""
+    """Return the document of one API version, with its media types."""
     documentation = {"rel": "describedby", "type": "text/html", "href": "https://docs.openstack.org/api-ref/compute/"}
     version, number = _view(request, name), _MEDIA_TYPES[name]
     media_type = {"base": "application/json", "type": f"application/vnd.openstack.compute+json;version={number}"}
@@ -36,7 +36,7 @@ def show_version(request: Request, name: str = _CURRENT) -> dict[str, Any]:
 
 
 def show_legacy_version(ctx: Context, request: Request) -> Reply:
-    """GET /v2.  The version before that, of which there is no more than this document."""
+    """GET /v2.  The document of the legacy API version, which has no other routes."""
     del ctx
     return Reply(200, show_version(request, _LEGACY))
 
@@ -54,10 +54,10 @@ def _view(request: Request, name: str) -> dict[str, Any]:
 
 
 def routes_of(resources: Routes) -> Routes:
-    """Return the routes of discovery; ``resources`` are the other ones, of which JSON Home tells."""
+    """Return the discovery routes. ``resources``: all other routes, for JSON Home."""
 
     def show(ctx: Context, request: Request) -> Reply:
-        """GET /v2.1.  The version, or what there is below it for who asks for JSON Home (Kilonova's own)."""
+        """GET /v2.1.  The version document, or JSON Home if the client prefers it (Kilonova's own)."""
         del ctx
         if json_home.is_wanted(request):
             return Reply(200, json_home.document(resources, request), {"Content-Type": json_home.MEDIA_TYPE, **_VARIES})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes and bare-metal nodes, up to 2.35: later clients ask the service that has them. Without it there is none."""
+"""Proxy routes of volumes and bare-metal nodes, up to 2.35. They reply empty without a volume service."""
 
 from kilonova.api.compute.missing_services import VOLUME, cannot_be_made, not_there, nothing
 from kilonova.api.http import Endpoint, Routes
@@ -13,12 +13,12 @@ _VOLUMES, _NODES = "os_compute_api:os-volumes", "os_compute_api:os-baremetal-nod
 _R, _M = PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN
 RULES = (
     rule(f"{_VOLUMES}:list", _R, "List volumes", ("GET", "/os-volumes")),
-    rule(f"{_VOLUMES}:detail", _R, "List volumes with all they are", ("GET", "/os-volumes/detail")),
+    rule(f"{_VOLUMES}:detail", _R, "List volumes in detail", ("GET", "/os-volumes/detail")),
     rule(f"{_VOLUMES}:create", _M, "Make a volume", ("POST", "/os-volumes")),
     rule(f"{_VOLUMES}:show", _R, "Show a volume", ("GET", "/os-volumes/{id}")),
     rule(f"{_VOLUMES}:delete", _M, "Remove a volume", ("DELETE", "/os-volumes/{id}")),
     rule(f"{_VOLUMES}:snapshots:list", _R, "List snapshots", ("GET", "/os-snapshots")),
-    rule(f"{_VOLUMES}:snapshots:detail", _R, "List snapshots with all they are", ("GET", "/os-snapshots/detail")),
+    rule(f"{_VOLUMES}:snapshots:detail", _R, "List snapshots in detail", ("GET", "/os-snapshots/detail")),
     rule(f"{_VOLUMES}:snapshots:create", _M, "Make a snapshot", ("POST", "/os-snapshots")),
     rule(f"{_VOLUMES}:snapshots:show", _R, "Show a snapshot", ("GET", "/os-snapshots/{id}")),
     rule(f"{_VOLUMES}:snapshots:delete", _M, "Remove a snapshot", ("DELETE", "/os-snapshots/{id}")),
