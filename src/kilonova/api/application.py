@@ -36,9 +36,9 @@ from kilonova.wsgi_keys import CLIENT_GONE
 LOG = logging.getLogger(__name__)
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-#: Statuses logged in one line without a traceback: the cause is in the operator's hands, and clients retry.
+#: Statuses logged in one line, without a traceback: the operator can remove the cause, and clients retry.
 _TOLD_IN_ONE_LINE = frozenset({503, 507})
-#: Not Implemented: no driver, or no hypervisor of the cloud, supports the operation. Logged as information only.
+#: Not Implemented: no driver, or no hypervisor of the cloud, supports the operation. Logged at level INFO.
 _CANNOT = 501
 #: Format of ``X-OpenStack-Request-ID`` (global request id): a client sends the same one to several services.
 _GLOBAL_REQUEST_ID = re.compile(r"req-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

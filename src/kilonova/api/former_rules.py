@@ -114,7 +114,7 @@ NOT_HERE = frozenset(
 #: Present name of a rule → its deprecated name and default.
 FORMER: Mapping[str, FormerRule] = dict(_former())
 
-#: Defaults from before the reader and member roles: any role in a project made a user its owner.
+#: Defaults before the reader and member roles existed: a user with any role in a project was its owner.
 OWNER_BEFORE = FormerRule(_PROJECT, "is_admin:True or project_id:%(project_id)s", "21.0.0")
 ADMIN_BEFORE = FormerRule(_ADMIN, "is_admin:True", "21.0.0")
 

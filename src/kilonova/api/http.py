@@ -152,7 +152,7 @@ def by_method(body: Any) -> bool:
 
 
 def changes_nothing(body: Any) -> bool:
-    """Value of ``Endpoint.reads`` for routes that only read, whatever their method."""
+    """Value of ``Endpoint.reads`` for routes that only read although their method is POST or PUT."""
     del body
     return True
 
@@ -176,7 +176,7 @@ class Endpoint:
         return (self.since is None or version >= self.since) and (self.until is None or version <= self.until)
 
 
-#: path template → method → endpoint
+#: Path template → method → endpoint.
 Routes = Mapping[str, Mapping[str, Endpoint]]
 
 

@@ -16,14 +16,14 @@ from kilonova.errors import InvalidRequest
 
 Schema = Mapping[str, Any]
 _MESSAGE = 1000
-#: Limits in values and characters for an error message in jsonschema's wording, which then takes milliseconds.
+#: Up to so many values and characters in a body, jsonschema words the error message; that takes milliseconds.
 _EXPLAINED_VALUES = 2_000
 _EXPLAINED_CHARACTERS = 200_000
 _LINEAR = jsonschema_rs.RegexOptions()
 
 
 class Compiled:
-    """One compiled schema."""
+    """One JSON Schema, compiled for checks and for error messages."""
 
     formats: ClassVar[Mapping[str, Callable[[str], bool]]] = {}
 
@@ -35,7 +35,7 @@ class Compiled:
         self.is_valid = self._fast.is_valid
 
     def explain(self, instance: Any) -> InvalidRequest:
-        """Return the error for an invalid instance, naming the field."""
+        """Return the error for an invalid JSON value, naming the field."""
         try:
             if _is_explainable(instance):
                 return self._explain(instance)
@@ -54,12 +54,12 @@ class Compiled:
         return _refusal(error.absolute_path, error.instance, error.message)
 
     def _first_error(self, instance: Any) -> InvalidRequest:
-        """Return the error in the wording of the fast check, used for large instances."""
+        """Return the error in the wording of the fast check, used for large JSON values."""
         found = self.first_found(instance)
         return _refusal(found.instance_path, found.instance, found.message)
 
     def first_found(self, instance: Any) -> jsonschema_rs.ValidationError:
-        """Return the first error that the fast check finds."""
+        """Return the first error that the fast check finds in an invalid JSON value."""
         try:
             self._fast.validate(instance)
         except jsonschema_rs.ValidationError as found:
@@ -68,7 +68,7 @@ class Compiled:
 
 
 def _is_explainable(instance: Any) -> bool:
-    """Whether an instance is small and shallow enough to be validated in Python."""
+    """Whether a JSON value is small and shallow enough for the slower validator, which is written in Python."""
     waiting, characters = [instance], 0
     for item in waiting:  # the list grows during iteration
         if isinstance(item, str):
@@ -174,7 +174,7 @@ class Schemas:
         self._compiled: dict[int, Compiled] = {}
 
     def check(self, instance: Any, version: Version) -> None:
-        """Raise InvalidRequest naming the field unless ``instance`` fits the schema of ``version``."""
+        """Raise InvalidRequest naming the field unless the JSON value ``instance`` fits the schema of ``version``."""
         index = -1
         for start, _ in self._steps:
             if version < start:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Image data for compute hosts, streamed from and to the image service.
 
-Every request needs a ticket, checked before all else and before any of the body is read. 401: the ticket is missing or
-invalid, for whatever reason. 403: the ticket is valid for another request.
+Every request needs a ticket, which is checked first, before any of the body is read. 401: the ticket is missing, forged
+or expired. 403: the ticket is valid for another request.
 """
 
 import http

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /operator/v1/decisions/{name}: stored scheduler decisions of a request id or a server, newest first.
+"""GET /operator/v1/decisions/{name}: decisions of a request id (oldest first) or a server (newest first).
 
-Each decision lists the reason for every removed host. ``replay=true`` repeats each decision on the recorded data;
-``hosts=true`` adds every reason of every host.
+Each decision lists the hosts that each rule removed. ``replay=true`` repeats it on the host state of that time;
+``hosts=true`` adds the reasons of all rules for every host.
 """
 
 from collections.abc import Sequence

@@ -52,7 +52,7 @@ def leave_group(ctx: Context, request: Request) -> Reply:
 
 
 def set_hints(ctx: Context, request: Request) -> Reply:
-    """PUT /v1/servers/{server_id}/hints.  Used by later moves.  Errors: 400, 404, 409 during another operation."""
+    """PUT /v1/servers/{server_id}/hints.  Later moves use the new hints.  Errors: 400, 404, 409 during an operation."""
     ctx.authorize("kilonova:servers:set_hints")
     given = request.body["hints"]
     if "group" in given:

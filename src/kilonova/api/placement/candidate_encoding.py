@@ -138,7 +138,7 @@ class _Summaries:
 
 
 def _summaries(table: ProviderTable, query: CandidateQuery, rows: IntArray, version: Version) -> Iterable[str]:
-    """Return one ``"uuid":{…}`` per provider. Providers with equal resource classes or traits share substrings."""
+    """Return one ``"uuid":{…}`` per provider. Equal sets of resource classes or traits are formatted once."""
     if not len(rows):
         return []
     resources = _resource_pieces(table, query, rows, version)

@@ -122,7 +122,7 @@ def _read_any_trait(text: str, version: Version) -> frozenset[str]:
 def read_member_of(values: Sequence[str], version: Version, suffix: str = "") -> Names:
     """Parse all ``member_of`` parameters of a group: ``U``, ``in:U,V``, since 1.32 also ``!U``, ``!in:U,V``.
 
-    Raises: InvalidRequest.
+    ``U`` and ``V`` are uuids of aggregates. Raises: InvalidRequest.
     """
     if len(values) > 1 and version < MANY_MEMBER_OF:
         raise InvalidRequest(f"Multiple member_of{suffix} parameters are not supported")

@@ -98,7 +98,10 @@ def show_provider(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def update_provider(ctx: Context, request: Request) -> Reply:
-    """PUT /resource_providers/{uuid}.  1.14 sets the parent of a root, 1.37 of any.  Errors: 400, 404, 409."""
+    """PUT /resource_providers/{uuid}.  Renames or sets the parent.  Errors: 400, 404, 409.
+
+    From 1.14 on a root provider can be given a parent, from 1.37 on the parent of every provider can be changed.
+    """
     ctx.authorize("placement:resource_providers:update")
     own = request.path["uuid"]
     body = read_body_for_provider(ctx, request, schemas.UPDATE)

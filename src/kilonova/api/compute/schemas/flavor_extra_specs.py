@@ -143,7 +143,7 @@ def check_spec(key: str, value: str, version: Version) -> None:
 
 
 def is_read_by_hypervisors(key: str) -> bool:
-    """Whether hypervisor drivers may read an extra spec: its key is valid in one of their namespaces."""
+    """Whether an extra spec is in a namespace of hypervisor drivers and has a known key there."""
     namespace, colon, _ = key.partition(":")
     known = namespace in _OF_HYPERVISORS if colon else key in _BARE
     return known and _check_of(key) is not None

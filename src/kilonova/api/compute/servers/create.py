@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POST /servers: from what a client sends to instances and one request spec.
+"""POST /servers: validate the body, and store new instances with one request spec.
 
-Everything is checked before anything is stored; the instances, their request, their place in the group and their
-workflows are then one transaction.
+All validation precedes the transaction, which stores instances, request spec, group members and workflows.
 """
 
 import base64
@@ -95,7 +94,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
 
 
 def _announce_members(ctx: Context, group_uuid: str, built: Sequence[Instance]) -> None:
-    """Tell other services which of the new servers are members of a group."""
+    """Publish a notification about the new servers that are members of the group."""
     with ctx.read() as connection:
         group = server_groups.get(connection, group_uuid)
     members = frozenset(group.members)
@@ -116,14 +115,14 @@ def _created(request: Request, first: Instance, asked: dict[str, Any], admin_pas
 
 
 def generated_password(ctx: Context, asked: Mapping[str, Any]) -> str | None:
-    """Return the password that is asked for or a new one; None where the configuration says that nobody is told."""
+    """Return the requested password or a new one; None if ``enable_instance_password`` is off."""
     if not ctx.backend.settings.api.enable_instance_password:
         return None
     return asked.get("adminPass") or secrets.token_urlsafe(9)
 
 
 def _counts(asked: dict[str, Any], maximum: int) -> tuple[int, int]:
-    """Return how many servers there have to be, and how many there shall be where quotas allow it."""
+    """Return the minimum and the maximum number of servers to create. Raises: InvalidRequest."""
     least = int(asked.get("min_count", 1))
     most = int(asked.get("max_count", least))
     for field, value in (("min_count", least), ("max_count", most)):
@@ -185,10 +184,11 @@ def _image(ctx: Context, asked: dict[str, Any]) -> Image:
 def read_trusted_certs(
     ctx: Context, asked: Mapping[str, Any], action: str, *, project_id: str | None = None
 ) -> tuple[str, ...] | None:
-    """Return the certificates that the image may be signed with; None where nothing is said of them.
+    """Return the trusted image certificates of the body, or None if the field is absent.
 
-    ``action``: the rule of what is asked for. ``project_id``: whose server it is, None: the caller's.
-    They are kept and shown. No host validates images, as in Nova unless ``[glance] verify_glance_signatures`` is set.
+    ``action``: prefix of the policy rule. ``project_id``: owner of the server, None for the caller's project.
+    They are stored and shown only. No host validates images, as in Nova unless ``[glance] verify_glance_signatures`` is
+    set.
     """
     if "trusted_image_certificates" not in asked:
         return None
@@ -197,7 +197,7 @@ def read_trusted_certs(
 
 
 def read_key(ctx: Context, asked: Mapping[str, Any]) -> PublicKey | None:
-    """Return the key pair of the caller's that is asked for, if any is. Raises: InvalidRequest where there is none."""
+    """Return the caller's key pair named by ``key_name``, or None without a name. Raises: InvalidRequest."""
     name = asked.get("key_name")
     if name is None:
         return None
@@ -209,7 +209,7 @@ def read_key(ctx: Context, asked: Mapping[str, Any]) -> PublicKey | None:
 
 
 def read_user_data(asked: Mapping[str, Any]) -> str | None:
-    """Return the user data that is asked for, in base64. Raises: InvalidRequest."""
+    """Return the user data of the body in base64, or None. Raises: InvalidRequest."""
     text: str | None = asked.get("user_data")
     if text:
         try:
@@ -278,12 +278,12 @@ def _instances(
 
 
 def _must_have_drive(ctx: Context, image: Image) -> bool:
-    """Tell whether a server has a config drive, whatever is asked for."""
+    """Whether image or configuration force a config drive."""
     return ctx.backend.settings.compute.force_config_drive or image.properties.get(_DRIVE_PROPERTY) == "mandatory"
 
 
 def host_name_of(name: str, instance_uuid: str) -> str:
-    """Return a host name made from a server's name: lower-case letters, digits and inner hyphens, at most 63."""
+    """Return a host name derived from a server's name: lower-case letters, digits and inner hyphens, at most 63."""
     cleaned = _TO_HYPHEN.sub("-", name.encode("ascii", "ignore").decode().lower())
     cleaned = _NOT_IN_A_HOST_NAME.sub("", cleaned).strip("-")[:63].rstrip("-")
     return cleaned or f"server-{instance_uuid}"

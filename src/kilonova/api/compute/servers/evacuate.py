@@ -31,7 +31,8 @@ _ARRIVES_STOPPED = Version(2, 95)
 def evacuate(ctx: Context, request: Request) -> Reply:
     """Rebuild a server on another host.  Errors: 400 also if its host is up, 404, 409.
 
-    2.14 drops the reply body and ``onSharedStorage``; 2.29 to 2.67 accept ``force``; since 2.95 it stays stopped.
+    2.14 drops the reply body and ``onSharedStorage``; 2.29 to 2.67 accept ``force``; since 2.95 the server stays
+    stopped.
     """
     instance = find_server(ctx, request.path["server_id"], _P)
     asked, version = request.body["evacuate"], request.version
@@ -71,7 +72,7 @@ def _forced(version: Version, asked: Mapping[str, Any]) -> bool:
         return asked.get("host") is not None
     forced = version < _NEVER_FORCED and as_bool(asked.get("force", False))
     if forced and asked.get("host") is None:
-        raise invalid_field("force", "It needs a host.")
+        raise invalid_field("force", "It is allowed only together with host.")
     return forced
 
 

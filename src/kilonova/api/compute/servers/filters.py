@@ -47,9 +47,9 @@ _ADMIN_EQUALS = {
     "access_ip_v4": "access_ip_v4",
     "access_ip_v6": "access_ip_v6",
 }
-#: Administrators' filter → the value that every server has: another value matches no server.
+#: Filter for administrators → the value that all servers share; any other value matches no server.
 _ALIKE = {"kernel_id": "", "ramdisk_id": "", "root_device_name": "/dev/vda"}
-#: Parameters of administrators with a regular expression on the description; the first one given counts.
+#: Query parameters with a regular expression on the description, for administrators; the first one given counts.
 _DESCRIPTIONS = ("description", "display_description")
 _NUMBERS = {"power_state", "progress", "launch_index"}
 #: Query parameter → field of InstanceQuery, since 2.26.

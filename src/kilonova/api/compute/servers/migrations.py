@@ -102,7 +102,7 @@ def abort(ctx: Context, request: Request) -> Reply:
 
 
 def _telling(ctx: Context, action: str, instance: Instance) -> Callable[[], None]:
-    """Return a function that publishes the start and end notifications of ``action``."""
+    """Return a callback that publishes the start and end notifications of ``action``."""
 
     def tell() -> None:
         ctx.announce(*(ServerActed(action, phase, instance, host=instance.host) for phase in (Phase.START, Phase.END)))

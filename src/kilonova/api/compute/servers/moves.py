@@ -119,7 +119,7 @@ def _forced(version: Version, asked: Mapping[str, Any]) -> bool:
         return asked["host"] is not None
     forced = version < _NEVER_FORCED and as_bool(asked.get("force", False))
     if forced and asked["host"] is None:
-        raise invalid_field("force", "It needs a host.")
+        raise invalid_field("force", "It is allowed only together with host.")
     return forced
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rebuild a server: its guest is made anew where it is.  Source: spec COMPUTE_API §1.4."""
+"""Rebuild of a server: its guest is re-created on the same host.  Source: spec COMPUTE_API §1.4."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +31,7 @@ RULES = (
     rule(f"{_P}:trusted_certs", PROJECT_MEMBER_OR_ADMIN, _SIGNED_WITH, action("rebuild")),
 )
 _SHOWS_KEY, _SHOWS_USER_DATA = Version(2, 54), Version(2, 57)
-#: field of the body → column
+#: Field of the request body → database column.
 _COLUMNS = {
     "name": "name",
     "metadata": "metadata",
@@ -43,10 +43,9 @@ _COLUMNS = {
 
 
 def rebuild(ctx: Context, request: Request) -> Reply:
-    """Make the guest of a server anew, from the same image or another.  Errors: 400, 403 over quota, 404, 409.
+    """Rebuild a server from the same or another image.  Errors: 400, 403 over quota, 404, 409.
 
-    2.19 takes a description, 2.54 a key pair, 2.57 user data, 2.63 certificates, 2.90 a host name, 2.94 also a whole
-    one.
+    Added fields: 2.19 description, 2.54 key pair, 2.57 user data, 2.63 certificates, 2.90 host name, 2.94 also an FQDN.
     """
     instance = find_server(ctx, request.path["server_id"], _P)
     check_allowed(ctx, instance, "rebuild")
@@ -93,7 +92,7 @@ def _stored_request(ctx: Context, instance: Instance) -> StoredRequest:
 
 
 def _image(ctx: Context, instance: Instance, stored: StoredRequest, image_ref: str) -> Image:
-    """Return the image that is asked for, if a guest of the server can be made from it. Raises: InvalidRequest."""
+    """Return the requested image if it is valid for the server's flavor and NUMA topology. Raises: InvalidRequest."""
     try:
         image = ctx.backend.images.get(image_ref, token=ctx.credentials.token, project_id=ctx.project_id)
     except NotFound as error:
@@ -106,7 +105,7 @@ def _image(ctx: Context, instance: Instance, stored: StoredRequest, image_ref: s
 
 
 def _begun(ctx: Context, request: Request, instance: Instance, admin_pass: str | None) -> Reply:
-    """Return the server as it is now, as much of it as the microversion shows here."""
+    """Return the reply: the server's present view, with fields that only this route shows."""
     with ctx.read() as connection:
         present = instances.find(connection, instance.uuid) or instance
         around = surroundings(connection, [present], request.version)
@@ -115,7 +114,7 @@ def _begun(ctx: Context, request: Request, instance: Instance, admin_pass: str |
         view["key_name"] = present.key_name
     if request.version >= _SHOWS_USER_DATA:
         view["user_data"] = around.requests[present.uuid].user_data if present.uuid in around.requests else None
-        view.pop("OS-EXT-SRV-ATTR:user_data", None)  # this answer alone has it under that name
+        view.pop("OS-EXT-SRV-ATTR:user_data", None)  # only this reply has the field without a prefix
     if admin_pass is not None:
         view["adminPass"] = admin_pass
     return Reply(202, {"server": view}, {"Location": view["links"][0]["href"]})

@@ -50,7 +50,7 @@ def _image(ctx: Context, image_ref: str) -> Image:
 
 
 def _own_image(ctx: Context, instance: Instance) -> Image:
-    """Return the stored image of a server, without checking whether the caller may still see it in Glance."""
+    """Return the image from which a server was created; the caller need not be able to see it in Glance any more."""
     with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     if stored is None or stored.spec.image is None:

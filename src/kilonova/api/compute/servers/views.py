@@ -23,7 +23,7 @@ from kilonova.model.host import Service
 from kilonova.model.instance import Fault, Instance, VmState, status_of
 
 _SHOWS_PROGRESS = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
-#: Prefixes of fields of former extensions, which replies to changes of a server lack up to 2.74.
+#: Prefixes of the fields that replies to updates and rebuilds of a server omit up to 2.74.
 _NOT_AFTER_A_CHANGE = (
     "OS-EXT-AZ:", "OS-EXT-SRV-ATTR:", "OS-EXT-STS:", "OS-SRV-USG:", "config_drive", "host_status", "key_name",
     "os-extended-volumes:",
@@ -214,7 +214,7 @@ def host_id(project_id: str, host: str | None) -> str:
 
 
 def host_status(instance: Instance, around: Surroundings) -> str:
-    """Return the host_status of a server. Source: spec COMPUTE_API §1.2, row 2.16."""
+    """Return a server's host_status: UP, UNKNOWN, DOWN, MAINTENANCE or "". Source: spec COMPUTE_API §1.2, row 2.16."""
     service = around.services.get(instance.host or "")
     if service is None:
         return ""

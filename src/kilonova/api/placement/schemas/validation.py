@@ -10,7 +10,7 @@ from kilonova.api.validation import Compiled, Schemas, shortened, wording_valida
 from kilonova.errors import InvalidRequest
 
 _LONGEST = 8000
-#: Canonical form of a uuid, checked first since most are in it.
+#: Canonical form of a uuid; checked first, as the usual case.
 _USUAL = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _NOT_HEX = re.compile(r"[^0-9a-fA-F]")
 
