@@ -60,7 +60,7 @@ def files_of(conf: Any) -> tuple[Path, ...]:
 
 
 def missing_file(conf: Any) -> str | None:
-    """Return the explicitly configured policy file if it does not exist; None otherwise."""
+    """Return the policy file if it is configured explicitly and does not exist; None otherwise."""
     location = conf.get_location("policy_file", "oslo_policy")
     if location is None or not location.location.is_user_controlled:
         return None

@@ -148,7 +148,7 @@ def _change(ctx: Context, request: Request, field: str, edit: Callable[[Metadata
     image, new = _image(ctx, request), request.body[field]
     for name in new:
         if is_standard(name):
-            raise invalid_field(f"{field}.{name}", "The image service reserves this name for a field.")
+            raise invalid_field(f"{field}.{name}", "The name is reserved: images have a field of this name.")
     wanted = edit(image.properties, new)
     limits = limits_of_project(ctx, ctx.project_id)
     with ctx.read() as connection:

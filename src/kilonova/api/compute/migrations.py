@@ -38,7 +38,7 @@ IN_PROGRESS = frozenset(
 )
 
 
-#: Filters that need permission to see hosts: a client could find host names by guessing.
+#: Filters that need permission to see hosts; otherwise a client could find out host names by guessing.
 _BY_HOST = ("host", "source_compute")
 
 

@@ -22,7 +22,7 @@ def nothing(rule: str, body: Any) -> Handler:
 
 
 def not_there(rule: str, what: str, parameter: str) -> Handler:
-    """Return a handler that replies 404 for a resource of an absent service. ``parameter``: name of its path id."""
+    """Return a handler that replies 404 for a resource of an absent service. ``parameter``: its id in the path."""
 
     def refuse(ctx: Context, request: Request) -> Reply:
         """Reply 404."""

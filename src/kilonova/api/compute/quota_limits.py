@@ -64,7 +64,7 @@ def change_limits(
 
 
 def limits_reply(name: str, resources: Iterable[str], content: Mapping[str, Any], **more: str) -> Reply:
-    """Return a reply with ``more`` and the resources known to the microversion."""
+    """Return a reply of limits or usages: ``more``, and the values in ``content`` of the given ``resources``."""
     return Reply(200, {name: {**more, **{resource: content[resource] for resource in resources}}})
 
 
@@ -84,7 +84,7 @@ def require_writable(ctx: Context) -> None:
 
 
 def require_id(text: str, name: str) -> str:
-    """Return an id that fits into a column. Raises: InvalidRequest."""
+    """Return ``text`` if it is a valid id of 1 to 255 printable characters. Raises: InvalidRequest."""
     if not text or len(text) > 255 or not text.isprintable():
         raise InvalidRequest(f"Invalid input received: {name} must be 1 to 255 printable characters.", field=name)
     return text

@@ -158,7 +158,7 @@ def inventory_view(inventory: Inventory) -> dict[str, Any]:
 
 
 def inventories_view(found: Iterable[Inventory], generation: int) -> dict[str, Any]:
-    """Return the generation, and inventories keyed by resource class."""
+    """Return the view of a provider's inventories, keyed by resource class, with its generation."""
     views = {inventory.resource_class: inventory_view(inventory) for inventory in found}
     return {"resource_provider_generation": generation, "inventories": views}
 

@@ -23,7 +23,7 @@ ANY_TRAITS = Version(1, 39)
 _NUMBERED = re.compile(r"(resources|required|member_of|in_tree)([1-9][0-9]*)?")
 _NAMED = re.compile(r"(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64})?")
 _SEVERAL = "in:"
-#: Larger amounts are reduced to this one, which still exceeds every inventory.
+#: Upper bound of requested amounts; larger ones are reduced to it. It exceeds every possible inventory.
 _BEYOND = 2**53
 #: Limits of one query: request groups, resource classes per group, and conditions in list parameters.
 MOST_GROUPS = 128
@@ -244,7 +244,7 @@ def _read_root_required(values: Sequence[str], version: Version) -> Names:
         raise InvalidRequest(
             "Query parameter 'root_required' may be specified only once.", placement_code=DUPLICATE_KEY
         )
-    # "in:" is not allowed in root_required.
+    # Parsed as in 1.38, because root_required does not support "in:" (1.39).
     root = read_traits(values, min(version, Version(1, 38)))
     both = root.forbidden & {name for names in root.required for name in names}
     if both:

@@ -97,7 +97,7 @@ def register(ctx: Context, image: NewImage) -> None:
 def _metadata(ctx: Context, request: Request, action: str, given: Mapping[str, str]) -> Mapping[str, str]:
     for name in given:
         if is_standard(name):
-            raise invalid_field(f"{action}.metadata.{name}", "The image service reserves this name for a field.")
+            raise invalid_field(f"{action}.metadata.{name}", "The name is reserved: images have a field of this name.")
     if request.version < _NO_METADATA_QUOTA:
         limits = limits_of_project(ctx, ctx.project_id)
         with ctx.read() as connection:

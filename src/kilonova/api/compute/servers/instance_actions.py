@@ -87,7 +87,7 @@ def _action_view(action: Action, version: Version) -> dict[str, Any]:
         "action": action.action,
         "instance_uuid": action.instance_uuid,
         "request_id": action.request_id,
-        "user_id": action.user_id or None,  # empty for actions of the cloud itself
+        "user_id": action.user_id or None,  # null if the cloud itself started the action
         "project_id": action.project_id or None,
         "start_time": stored_time(action.started_at),
         "message": action.message,

@@ -21,7 +21,7 @@ def nothing_of_server(rule: str, body: Any) -> Handler:
 
 
 def not_on_server(rule: str, what: str, parameter: str) -> Handler:
-    """Return a handler that replies 404 for a sub-resource of an absent service. ``parameter``: of its id."""
+    """Return a handler that replies 404, as no server has the sub-resource. ``parameter``: its id in the path."""
 
     def refuse(ctx: Context, request: Request) -> Reply:
         """Reply 404."""
