@@ -16,7 +16,7 @@ from kilonova.errors import InvalidRequest
 
 Schema = Mapping[str, Any]
 _MESSAGE = 1000
-#: Up to so many values and characters in a body, jsonschema words the error message; that takes milliseconds.
+#: Largest JSON value, in values and characters, whose error jsonschema words; that takes milliseconds.
 _EXPLAINED_VALUES = 2_000
 _EXPLAINED_CHARACTERS = 200_000
 _LINEAR = jsonschema_rs.RegexOptions()

@@ -36,7 +36,7 @@ def document(routes: Routes, request: Request) -> dict[str, Any]:
     for template, endpoints in routes.items():
         path = template.removeprefix(_ROOT)
         if path in {template, ""} or path.startswith("{project_id}"):
-            continue  # discovery routes, and duplicates with a project id
+            continue  # skip discovery routes, and duplicates with a project id
         names = _VARIABLE.findall(path)
         where: dict[str, Any] = {"href": prefix + template}
         if names:

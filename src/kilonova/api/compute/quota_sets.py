@@ -111,7 +111,7 @@ def _used(connection: Connection, project_id: str, user_id: str) -> dict[str, in
 
 
 def _check(connection: Connection, limits: Reader, project_id: str, user_id: str, changed: Limits) -> None:
-    """Raise InvalidRequest for a limit below the usage, or a user's limit above the rest of the project's."""
+    """Raise InvalidRequest for a limit below the usage, or a user's limit above what the project's limit leaves."""
     used, project = _used(connection, project_id, user_id), limits(connection)
     of_users = quotas.limits_of_users(connection, project_id)
     for name, limit in changed.items():
