@@ -83,7 +83,7 @@ def test_an_agent_that_is_told_to_end_ends_in_order_and_says_so(agent_cloud: New
     assert cloud.control.boot()["status"] == "ACTIVE"
     agent = cloud.agents[0]
     assert agent.kill(signal.SIGTERM) == 0
-    assert agent.has_told("Agents of 1 hosts stop")
+    assert agent.has_told("Stopping the agents of 1 hosts")
     agent.start()
     agent.until_told("Session .* begins", times=2)
     assert cloud.control.boot()["status"] == "ACTIVE"

@@ -58,7 +58,7 @@ def agent(broker: Broker, cloud: RealCloud) -> Iterator[AgentProcess]:
 
 def test_one_that_starts_before_libvirtd_waits_for_it(agent: AgentProcess, cloud: RealCloud) -> None:
     cloud.node.kill()
-    agent.start().until_told("No session goes on.*hypervisor does not answer")
+    agent.start().until_told("The session with the control process failed.*hypervisor does not answer")
     cloud.node.start()
     agent.until_in_session()
     cloud.remove(cloud.boot())

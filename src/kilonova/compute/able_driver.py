@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of a host together with its abilities, as everything in an agent that needs one of them gets it."""
+"""The driver of a host with its optional abilities, as the parts of an agent use it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
@@ -10,7 +10,7 @@ from kilonova.errors import AbilityMissing
 from kilonova.model.ability import Ability
 
 T = TypeVar("T")
-#: Protocol → the abilities each of which brings it.
+#: Protocol → the abilities that imply it.
 _BROUGHT_BY: Mapping[Any, frozenset[Ability]] = {
     can: frozenset(ability for ability, protocol in PROTOCOLS.items() if can in protocol.__mro__)
     for can in {*PROTOCOLS.values(), CanEndMoves}
@@ -18,9 +18,9 @@ _BROUGHT_BY: Mapping[Any, frozenset[Ability]] = {
 
 
 class AbleDriver:
-    """A driver whose abilities are looked at once, when its agent is made.
+    """A driver whose abilities are determined once, when its agent is created.
 
-    ``host``: its name. ``driver``: for what every driver does. ``abilities``: what else it can do.
+    ``host``: its name. ``driver``: the methods that every driver has. ``abilities``: its optional abilities.
     """
 
     __slots__ = ("abilities", "driver", "host")
@@ -31,22 +31,22 @@ class AbleDriver:
         self.abilities = abilities_of(driver)
 
     def find(self, can: Callable[..., T]) -> T | None:
-        """Return the driver as one that can do this, None where it cannot.
+        """Return the driver typed as the protocol ``can``, or None if it lacks that ability.
 
-        ``can``: one of the protocols of :mod:`kilonova.compute.virt.abilities`; as a parameter of type ``type[T]`` mypy
-        takes no protocols.
+        ``can``: one of the protocols of :mod:`kilonova.compute.virt.abilities`; mypy accepts no protocol for a
+        parameter of type ``type[T]``.
         """
         return cast("T", self.driver) if self.abilities & _BROUGHT_BY[can] else None
 
     def need(self, can: Callable[..., T]) -> T:
-        """Return the driver as one that can do this. Raises: AbilityMissing."""
+        """Return the driver typed as the protocol ``can``. Raises: AbilityMissing."""
         found = self.find(can)
         if found is None:
             raise AbilityMissing(min(_BROUGHT_BY[can]))
         return found
 
     def need_cold_moves(self, other_host: str) -> CanMoveCold:
-        """Return the driver as one that moves guests to and from another host, or resizes them on its own.
+        """Return the driver typed for cold moves to and from ``other_host``, or for resizes on its own host.
 
         Raises: AbilityMissing.
         """

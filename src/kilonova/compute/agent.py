@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent of one host: takes messages, has the driver do what they say, replies.
+"""The agent of one host: receives orders, carries them out with the virt driver, and sends replies.
 
-Orders for one instance are carried out in the order in which they came, those for different instances side by side.
-Interrupts wait for neither. A step is carried out once: when its message comes again, its reply is told again.
+Orders for the same instance run in the order of arrival, orders for different instances concurrently. Interrupts bypass
+both queues. Each step runs once: a duplicate of its message gets the stored reply again.
 """
 
 import logging
@@ -71,14 +71,14 @@ from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import PowerState, TaskState
 
 LOG = logging.getLogger(__name__)
-#: What says nothing against the host.
+#: Errors caused by the request or its image, not by the host.
 _FAULTS_OF_REQUESTS = (AbilityMissing, UnsupportedGuest, ImageUnusable)
-_SUPERSEDED = "The operation has gone on since this was asked for."
+_SUPERSEDED = "A later attempt of this operation has replaced this order."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
-    """An order that waits for its turn, or has it. ``session``: of the agent when it came."""
+    """An order that is queued or running. ``session``: the agent's session number when the order arrived."""
 
     order: Order
     session: int
@@ -87,13 +87,13 @@ class _Waiting:
 class Agent:
     """Serves one hypervisor.
 
-    ``may_act``: whether its process may act for the host at present. A message that comes when it may not, or whose
-    turn comes in a later session, is dropped: whoever counts as the owner of the host by then sends another.
-    ``running_deleted``: what becomes of guests of deleted servers. ``shutdown_times``: how long guests may take to shut
-    down. None stands for the defaults.
-    ``max_snapshots``: how many disks it copies or uploads at once; 0 stands for any number.
-    ``absence_s``: how long an order waits for a hypervisor that is away.
-    ``reports_images``: whether it tells the scheduler which images its host keeps.
+    ``may_act``: tells whether the process holds the lease to act for the host. An order is dropped if the lease is lost
+    or if the order comes up in a later session; the new owner of the host sends it again.
+    ``running_deleted``: the action on guests of deleted servers. ``shutdown_times``: shutdown timeouts of guests. None
+    stands for the defaults.
+    ``max_snapshots``: concurrency limit for copying and uploading disks; 0 for no limit.
+    ``absence_s``: how long an order is retried while the hypervisor is unreachable.
+    ``reports_images``: whether the node report lists the cached images of the host.
     """
 
     def __init__(
@@ -118,8 +118,8 @@ class Agent:
         self._lock = threading.Lock()
         self._waiting: dict[str, deque[_Waiting]] = {}
         self._session = 0
-        #: What became of orders while this process might not act, and whether that is urgent. It is told when it may
-        #: act again: nobody can do anything about it before.
+        #: Replies and step states that are held back while this process may not act for the host, each with its
+        #: urgency. They are sent once it may act again; until then no control process could use them.
         self._untold: list[tuple[StepReply | StepStatus, bool]] = []
         self._concurrency_limit: ConcurrencyLimit[_Waiting] = ConcurrencyLimit(limits or HostLimits())
         self._reports_images = reports_images
@@ -132,7 +132,7 @@ class Agent:
         self._remover = GuestRemover(host, self._able, running_deleted or RunningDeleted(), self._steps.forget_instance)
 
     def accept(self, message: AgentMessage) -> Work | None:
-        """Take a message, keeping the order; return the work to do now, None when it is done behind other work."""
+        """Accept a message in order of arrival; return the work to run now, or None if it waits for other work."""
         if isinstance(message, Interrupt):
             interrupt = message
             return Work(AgentPool.INTERRUPT, lambda: self._handle(interrupt))
@@ -149,7 +149,7 @@ class Agent:
         try:
             known = self._steps.begin(message.step)
         except SupersededError:
-            LOG.warning("Host %s: %s of guest %s is refused: %s", self.host, type(message).__name__, uuid, _SUPERSEDED)
+            LOG.warning("Host %s refused %s of guest %s: %s", self.host, type(message).__name__, uuid, _SUPERSEDED)
             refusal = StepReply(message.step, self.host, uuid, _SUPERSEDED, fault_of=FaultOf.REQUEST)
             return Work(pool, lambda: self._reply(refusal, pool))
         if isinstance(known, StepReply):
@@ -174,24 +174,24 @@ class Agent:
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        """What its driver can do beside what every driver can."""
+        """The optional abilities of the driver."""
         return self._able.abilities
 
     def report(self) -> NodeReport:
-        """Describe the hypervisor, as the driver does, its abilities and the images it keeps. Raises: DriverError."""
+        """Return the driver's report of its hypervisor, with abilities and cached images added. Raises: DriverError."""
         report = self.driver.report()
         report = replace(report, capabilities=replace(report.capabilities, abilities=_names(self.abilities)))
         return with_images(report, self._able) if self._reports_images else report
 
     def begin_session(self) -> None:
-        """Drop what waits: others may have gone on with it while this process was counted as dead."""
+        """Invalidate queued orders: another process may have continued their workflows in the meantime."""
         with self._lock:
             self._session += 1
 
     def tell_late_replies(self) -> None:
-        """Tell what became of orders meanwhile, now that this process may act and its host is known to be here.
+        """Send the replies that were held back while this process might not act for the host.
 
-        Guests that were made may not have been there yet when the guests of the host were reported.
+        They are sent after the report of the host's guests, which may lack guests that these orders created.
         """
         with self._lock:
             untold, self._untold = self._untold, []
@@ -199,7 +199,7 @@ class Agent:
             self._tell(message, urgent=urgent)
 
     def stop(self) -> None:
-        """Leave live migrations and snapshots that run, and guests that shut down, so that their threads end."""
+        """Abandon live migrations, snapshots and guest shutdowns without cleanup, so that their threads end."""
         self._migrations.stop()
         self._snapshots.stop()
         self._shutdowns.stop()
@@ -207,47 +207,49 @@ class Agent:
         self.driver.close()
 
     def remove(self, removals: Iterable[Removal]) -> None:
-        """Have guests go that a record says have to, before messages are taken. One that cannot go stays for now.
+        """Remove the guests named by removal records before messages are accepted.
 
-        Raises: AgentStopsError.
+        A guest that cannot be removed stays until the next report. Raises: AgentStopsError.
         """
         for removal in removals:
             try:
                 self._remover.remove(removal)
             except DriverError as error:
-                LOG.warning("Host %s: guest %s stays: %s", self.host, removal.instance_uuid, error.message)
+                LOG.warning(
+                    "Host %s: guest %s could not be removed: %s", self.host, removal.instance_uuid, error.message
+                )
             except AgentStopsError:
                 raise
             except Exception:
-                LOG.exception("Host %s: guest %s stays", self.host, removal.instance_uuid)
+                LOG.exception("Host %s: guest %s could not be removed", self.host, removal.instance_uuid)
 
     def roll_back(self, due: Iterable[PendingRollback]) -> tuple[StepReply, ...]:
-        """Have guests be what they were before moves that were undone meanwhile; return what to tell of them.
+        """Restore the guests of moves that were rolled back while this host was down; return the replies to send.
 
         Raises: AgentStopsError.
         """
         return tuple(roll_back(self.host, self._able, each) for each in due)
 
     def tell_home(self, replies: Iterable[StepReply]) -> None:
-        """Tell what came of guests that were to be taken back."""
+        """Send the replies of pending rollbacks."""
         for reply in replies:
             self._tell(reply)
 
     def tell_removed(self, removals: Iterable[Removal]) -> None:
-        """Tell which of the guests that had to go are still there."""
+        """Report which of the guests named by removal records still exist."""
         self._tell(guests_of([self], tuple(removal.instance_uuid for removal in removals)))
 
     def _work_for(self, waiting: _Waiting) -> Work | None:
-        """Return the work for the first order of an instance; None when it waits for its turn at the host."""
+        """Return the work for the first order of an instance, or None if a concurrency limit of the host delays it."""
         return self._work(waiting) if self._concurrency_limit.enter(type(waiting.order), waiting) else None
 
     def _work(self, waiting: _Waiting) -> Work:
         return Work(pool_of(waiting.order), lambda: self._work_off(waiting))
 
     def _call_off(self, workflow: str) -> Work | None:
-        """Return the work for an order of a workflow that waits for its turn at the host, and is not wanted any more.
+        """Return the work that cancels an order of ``workflow`` if it still waits for a concurrency limit of the host.
 
-        Something else has come for that workflow.
+        A newer message of the same workflow has made that order obsolete.
         """
         waiting = (
             self._concurrency_limit.call_off(lambda each: each.order.step.workflow == workflow) if workflow else None
@@ -257,9 +259,9 @@ class Agent:
         return Work(AgentPool.INTERRUPT, lambda: self._work_off(waiting, wanted=False))
 
     def _work_off(self, waiting: _Waiting, *, wanted: bool = True) -> Sequence[Work]:
-        """Carry out the first order that waits for an instance; return the work for those that were behind it.
+        """Carry out the first queued order of an instance; return the work for the orders that it was blocking.
 
-        One that is not ``wanted`` any more is only answered, with what makes it end.
+        An order that is no longer ``wanted`` is not carried out: its reply is an error, which ends its step.
         """
         order, uuid = waiting.order, waiting.order.instance_uuid
         is_allowed = self._is_allowed(order, waiting.session)
@@ -268,7 +270,7 @@ class Agent:
         self._steps.end(order.step, reply)
         if reply is not None:
             self._reply(reply, pool_of(order))
-        elif not is_allowed:  # whoever runs the workflow sends it again, rather than wait for a reply
+        elif not is_allowed:  # the control process sends the order again instead of waiting for a reply
             self._tell_in_time(StepStatus(order.step, self.host, uuid, StepState.UNKNOWN), urgent=True)
         with self._lock:
             queue = self._waiting[uuid]
@@ -281,7 +283,7 @@ class Agent:
         return [work for work in (own, None if heir is None else self._work(heir)) if work is not None]
 
     def _refuse(self, order: Order) -> StepReply:
-        """Return the reply to an order that nobody waits for any more, or that was to be aborted before it began."""
+        """Return the error reply to an order replaced by a newer attempt, or to a migration aborted before it began."""
         is_aborted = isinstance(order, LiveMigrate)
         said = MigrationAborted().message if is_aborted else _SUPERSEDED
         power_state = self._power_state(order.instance_uuid)
@@ -312,11 +314,16 @@ class Agent:
     def _is_allowed(self, message: AgentMessage, session: int) -> bool:
         is_allowed = self._may_act() and session == self._session
         if not is_allowed:
-            LOG.warning("Host %s: %s of guest %s dropped", self.host, type(message).__name__, message.instance_uuid)
+            LOG.warning(
+                "Host %s dropped %s of guest %s: lease or session lost",
+                self.host,
+                type(message).__name__,
+                message.instance_uuid,
+            )
         return is_allowed
 
     def _is_urgent(self, uuid: str) -> bool:
-        """Tell whether something waits that is not to wait until a guest has shut down."""
+        """Tell whether a queued order makes it pointless to wait for the guest's shutdown."""
         with self._lock:
             return any(_ends_waiting(waiting.order) for waiting in self._waiting.get(uuid, ()))
 
@@ -334,14 +341,14 @@ class Agent:
         self._tell(message, urgent=urgent)
 
     def _tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
-        """Send a message. A reply that the bus does not take is not lost: the step can be asked for."""
+        """Send a message. If the bus refuses a reply, the control process can still query the step."""
         try:
             self._bus.tell(message, urgent=urgent)
         except Exception:
-            LOG.exception("Host %s: %s could not be sent", self.host, type(message).__name__)
+            LOG.exception("Host %s could not send %s", self.host, type(message).__name__)
 
     def _carry_out(self, order: Order) -> StepReply | None:
-        """Carry an order out; None when it was left halfway."""
+        """Carry out an order; return its reply, or None if the agent stopped before the order was finished."""
         uuid = order.instance_uuid
         if isinstance(order, CacheImages):
             results = {image.image_id: self._cache(image) for image in order.images}
@@ -359,11 +366,11 @@ class Agent:
                 )
             )
         except AgentStopsError:
-            LOG.info("Host %s: %s of guest %s is left as it is", self.host, type(order).__name__, uuid)
+            LOG.info("Host %s abandoned %s of guest %s: the agent is stopping", self.host, type(order).__name__, uuid)
             return None
         except DriverError as error:
             details = "" if error.__cause__ is None else f"{type(error.__cause__).__name__}: {error.__cause__}"
-            LOG.info("Host %s: %s %s", self.host, error.message, details)
+            LOG.info("Host %s: order failed: %s %s", self.host, error.message, details)
             return StepReply(
                 order.step,
                 self.host,
@@ -375,7 +382,7 @@ class Agent:
                 aborted=isinstance(error, (MigrationAborted, SnapshotCancelled)),
             )
         except Exception as error:
-            LOG.exception("Host %s: driver failed on %r", self.host, order)
+            LOG.exception("Host %s: the driver failed on %r", self.host, order)
             details = f"{type(error).__name__}: {error}"
             return StepReply(order.step, self.host, uuid, DRIVER_FAILED, details, self._power_state(uuid))
         return StepReply(order.step, self.host, uuid, power_state=power_state)
@@ -404,19 +411,19 @@ class Agent:
 
 
 def _ends_waiting(order: Order) -> bool:
-    """Tell whether an order ends what waits for a guest to shut down, since nothing depends on that any more."""
+    """Tell whether an order cuts a running guest shutdown short, since it removes or powers off the guest anyway."""
     return isinstance(order, DestroyGuest | CallOff) or (isinstance(order, RebootGuest) and order.hard)
 
 
 @cache
 def _names(abilities: frozenset[Ability]) -> tuple[str, ...]:
-    """Return abilities as they are reported: the same ones for all hosts of one make."""
+    """Return the names of abilities for a report. Cached, since hosts of the same kind share the tuple."""
     return tuple(sorted(ability.value for ability in abilities))
 
 
 def guests_of(agents: Sequence[Agent], asked: tuple[str, ...] | None = None) -> GuestsFound:
-    """Return which guests agents have: all of them, or those that are ``asked`` for."""
-    # First when they were ordered: a guest that comes in between then counts as one without our mark, which stays.
+    """Return the guests of ``agents``: all of them, or only those in ``asked``."""
+    # Marks are read first: a guest created in between then counts as unmarked, and unmarked guests are never removed.
     marked = {agent.host: dict(agent.driver.marked_guests()) for agent in agents}
     guests = {agent.host: dict(agent.driver.list_guests()) for agent in agents}
     if asked is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many orders of a kind a host carries out at a time. What has to wait keeps no thread waiting."""
+"""Concurrency limits of a host for orders of one kind. A queued order occupies no thread."""
 
 import threading
 from collections import deque
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class HostLimits:
-    """How many builds, and how many live migrations from there, a host carries out at a time; 0: any number."""
+    """Concurrency limits of a host: for builds, and for outgoing live migrations; 0 for no limit."""
 
     builds: int = 0
     live_migrations: int = 0
 
 
 class ConcurrencyLimit(Generic[T]):
-    """Lets in so many at a time of each kind that has a limit; the others wait, in the order in which they came."""
+    """Admits orders of each kind up to its limit; further orders wait in first-in, first-out order."""
 
     def __init__(self, limits: HostLimits) -> None:
         every = {SpawnGuest: limits.builds, LiveMigrate: limits.live_migrations}
@@ -31,7 +31,7 @@ class ConcurrencyLimit(Generic[T]):
         self._waiting: dict[type, deque[T]] = {kind: deque() for kind in self._limits}
 
     def enter(self, kind: type, who: T) -> bool:
-        """Tell whether somebody may go on now. If not, whoever leaves next, or somebody after that one, hands it on."""
+        """Admit ``who`` and return True, or queue it and return False; a later :meth:`leave` then returns it."""
         with self._lock:
             if kind not in self._limits:
                 return True
@@ -42,7 +42,10 @@ class ConcurrencyLimit(Generic[T]):
             return False
 
     def leave(self, kind: type, who: T) -> T | None:
-        """Make room; return who goes on instead, if anybody waits. One that never entered leaves no room."""
+        """Free the slot of ``who``; return the queued order that is admitted instead, if any.
+
+        If ``who`` was never admitted, no slot is freed.
+        """
         with self._lock:
             if kind not in self._limits or who not in self._inside[kind]:
                 return None
@@ -54,7 +57,7 @@ class ConcurrencyLimit(Generic[T]):
             return heir
 
     def call_off(self, is_meant: Callable[[T], bool]) -> T | None:
-        """Take somebody who waits out of the queue."""
+        """Remove the first queued order that ``is_meant`` accepts, and return it, or None."""
         with self._lock:
             for queue in self._waiting.values():
                 for who in queue:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders outlast a hypervisor that goes away for a moment, because it is upgraded or has crashed.
+"""Retry of orders while the hypervisor is briefly unreachable, after an upgrade or a crash.
 
-A driver may be told everything again: what is done already stays so. An order that a hypervisor left in the middle is
-therefore carried out again when it is back. One that stays away for longer fails.
+The driver's calls are idempotent, so an order interrupted halfway is simply repeated. If the hypervisor stays away
+beyond the timeout, the order fails.
 """
 
 import logging
@@ -16,20 +16,24 @@ from kilonova.errors import HypervisorAway
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
-#: How long an order waits, from when it first finds the hypervisor away, and how long between two tries.
+#: How long an order is retried after the first failure to reach the hypervisor, and the pause between two tries;
+#: seconds.
 ABSENCE_S = 30.0
 _PAUSE_S = 0.5
 
 
 class HypervisorReconnect:
-    """Those of the hypervisor of one agent."""
+    """Repeats driver calls while the hypervisor of one agent is unreachable."""
 
     def __init__(self, longest_s: float = ABSENCE_S) -> None:
         self._longest_s = longest_s
         self._stopping = threading.Event()
 
     def bridge(self, work: Callable[[], T]) -> T:
-        """Do something, again if the hypervisor went away. Raises: HypervisorAway, AgentStopsError, and as ``work``."""
+        """Call ``work`` and return its result; retry if the hypervisor is unreachable.
+
+        Raises: HypervisorAway after the timeout, AgentStopsError, and any error of ``work``.
+        """
         until = None
         while True:
             try:
@@ -38,10 +42,10 @@ class HypervisorReconnect:
                 until = monotonic() + self._longest_s if until is None else until
                 if monotonic() + _PAUSE_S > until:
                     raise
-            LOG.info("The hypervisor is away: what was ordered is tried again")
+            LOG.info("The hypervisor is unreachable; retrying the order")
             if self._stopping.wait(_PAUSE_S):
                 raise AgentStopsError
 
     def stop(self) -> None:
-        """Leave what waits as it is."""
+        """End the retries, so that the waiting threads end."""
         self._stopping.set()

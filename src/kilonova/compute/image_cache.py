@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images that hosts keep grow old: those that no guest has used for long are removed from time to time."""
+"""Periodic removal of cached images that no guest has used for long."""
 
 import logging
 from collections.abc import Sequence
@@ -8,15 +8,16 @@ from kilonova.compute.files.images import HostImages
 from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
-#: As in Nova, what is to be done every 0 seconds is done this often.
+#: As in Nova, an interval of 0 stands for this default, in seconds.
 _DEFAULT_S = 60.0
 
 
 class ImageCacheManager(PeriodicPart):
-    """Looks after the images that the hosts of a process keep, in each place where they keep some.
+    """Expires the cached images of a process, in each of its image folders.
 
-    ``interval_s``: seconds between two looks; a negative one stands for never. ``min_age_s``: for how long an image has
-    to be unused before it is removed, None for none ever; ``ephemeral_min_age_s``: the same for empty file systems.
+    ``interval_s``: seconds between two runs; negative disables the task.
+    ``min_age_s``: how long an image has to be unused before it is removed; None to remove none.
+    ``ephemeral_min_age_s``: the same for empty file systems of ephemeral disks.
     """
 
     def __init__(
@@ -34,14 +35,14 @@ class ImageCacheManager(PeriodicPart):
             self.look,
             interval_s or _DEFAULT_S,
             description="Hosts remove cached images that no guest has used for long.",
-            complaint="Nobody looked for images that are not used",
+            complaint="The removal of unused images failed",
         )
         super().__init__("image cache", [thread] if images and min_age_s is not None and interval_s >= 0 else [])
 
     def look(self) -> None:
-        """Remove what has not been used for long."""
+        """Remove the images that have been unused for long enough."""
         if self._min_age_s is None:
             return
         for images in self._images:
             for name in images.forget_unused(self._min_age_s, self._ephemeral_min_age_s):
-                LOG.info("Image %s is removed from this machine: no guest uses it", name)
+                LOG.info("Removed cached image %s: no guest uses it", name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images that a host keeps, in its report: a metric each, by which ImageCacheWeigher finds them."""
+"""Cached images in the report of a host: one metric for each, read by ImageCacheWeigher."""
 
 import logging
 from dataclasses import replace
@@ -11,19 +11,19 @@ from kilonova.model.cached_image import image_metric
 from kilonova.model.host import NodeReport
 
 LOG = logging.getLogger(__name__)
-#: Of more images than these, those that were used longest ago are not reported.
+#: The most images in a report: if the host keeps more, the least recently used ones are left out.
 _MOST = 200
 
 
 def with_images(report: NodeReport, able: AbleDriver) -> NodeReport:
-    """Return a report with the images that the host keeps. One that cannot say which reports none."""
+    """Return a report with the cached images of the host added; unchanged if they cannot be listed."""
     keeps = able.find(CanCacheImages)
     if keeps is None:
         return report
     try:
         images = keeps.cached_images()
     except DriverError as error:
-        LOG.warning("Host %s: %s", report.host, error.message)
+        LOG.warning("Host %s: its cached images could not be listed: %s", report.host, error.message)
         return report
     newest = sorted((image for image in images if image.image_id), key=lambda image: image.unused_s)[:_MOST]
     found = {image_metric(image.image_id): 1.0 for image in newest}

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests that are kept while their servers are elsewhere, and what takes moves back.
+"""Kept guests: originals that the source host of a move keeps, powered off, until the move is confirmed or reverted.
 
-On a host that moves no guests nothing was kept and nothing was made by a move. A guest of an evacuated server is
-stopped there, and started when it is taken back.
+A driver without moves keeps no guests. For an evacuated server it only stops the guest, and a rollback starts it again.
 """
 
 from kilonova.compute.able_driver import AbleDriver
@@ -13,7 +12,7 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 
 def keep(able: AbleDriver, uuid: str, patience: ShutdownPatience | None = None) -> None:
-    """Power a guest off, as ``stop`` does, and keep it until its server is known to run elsewhere.
+    """Power a guest off, as ``stop`` does, and keep it until its server is known to run on another host.
 
     Raises: DriverError, AgentStopsError.
     """
@@ -25,7 +24,7 @@ def keep(able: AbleDriver, uuid: str, patience: ShutdownPatience | None = None) 
 
 
 def return_home(able: AbleDriver, guest: GuestSpec, *, power_on: bool) -> PowerState:
-    """Take a guest back as it was before a move, and return its state. Raises: DriverError."""
+    """Restore a guest as it was before a move, and return its power state. Raises: DriverError."""
     moves = able.find(CanEndMoves)
     if moves is not None:
         return moves.return_home(guest, power_on=power_on)
@@ -38,14 +37,14 @@ def return_home(able: AbleDriver, guest: GuestSpec, *, power_on: bool) -> PowerS
 
 
 def confirm_move(able: AbleDriver, uuid: str) -> None:
-    """Drop what is kept; nothing is success. Raises: DriverError."""
+    """Drop the kept guest; absent is success. Raises: DriverError."""
     moves = able.find(CanEndMoves)
     if moves is not None:
         moves.confirm_move(uuid)
 
 
 def abandon_move(able: AbleDriver, uuid: str) -> None:
-    """Drop what a move made here; nothing is success. Raises: DriverError."""
+    """Drop the guest that a move made on this host; absent is success. Raises: DriverError."""
     moves = able.find(CanEndMoves)
     if moves is not None:
         moves.abandon_move(uuid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live migrations that run on one host, and what is asked of them meanwhile."""
+"""Running live migrations of one host, and the requests to abort or force them."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -20,12 +20,12 @@ from kilonova.messaging.messages import (
 )
 
 _TOLD_EVERY_S = 0.9
-#: So many workflows whose migration was aborted are remembered, in case that it has not begun.
+#: Number of workflows remembered as aborted, in case the order to migrate arrives after the abort.
 _ABORTED = 1_000
 
 
 class Monitor:
-    """Passes on what is asked of one live migration and how far it is. Implements ``MigrationMonitor``."""
+    """Passes abort and force requests to one live migration, and its progress back. Implements ``MigrationMonitor``."""
 
     def __init__(self, workflow: str, tell: Callable[[CopyProgress], None]) -> None:
         self.workflow = workflow
@@ -67,7 +67,10 @@ class Monitor:
 
 
 class LiveMigrations:
-    """Those of one host, at most one for an instance. ``tell``: hands progress to the conductor."""
+    """The running live migrations of one host, at most one for each instance.
+
+    ``tell``: sends the progress to the control process.
+    """
 
     def __init__(self, host: str, tell: Callable[[MigrationProgress], None]) -> None:
         self._host = host
@@ -79,7 +82,10 @@ class LiveMigrations:
 
     @contextmanager
     def run(self, message: LiveMigrate) -> Iterator[Monitor]:
-        """Begin a migration that ends with the block. Raises: MigrationAborted if that was asked for before."""
+        """Run a live migration within the block.
+
+        Raises: MigrationAborted if the abort arrived first; AgentStopsError.
+        """
 
         def tell(progress: CopyProgress) -> None:
             self._tell(MigrationProgress(message.step, self._host, message.instance_uuid, **asdict(progress)))
@@ -98,7 +104,7 @@ class LiveMigrations:
                 del self._running[message.instance_uuid]
 
     def abort(self, message: AbortLiveMigration) -> None:
-        """Abort the migration of a workflow; one that does not run will not begin."""
+        """Abort the migration of a workflow; if it has not begun, prevent it."""
         with self._lock:
             self._aborted[message.step.workflow] = None
             monitor = self._running.get(message.instance_uuid)
@@ -106,14 +112,14 @@ class LiveMigrations:
                 monitor.abort()
 
     def force_complete(self, message: ForceCompleteLiveMigration) -> None:
-        """Have the migration of an instance end soon, if one runs."""
+        """Force the running live migration of an instance, if any, to complete."""
         with self._lock:
             monitor = self._running.get(message.instance_uuid)
             if monitor is not None:
                 monitor.force_complete()
 
     def stop(self) -> None:
-        """Leave all of them as they are, and begin none."""
+        """Abandon all running migrations and start no more."""
         with self._lock:
             self._is_stopping = True
             for monitor in self._running.values():

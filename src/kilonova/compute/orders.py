@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each order means for the hypervisor driver."""
+"""Dispatch of orders to the methods of the hypervisor driver."""
 
 from collections.abc import Callable
 
@@ -65,10 +65,10 @@ def carry_out(
     snapshots: Snapshots,
     begins: Callable[[TaskState], None],
 ) -> PowerState:
-    """Have the driver do what is ordered and return the guest's state then.
+    """Carry out an order with the driver and return the resulting power state of the guest.
 
-    ``begins``: told when the server shows another task from now on.
-    Raises: DriverError, and of these AbilityMissing where the driver lacks the ability; AgentStopsError.
+    ``begins``: called with the new task state when the server enters another task.
+    Raises: DriverError, including AbilityMissing if the driver lacks the ability; AgentStopsError.
     """
     driver = able.driver
     match order:
@@ -117,7 +117,7 @@ def carry_out(
         case TriggerCrashDump():
             able.need(CanCrashDump).crash_dump(order.instance_uuid)
             return _state(driver, order.instance_uuid)
-        case MoveAway(destination=""):  # of a server that is evacuated, which no ability is needed for
+        case MoveAway(destination=""):  # an evacuated server: keeping its guest needs no ability
             with shutdowns.patience_of(order) as patience:
                 kept_guests.keep(able, order.instance_uuid, patience)
             return PowerState.SHUTDOWN
@@ -130,7 +130,7 @@ def carry_out(
             able.need_cold_moves(order.source).finish_move(order.guest, order.source, power_on=order.power_on)
             return PowerState.RUNNING if order.power_on else PowerState.SHUTDOWN
         case ReturnHome():
-            _discard_snapshot(able, order.instance_uuid)  # which an evacuation may have interrupted
+            _discard_snapshot(able, order.instance_uuid)  # left by an evacuation that interrupted a snapshot
             return kept_guests.return_home(able, order.guest, power_on=order.power_on)
         case ConfirmMove():
             kept_guests.confirm_move(able, order.instance_uuid)
@@ -159,9 +159,9 @@ def carry_out(
             with snapshots.run(order) as monitor:
                 takes.upload_snapshot(order.instance_uuid, order.image, monitor)
         case CacheImages():
-            return PowerState.NOSTATE  # what it is about has none
+            return PowerState.NOSTATE  # the order concerns no guest
         case CallOff():
-            pass  # that it came is what matters
+            pass  # the arrival of the message has already cancelled the queued order
         case DiscardSnapshot():
             _discard_snapshot(able, order.instance_uuid)
     return _state(driver, order.instance_uuid)
@@ -169,7 +169,7 @@ def carry_out(
 
 def _discard_snapshot(able: AbleDriver, uuid: str) -> None:
     takes = able.find(CanSnapshot)
-    if takes is not None:  # else there is none
+    if takes is not None:  # a driver without the ability has no snapshots
         takes.discard_snapshot(uuid)
 
 

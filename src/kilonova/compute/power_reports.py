@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which power states the guests of all agents of a process are: told at the start, from time to time, and at once.
+"""Reports of the power states of guests: at the start of a session, periodically, and on events.
 
-At once is what a hypervisor says by itself: a guest that was shut down from within, or that somebody at the host has
-stopped, paused or removed.
+Events are changes that no order caused: a guest was shut down from within, or an operator on the host stopped, paused
+or removed it.
 """
 
 import logging
@@ -17,18 +17,19 @@ from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 _TOLD_TOGETHER = 200
-#: As in Nova, what is to be done every 0 seconds is done this often.
+#: As in Nova, an interval of 0 stands for this default, in seconds.
 _DEFAULT_S = 60.0
-#: How often hypervisors are asked what has happened there.
+#: Interval at which hypervisors are polled for events, in seconds.
 _EVENTS_EVERY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class PowerReporting:
-    """``interval_s``: seconds between two whole reports, negative for none.
+    """Settings of the power reports.
 
-    ``events``: whether changes are told at once.
-    ``resume``: whether guests that ran before their host lost power are to run again.
+    ``interval_s``: seconds between two full reports; negative disables them.
+    ``events``: whether changes are reported at once.
+    ``resume``: whether guests that ran before their host lost power are started again.
     """
 
     interval_s: float = 600.0
@@ -37,7 +38,10 @@ class PowerReporting:
 
 
 class PowerReports(PeriodicPart):
-    """The reports of ``agents``. Whoever begins a session for them calls :meth:`came_up`."""
+    """Reports power states of the guests of ``agents``.
+
+    The session thread calls :meth:`came_up` for each new session.
+    """
 
     def __init__(self, bus: AgentBus, agents: Sequence[Agent], how: PowerReporting) -> None:
         self._bus = bus
@@ -54,19 +58,19 @@ class PowerReports(PeriodicPart):
                 self.report,
                 self._how.interval_s or _DEFAULT_S,
                 description="Agents report the power states of all guests.",
-                complaint="Power states were not reported",
+                complaint="The report of power states failed",
             )
         if self._how.events:
             yield PeriodicThread(
                 "events",
                 self.report_events,
                 _EVENTS_EVERY_S,
-                description="Agents report guests that have stopped, paused or gone by themselves.",
-                complaint="Events were not reported",
+                description="Agents report guests that were stopped, paused or removed without an order.",
+                complaint="The report of events failed",
             )
 
     def came_up(self) -> None:
-        """The agents serve their hosts: report all guests, if that is done at all. What changes later is an event."""
+        """Report all guests at the start of a session, if full reports are enabled. Later changes are events."""
         is_first, self._has_come_up = not self._has_come_up, True
         if self._how.events and not self._has_looked:
             self._changed()
@@ -75,31 +79,31 @@ class PowerReports(PeriodicPart):
             self.report(resume=resume)
 
     def report(self, *, resume: bool = False) -> None:
-        """Report all guests. A host whose hypervisor does not answer is left out, and keeps no other one waiting."""
+        """Report all guests. A host whose hypervisor does not answer is skipped and does not delay the others."""
         for start in range(0, len(self._agents), _TOLD_TOGETHER):
             guests: dict[str, Mapping[str, PowerState]] = {}
             for agent in self._agents[start : start + _TOLD_TOGETHER]:
                 try:
                     guests[agent.host] = dict(agent.driver.list_guests())
                 except Exception:
-                    LOG.exception("Host %s: the states of its guests are unknown", agent.host)
+                    LOG.exception("Host %s: the power states of its guests could not be read", agent.host)
             if guests:
                 self._bus.tell(PowerStates(guests, resume=resume))
 
     def report_events(self) -> None:
-        """Report the guests that have changed by themselves since the last time."""
+        """Report the guests whose power state changed without an order since the last call."""
         if changed := self._changed():
             self._bus.tell(PowerStates(changed, whole=False))
 
     def _changed(self) -> dict[str, Mapping[str, PowerState]]:
-        """Return the guests that have changed by themselves since the last time, by host."""
+        """Return host → guests whose power state changed without an order since the last call."""
         self._has_looked = True
         changed: dict[str, Mapping[str, PowerState]] = {}
         for agent in self._agents:
             try:
                 found = agent.driver.changed_guests()
             except Exception:
-                LOG.exception("Host %s: what has happened there is unknown", agent.host)
+                LOG.exception("Host %s: its events could not be read", agent.host)
             else:
                 if found:
                     changed[agent.host] = dict(found)

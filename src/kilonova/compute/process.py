@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process with agents: their sessions go on in the background until it is told to stop."""
+"""A process with agents: a background thread runs their sessions until the process stops."""
 
 import logging
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from kilonova.periodic import PeriodicPart, PeriodicThread
 from kilonova.process_parts import PartOf, ProcessParts
 
 LOG = logging.getLogger(__name__)
-#: How soon the control side is asked again that has not answered a report of the hosts.
+#: Pause before a retry when the control side does not answer the report of the hosts.
 _TRY_AGAIN_S = 1.0
 
 
@@ -23,17 +23,19 @@ class OpenBus(AgentBus, Protocol):
     """A bus that has to be started and closed."""
 
     def start(self) -> None:
-        """Connect, now or as soon as that is possible."""
+        """Connect now, or retry in the background until it succeeds."""
 
     def close(self) -> None:
-        """Take nothing more, wait for what runs, and send what came of it."""
+        """Accept no more messages, wait for running work, and send its replies."""
 
 
 class AgentProcess:
-    """``lease``: what tells the ``agents`` whether they may act. ``interval_s``: seconds between heartbeats.
+    """The agents of one process, with their bus, sessions and periodic tasks.
 
-    ``power``: reports in which power states guests are, when a session begins and from time to time. ``resources_s``:
-    seconds between two looks at whether the hypervisors have changed. ``others``: further parts with periodic tasks.
+    ``lease``: tells the ``agents`` whether they may act. ``interval_s``: seconds between heartbeats.
+    ``power``: reports the power states of guests at the start of a session and periodically.
+    ``resources_s``: seconds between two checks for changed hypervisors; negative disables the check.
+    ``others``: further parts with periodic tasks.
     """
 
     def __init__(
@@ -58,16 +60,16 @@ class AgentProcess:
             self._sessions.turn,
             self._pause_s,
             description="Report hosts to a control process, and send heartbeats.",
-            complaint="No session goes on, and it is tried again until one does",
+            complaint="The session with the control process failed; it is retried",
             from_start=True,
         )
         self._parts = ProcessParts()
 
     def start(self) -> None:
-        LOG.info("Agents of %d hosts start: %s", len(self._agents), _some(self._agents))
+        LOG.info("Starting the agents of %d hosts: %s", len(self._agents), _some(self._agents))
         parts = self._parts
         with parts.stopped_on_failure():
-            # A turn may wait for an answer until the bus is closed: it is asked to end first, and waited for last.
+            # A turn may block in a request until the bus is closed: the thread is told to stop first and joined last.
             parts.opened("end of the session", self._thread.stop)
             parts.start(PartOf("bus", self._bus.start, self._bus.close))
             for agent in self._agents:
@@ -78,8 +80,8 @@ class AgentProcess:
             parts.start(PartOf("sessions", self._thread.start, self._thread.ask_to_stop))
 
     def stop(self) -> None:
-        """Finish what runs, leave what copies guests as it is, and tell what came of it."""
-        LOG.info("Agents of %d hosts stop", len(self._agents))
+        """Finish running work and send its replies; running copies of guests are abandoned without cleanup."""
+        LOG.info("Stopping the agents of %d hosts", len(self._agents))
         self._parts.stop()
 
     def _pause_s(self) -> float:

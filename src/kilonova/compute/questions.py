@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent answers to questions about guests, for which somebody waits (ADR 24)."""
+"""Answers of an agent to synchronous queries about guests (ADR 24)."""
 
 import logging
 import time
@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Questions:
-    """Answers for one host. One whose turn comes when nobody waits any more is passed over."""
+    """Answers queries for one host. A query is skipped once its timeout has passed."""
 
     def __init__(self, host: str, able: AbleDriver, clock: Callable[[], float] = time.monotonic) -> None:
         self._host = host
@@ -35,12 +35,12 @@ class Questions:
         self._clock = clock
 
     def accept(self, question: GuestQuestion) -> Callable[[], GuestAnswer | None]:
-        """Take a question now; return what answers it later, or not any more."""
+        """Accept a query; return the function that answers it, which returns None after the timeout."""
         until = self._clock() + question.within_s
 
         def answer() -> GuestAnswer | None:
             if self._clock() > until:
-                LOG.info("Host %s: nobody waits for an answer about guest %s", self._host, question.instance_uuid)
+                LOG.info("Host %s: a query about guest %s has timed out", self._host, question.instance_uuid)
                 return None
             return self._answer(question)
 
@@ -54,7 +54,7 @@ class Questions:
             LOG.info("Host %s: %s", self._host, error.message)
             return QuestionRefused(*to, error.message, _because(error))
         except Exception:
-            LOG.exception("Host %s: driver failed on %r", self._host, question)
+            LOG.exception("Host %s: the driver failed on %r", self._host, question)
             return QuestionRefused(*to, "The hypervisor driver failed.")
 
     def _ask_driver(self, question: GuestQuestion) -> GuestAnswer:

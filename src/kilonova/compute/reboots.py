@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an agent reboots a guest, and which tasks its server shows meanwhile."""
+"""Reboots of guests, and the task states that their servers show meanwhile."""
 
 import contextlib
 from collections.abc import Callable
@@ -14,18 +14,18 @@ from kilonova.model.instance import PowerState, TaskState
 
 
 def waiting(order: RebootGuest) -> TaskState:
-    """Return the task while a reboot waits for its turn."""
+    """Return the task state of a reboot that is still queued."""
     return TaskState.REBOOT_PENDING_HARD if order.hard else TaskState.REBOOT_PENDING
 
 
 def reboot(
     order: RebootGuest, able: AbleDriver, shutdowns: Shutdowns, begins: Callable[[TaskState], None]
 ) -> PowerState:
-    """Reboot a guest, unless that is done or comes too late, and return its state then; NOSTATE where there is none.
+    """Reboot a guest, unless a repeated order finds it done or too late; return its state, NOSTATE if it is absent.
 
-    One that is only kept is none, until it is described: then it is taken back.
-
-    ``begins``: told the task of the server when the driver is about to begin. Raises: DriverError, AgentStopsError.
+    A guest that is only kept for a move counts as absent; if the order describes it, it is restored first.
+    ``begins``: called with the task state of the server when the driver is about to begin.
+    Raises: DriverError, AgentStopsError.
     """
     uuid, reboots = order.instance_uuid, able.need(CanReboot)
     state = able.driver.list_guests().get(uuid, PowerState.NOSTATE)
@@ -40,11 +40,11 @@ def reboot(
         except GuestMissing:
             if order.guest is None:
                 return PowerState.NOSTATE
-            with contextlib.suppress(GuestMissing):  # it is only kept, for a move that was not undone here
+            with contextlib.suppress(GuestMissing):  # only kept, for a move that was not undone on this host
                 return_home(able, order.guest, power_on=False)
             reboots.hard_reboot(uuid, order.guest)
         return PowerState.RUNNING
-    if state is not PowerState.RUNNING:  # nothing is left to shut down in order: whoever asks orders a hard reboot
+    if state is not PowerState.RUNNING:  # no running system to shut down: the control process orders a hard reboot
         return state
     begins(TaskState.REBOOT_STARTED)
     with shutdowns.patience(uuid, shutdowns.times.reboot_s) as patience:

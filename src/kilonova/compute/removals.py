@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an agent has guests go that a record says have to: what left its host always, what is deleted as configured."""
+"""Removal of guests named by removal records.
+
+Guests whose servers left the host are always destroyed; guests of deleted servers are treated as configured.
+"""
 
 import logging
 from collections.abc import Callable
@@ -15,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 
 class RunningDeletedAction(StrEnum):
-    """What becomes of the guest of a deleted server: ``running_deleted_instance_action``."""
+    """Action on the guest of a deleted server: Nova's ``running_deleted_instance_action``."""
 
     NOOP = "noop"
     LOG = "log"
@@ -25,16 +28,16 @@ class RunningDeletedAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunningDeleted:
-    """``timeout_s``: how long a server has to be deleted before anything is done about its guest."""
+    """Policy for guests of deleted servers. ``timeout_s``: minimum seconds since the deletion before the action."""
 
     action: RunningDeletedAction = RunningDeletedAction.REAP
     timeout_s: float = 0.0
 
 
 class GuestRemover:
-    """Removes guests of one host, each only if it still is the one that the record speaks of.
+    """Removes guests of one host, each only if the removal record still covers it.
 
-    ``on_gone``: told of each guest that is destroyed.
+    ``on_gone``: called with the UUID of each destroyed guest.
     """
 
     def __init__(self, host: str, able: AbleDriver, deleted: RunningDeleted, on_gone: Callable[[str], None]) -> None:
@@ -45,13 +48,16 @@ class GuestRemover:
         self._on_gone = on_gone
 
     def remove(self, removal: Removal) -> PowerState:
-        """Do what is to be done about a guest, and return its state then; absent is success. Raises: DriverError."""
+        """Apply a removal record to its guest and return the resulting power state; absent is success.
+
+        Raises: DriverError.
+        """
         uuid = removal.instance_uuid
         state = self._driver.list_guests().get(uuid)
         if state is None:
             return PowerState.NOSTATE
         if not removal.covers(self._driver.marked_guests().get(uuid)):
-            LOG.warning("Host %s: guest %s is kept, since it is younger than what is recorded of it", self._host, uuid)
+            LOG.warning("Host %s: guest %s is kept: it is newer than its removal record", self._host, uuid)
             return state
         if removal.keeps:
             LOG.warning("Host %s: guest %s is powered off and kept: its server is being evacuated", self._host, uuid)
@@ -67,7 +73,7 @@ class GuestRemover:
             return state
         if action is RunningDeletedAction.REAP:
             return self._destroy(uuid, "its server is deleted")
-        LOG.warning("Host %s: guest %s is still here, and its server is deleted", self._host, uuid)
+        LOG.warning("Host %s: guest %s still exists, but its server is deleted", self._host, uuid)
         if action is RunningDeletedAction.SHUTDOWN and state is not PowerState.SHUTDOWN:
             LOG.warning("Host %s: guest %s is powered off", self._host, uuid)
             self._driver.stop(uuid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One timer for all agents of a process: every interval, which guests their hosts have."""
+"""Periodic report of the guests of all hosts of a process."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,12 +11,12 @@ from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 _TOLD_TOGETHER = 200
-#: As in Nova, what is to be done every 0 seconds is done this often.
+#: As in Nova, an interval of 0 stands for this default, in seconds.
 _DEFAULT_S = 60.0
 
 
 class ReportTimer(PeriodicPart):
-    """Reports the guests of ``agents``. Units: ``interval_s`` seconds; a negative one stands for never."""
+    """Reports the guests of ``agents``. Units: ``interval_s`` seconds; negative disables the report."""
 
     def __init__(self, bus: AgentBus, agents: Sequence[Agent], interval_s: float) -> None:
         self._bus = bus
@@ -25,13 +25,13 @@ class ReportTimer(PeriodicPart):
             "guest reports",
             self.report,
             interval_s or _DEFAULT_S,
-            description="Agents report which guests their hosts have.",
-            complaint="The guests of hosts were not reported",
+            description="Agents report the guests of their hosts.",
+            complaint="The report of guests failed",
         )
         super().__init__("guest reports", [thread] if self._agents and interval_s >= 0 else [])
 
     def report(self) -> None:
-        """Report all guests. A host whose hypervisor does not answer is left out, and keeps no other one waiting."""
+        """Report all guests. A host whose hypervisor does not answer is skipped and does not delay the others."""
         for start in range(0, len(self._agents), _TOLD_TOGETHER):
             found = tuple(_answered(self._agents[start : start + _TOLD_TOGETHER]))
             guests = {host: guests for each in found for host, guests in each.guests.items()}
@@ -45,4 +45,4 @@ def _answered(agents: Iterable[Agent]) -> Iterator[GuestsFound]:
         try:
             yield guests_of([agent])
         except Exception:
-            LOG.exception("Host %s: its guests are unknown", agent.host)
+            LOG.exception("Host %s: the guests could not be listed", agent.host)

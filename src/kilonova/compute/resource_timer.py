@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One timer for all agents of a process: every interval, whether their hypervisors are still what they said."""
+"""Periodic report of the hypervisors whose resources have changed."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -13,15 +13,15 @@ from kilonova.model.host import NodeReport
 from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
-#: As in Nova, what is to be done every 0 seconds is done this often.
+#: As in Nova, an interval of 0 stands for this default, in seconds.
 _DEFAULT_S = 60.0
 
 
 class ResourceTimer(PeriodicPart):
-    """Reports the hypervisors of ``agents`` that have changed. Nothing is sent for those that have not.
+    """Reports the hypervisors of ``agents`` that have changed since their last report.
 
-    ``session``: of the process at present, "" while it has none. Units: ``interval_s`` seconds; a negative one stands
-    for never.
+    ``session``: returns the present session of the process, "" if there is none.
+    Units: ``interval_s`` seconds; negative disables the report.
     """
 
     def __init__(self, bus: AgentBus, agents: Sequence[Agent], session: Callable[[], str], interval_s: float) -> None:
@@ -34,35 +34,38 @@ class ResourceTimer(PeriodicPart):
             self.look,
             interval_s or _DEFAULT_S,
             description="Agents report hypervisors whose resources have changed.",
-            complaint="Changed hypervisors were not reported",
+            complaint="The report of changed hypervisors failed",
         )
         super().__init__("resources", [thread] if self._agents and interval_s >= 0 else [])
 
     def start(self) -> None:
-        """Begin, before the hypervisors are reported for the first time: what changes from now on is noticed."""
+        """Store the present reports as the baseline, then start.
+
+        This runs before the hypervisors are first reported, so that no later change is missed.
+        """
         if self.periodic_threads:
             for agent in self._agents:
-                with suppress(HypervisorAway):  # nothing is reported of it until it is there
+                with suppress(HypervisorAway):  # the next check reports it
                     self._told[agent.host] = agent.report()
         super().start()
 
     def look(self) -> None:
-        """Report what has changed. A hypervisor that does not answer keeps no other one waiting."""
+        """Report the hypervisors that have changed. A hypervisor that does not answer does not delay the others."""
         session = self._session()
         if not session:
-            return  # what begins reports everything
+            return  # a new session reports all hypervisors
         changed: list[Agent] = []
         reports: dict[str, NodeReport] = {}
         for agent in self._agents:
             try:
                 report = agent.report()
             except Exception:
-                LOG.exception("Host %s: what it has is unknown", agent.host)
+                LOG.exception("Host %s: its resources could not be read", agent.host)
                 continue
             if report != self._told.get(agent.host):
                 changed.append(agent)
                 reports[agent.host] = report
         if changed:
-            LOG.info("%d hosts have changed: %s", len(changed), ", ".join(sorted(reports)))
+            LOG.info("The resources of %d hosts have changed: %s", len(changed), ", ".join(sorted(reports)))
             report_again(changed, self._bus, session)
             self._told |= reports

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One life of a process with agents: it begins with a report of hosts and guests, and others count it as alive or not.
+"""Sessions of an agent process: each begins with a report of its hosts and guests and lasts until the lease is lost.
 
-Whoever may have been counted as dead meanwhile begins a new session (ADR 20).
+A process that may have been declared dead begins a new session (ADR 20).
 """
 
 import logging
@@ -21,25 +21,26 @@ from kilonova.model.host import NODE_TRAITS, NodeReport
 
 LOG = logging.getLogger(__name__)
 _ANNOUNCED_TOGETHER = 200
-#: The least that the answer to a heartbeat may take.
+#: The shortest timeout for the answer to a heartbeat.
 _SHORTEST_S = 1.0
 
 
 def start_agents(agents: Sequence[Agent], bus: AgentBus, session: str = "") -> None:
-    """Announce hypervisors and their guests, have guests go that a record says have to, then take messages.
+    """Register hypervisors and their guests, remove guests named by removal records, then accept messages.
 
-    ``session``: of the process that the agents are in.
+    ``session``: the session of the agents' process.
     """
     for _ in _start_in_groups(agents, bus, session):
         pass
 
 
 class Sessions:
-    """The sessions of a process with agents, one after the other, each with a lease that others gave it.
+    """The successive sessions of an agent process, each with a lease granted by a control process.
 
-    ``lease``: whether the agents may act. It counts from when a sign of life was sent, so it lapses before anybody
-    counts the session as dead. ``interval_s``: seconds between two heartbeats, unless the lease wants more of them.
-    ``on_begun``: told when a session has begun.
+    ``lease``: tells the agents whether they may act. It counts from the moment when a heartbeat was sent, so it expires
+    before any control process declares the session dead.
+    ``interval_s``: seconds between two heartbeats; a short lease shortens it.
+    ``on_begun``: called when a session has begun.
     """
 
     def __init__(
@@ -60,42 +61,42 @@ class Sessions:
         self._new_session = new_session
         self._session = ""
         self._heartbeats = 0
-        #: Whether it was said that the lease has lapsed.
+        #: Whether the expiry of the lease has been logged.
         self._has_lapsed = False
 
     @property
     def session(self) -> str:
-        """The present session, "" while there is none."""
+        """The present session, or "" if there is none."""
         return self._session
 
     @property
     def pause_s(self) -> float:
-        """How long to wait before the next :meth:`turn`."""
+        """Seconds to wait before the next :meth:`turn`."""
         return min(self._interval_s, self._lease.renewal_s)
 
     def turn(self) -> None:
-        """Give a sign of life, or begin a new session where others count this one as dead.
+        """Send a heartbeat, or begin a new session if the control side has declared this one dead.
 
-        A lease that has lapsed here may not have there: it is counted from later. Then the session goes on.
-        Raises: Unavailable when nobody answers, or a hypervisor is away.
+        A lease that has expired here may still be valid on the control side, which counts it from a later moment. Then
+        the session continues. Raises: Unavailable if no control process answers or a hypervisor is unreachable.
         """
         if self._session:
             if not self._lease.is_held and not self._has_lapsed:
                 self._has_lapsed = True
                 LOG.warning(
-                    "No sign of life was answered for longer than the lease of %s; nothing is done until one is",
+                    "No heartbeat was acknowledged within the lease of %s; the agents stop acting until one is",
                     self._lease.duration,
                 )
             if self._is_counted():
                 self._go_on()
                 return
-            LOG.warning("This process is counted as dead, or another one has its hosts; they report their guests again")
+            LOG.warning("This process was declared dead, or another process owns its hosts; beginning a new session")
         self._begin()
 
     def _go_on(self) -> None:
         if self._has_lapsed:
             self._has_lapsed = False
-            LOG.info("Session %s goes on", self._session)
+            LOG.info("Session %s continues", self._session)
             for agent in self._agents:
                 agent.tell_late_replies()
 
@@ -107,7 +108,7 @@ class Sessions:
         for since, answer in _start_in_groups(self._agents, self._bus, session, now=self._lease.now):
             self._lease.renew(since, timedelta(seconds=answer.lease_s))
         self._session = session
-        LOG.info("Session %s begins: %d hosts are reported", session, len(self._agents))
+        LOG.info("Session %s begins with %d hosts", session, len(self._agents))
         self._on_begun()
 
     def _is_counted(self) -> bool:
@@ -120,13 +121,13 @@ class Sessions:
             return True
         if answer == HeartbeatAnswer(asked.session, asked.number, counts=False):
             return False
-        raise Unavailable("What was answered to a heartbeat was not meant for it.")
+        raise Unavailable("The answer to a heartbeat belongs to another heartbeat.")
 
 
 def _start_in_groups(
     agents: Sequence[Agent], bus: AgentBus, session: str, now: Callable[[], float] = float
 ) -> Iterator[tuple[float, HostsRegistered]]:
-    """Start some agents after the other. Yields when each group was announced, by ``now``, and what was answered."""
+    """Register agents in batches. Yield for each batch its start time by ``now`` and the answer."""
     for agent in agents:
         agent.begin_session()
     for start in range(0, len(agents), _ANNOUNCED_TOGETHER):
@@ -134,9 +135,9 @@ def _start_in_groups(
         since = now()
         registered = bus.ask(_report(group, session))
         if isinstance(registered, HeartbeatAnswer):
-            raise Unavailable("The session was over before all hosts were reported; they are reported in another one.")
+            raise Unavailable("The session ended before all hosts were registered; a new session begins.")
         if not isinstance(registered, HostsRegistered):
-            raise Unavailable("What was answered to the report of the hosts was not meant for it.")
+            raise Unavailable("The answer to the report of the hosts has an unexpected type.")
         home = {host: group[host].roll_back(due) for host, due in registered.homecomings.items()}
         for host, removals in registered.removals.items():
             group[host].remove(removals)
@@ -150,9 +151,9 @@ def _start_in_groups(
 
 
 def report_again(agents: Sequence[Agent], bus: AgentBus, session: str) -> None:
-    """Report hypervisors that have changed within the present session, and have guests go that a record says have to.
+    """Report hypervisors that changed during the session, and remove guests named by removal records.
 
-    Raises: Unavailable when nobody answers.
+    Raises: Unavailable if no control process answers.
     """
     for start in range(0, len(agents), _ANNOUNCED_TOGETHER):
         group = {agent.host: agent for agent in agents[start : start + _ANNOUNCED_TOGETHER]}
@@ -163,7 +164,7 @@ def report_again(agents: Sequence[Agent], bus: AgentBus, session: str) -> None:
 
 
 def _report(group: Mapping[str, Agent], session: str) -> HostsStarted:
-    """Raises: Unavailable when a hypervisor is away."""
+    """Return the report of a batch of hosts and their guests. Raises: Unavailable if a hypervisor is unreachable."""
     reports: list[NodeReport] = []
     try:
         for agent in group.values():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests of one host that were asked to shut down, and how long they may take."""
+"""Graceful shutdowns of the guests of one host, and their timeouts."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -13,9 +13,10 @@ from kilonova.compute.virt.base import AgentStopsError
 
 @dataclass(frozen=True, slots=True)
 class ShutdownTimes:
-    """Seconds after which a guest that does not shut down is powered off.
+    """Seconds until a guest that does not shut down is powered off.
 
-    ``stop_s``: when it is stopped, ``shutdown_timeout``. ``reboot_s``: in a soft reboot, ``wait_soft_reboot_seconds``.
+    ``stop_s``: when a server is stopped, Nova's ``shutdown_timeout``.
+    ``reboot_s``: in a soft reboot, Nova's ``wait_soft_reboot_seconds``.
     """
 
     stop_s: float = 60.0
@@ -23,7 +24,7 @@ class ShutdownTimes:
 
 
 class ShutdownOrder(Protocol):
-    """An order that begins with a shutdown. ``timeout_s``: how long it may take, None: as long as its host says."""
+    """An order that begins with a guest shutdown. ``timeout_s``: its timeout; None for the default of the host."""
 
     @property
     def instance_uuid(self) -> str: ...
@@ -33,7 +34,7 @@ class ShutdownOrder(Protocol):
 
 
 class Patience:
-    """How long one guest may take. Implements ``ShutdownPatience``."""
+    """The shutdown timeout of one guest. Implements ``ShutdownPatience``."""
 
     def __init__(self, limit_s: float) -> None:
         self._until = monotonic() + limit_s
@@ -48,19 +49,19 @@ class Patience:
         return seconds <= left and not is_cut_short
 
     def end(self) -> None:
-        """Wait no longer."""
+        """End the wait now, so that the guest is powered off."""
         self._is_over.set()
 
     def stop(self) -> None:
-        """Leave the guest as it is."""
+        """Make the waiting driver call raise AgentStopsError and leave the guest as it is."""
         self._is_stopping = True
         self._is_over.set()
 
 
 class Shutdowns:
-    """Those of one host, at most one for an instance, since orders for one follow each other.
+    """The running shutdowns of one host, at most one for each instance, since orders for an instance are serialized.
 
-    ``is_urgent``: whether something waits already that is not to wait for the guest of an instance.
+    ``is_urgent``: tells whether a queued order for an instance makes it pointless to wait for the shutdown.
     """
 
     def __init__(self, times: ShutdownTimes, is_urgent: Callable[[str], bool]) -> None:
@@ -71,18 +72,18 @@ class Shutdowns:
         self._is_stopping = False
 
     def patience_of(self, order: ShutdownOrder) -> AbstractContextManager[Patience]:
-        """Return the same for a guest that is not rebooted. Raises: AgentStopsError."""
+        """Return a context manager with the timeout for a stop order. Raises: AgentStopsError."""
         return self.patience(order.instance_uuid, self.times.stop_s if order.timeout_s is None else order.timeout_s)
 
     @contextmanager
     def patience(self, instance_uuid: str, limit_s: float) -> Iterator[Patience]:
-        """Yield how long a guest may take that is shut down within the block. Raises: AgentStopsError."""
+        """Yield the timeout of a guest that is shut down within the block. Raises: AgentStopsError."""
         patience = Patience(limit_s)
         with self._lock:
             if self._is_stopping:
                 raise AgentStopsError
             self._waiting[instance_uuid] = patience
-        if self._is_urgent(instance_uuid):  # asked only now, so that what comes from now on finds it
+        if self._is_urgent(instance_uuid):  # checked after registering, so that cut_short() covers later orders
             patience.end()
         try:
             yield patience
@@ -91,14 +92,14 @@ class Shutdowns:
                 del self._waiting[instance_uuid]
 
     def cut_short(self, instance_uuid: str) -> None:
-        """Have a guest powered off now that is waited for, if one is: something else is to be done with it."""
+        """End the wait for a guest's shutdown, if any, so that it is powered off now, because of a newer order."""
         with self._lock:
             patience = self._waiting.get(instance_uuid)
         if patience is not None:
             patience.end()
 
     def stop(self) -> None:
-        """Leave all of them as they are, and begin none."""
+        """Abandon all running shutdowns and start no more."""
         with self._lock:
             self._is_stopping = True
             for patience in self._waiting.values():

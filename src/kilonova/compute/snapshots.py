@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The snapshots that one host takes and uploads: how many at once, and which are to be given up."""
+"""Snapshots that one host takes and uploads: their concurrency limit and their cancellation."""
 
 import threading
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from kilonova.compute.virt.base import AgentStopsError
 from kilonova.errors import SnapshotCancelled
 from kilonova.messaging.messages import CancelSnapshot, SnapshotGuest, UploadSnapshot
 
-#: So many workflows whose snapshot was given up are remembered, in case that its order has not begun.
+#: Number of workflows remembered as cancelled, in case the order for a snapshot arrives after the cancellation.
 _CANCELLED = 1_000
 
 
 class _Work:
-    """One order. Implements ``SnapshotMonitor``."""
+    """A snapshot or upload that is queued or running. Implements ``SnapshotMonitor``."""
 
     def __init__(self) -> None:
         self.is_cancelled = self.is_stopping = False
@@ -29,7 +29,7 @@ class _Work:
 
 
 class Snapshots:
-    """Those of one host. ``limit``: how many it works on at once; 0 stands for any number."""
+    """The snapshots and uploads of one host. ``limit``: how many run at once; 0 for no limit."""
 
     def __init__(self, limit: int = 0) -> None:
         self._limit = limit
@@ -41,7 +41,7 @@ class Snapshots:
 
     @contextmanager
     def run(self, order: SnapshotGuest | UploadSnapshot) -> Iterator[_Work]:
-        """Wait for the turn of an order, which ends with the block. Raises: SnapshotCancelled, AgentStopsError."""
+        """Wait for a slot, then run an order within the block. Raises: SnapshotCancelled, AgentStopsError."""
         workflow, work = order.step.workflow, _Work()
         with self._turns:
             work.is_cancelled, work.is_stopping = workflow in self._cancelled, self._is_stopping
@@ -59,7 +59,7 @@ class Snapshots:
                 del self._work[workflow]
 
     def cancel(self, message: CancelSnapshot) -> None:
-        """Have the order of a workflow given up; one that has not come yet will not begin."""
+        """Cancel the snapshot of a workflow; if its order has not arrived yet, prevent it."""
         with self._turns:
             self._cancelled[message.step.workflow] = None
             work = self._work.get(message.step.workflow)
@@ -68,7 +68,7 @@ class Snapshots:
                 self._turns.notify_all()
 
     def stop(self) -> None:
-        """Leave all of them as they are, and begin none."""
+        """Abandon all running snapshots and start no more."""
         with self._turns:
             self._is_stopping = True
             for work in self._work.values():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent knows of the steps it was given, so that none is carried out twice and each can be asked for."""
+"""Deduplication of steps: an agent remembers the steps it was given, so that each runs once and can be queried."""
 
 import threading
 
@@ -7,19 +7,19 @@ from cachetools import LRUCache
 
 from kilonova.messaging.messages import StepId, StepReply, StepState, StepStatus
 
-#: Of so many steps an agent remembers the replies: more than a host carries out until somebody asks, and little
-#: enough where one process has the agents of thousands of simulated hosts. One that is forgotten is carried out again.
+#: Number of steps whose replies an agent remembers: enough until a control process queries them, and small enough for a
+#: process with thousands of simulated hosts. A repeated step whose reply was forgotten runs again.
 _REMEMBERED = 1_000
 
 
 class SupersededError(Exception):
-    """A later attempt of the same workflow has been heard of, so this one comes late, from whoever ran it before."""
+    """A later attempt of the same workflow has arrived, so this message is stale: it comes from a former owner."""
 
 
 class StepMemory:
-    """The steps that wait or run, the replies of the last ones that are done, and the newest attempt of each workflow.
+    """Queued and running steps, the replies of recently finished ones, and the newest attempt of each workflow.
 
-    It ends with the agent: a new agent has heard of no step, and the drivers take a repetition of one as what it is.
+    Kept in memory only. After a restart of the agent a repeated step runs again; the driver's calls are idempotent.
     """
 
     def __init__(self, remembered: int = _REMEMBERED) -> None:
@@ -29,7 +29,7 @@ class StepMemory:
         self._newest_attempts: LRUCache[str, int] = LRUCache(remembered)
 
     def begin(self, step: StepId) -> StepReply | StepState:
-        """Note that a step was given. Returns ``UNKNOWN`` if it was not before, ``RUNNING``, or the reply it had.
+        """Record a step. Return ``UNKNOWN`` if it is new, ``RUNNING`` if it is queued or running, or else its reply.
 
         Raises: SupersededError.
         """
@@ -49,25 +49,25 @@ class StepMemory:
             return StepState.UNKNOWN
 
     def is_superseded(self, step: StepId) -> bool:
-        """Tell whether a later attempt of its workflow was heard of since a step was given."""
+        """Tell whether a later attempt of the step's workflow has arrived."""
         with self._lock:
             return step.attempt < self._newest_attempts.get(step.workflow, 0)
 
     def end(self, step: StepId, reply: StepReply | None) -> None:
-        """Note what came of a step; without a reply it has never been given."""
+        """Record the reply of a step; without a reply, forget the step."""
         with self._lock:
             self._running.discard(step)
             if reply is not None and step.workflow:
                 self._replies[step] = reply
 
     def forget_instance(self, instance_uuid: str) -> None:
-        """Drop the replies that speak of a guest; by now it is not what they say."""
+        """Drop the replies about a guest, because its state has changed since."""
         with self._lock:
             for step in [step for step, reply in self._replies.items() if reply.instance_uuid == instance_uuid]:
                 del self._replies[step]
 
     def status(self, host: str, instance_uuid: str, step: StepId) -> StepStatus:
-        """Return how far a step is."""
+        """Return the progress of a step, with its reply if it is finished."""
         with self._lock:
             reply = self._replies.get(step)
             state = StepState.RUNNING if step in self._running else StepState.UNKNOWN

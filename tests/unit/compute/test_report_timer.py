@@ -51,7 +51,7 @@ def test_all_hosts_are_reported_together_but_for_those_that_do_not_answer(
     }
     assert set(message.marked["node1"]) == {"of-node1"}
     assert message.asked is None
-    assert "Host node2: its guests are unknown" in caplog.text
+    assert "Host node2: the guests could not be listed" in caplog.text
 
 
 @pytest.mark.parametrize(("interval_s", "is_on"), [(0.01, True), (-1, False)])

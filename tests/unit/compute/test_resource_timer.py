@@ -75,7 +75,7 @@ def test_a_hypervisor_that_does_not_answer_keeps_no_other_one_waiting(
         timer.look()
         (told,) = bus.questions
         assert [report.host for report in told.reports] == ["node2"]
-        assert "Host node1: what it has is unknown" in caplog.text
+        assert "Host node1: its resources could not be read" in caplog.text
     finally:
         timer.stop()
 

@@ -144,7 +144,7 @@ def test_a_lease_that_has_lapsed_only_here_goes_on_in_the_same_session(
     process.sessions.turn()
     assert process.lease.is_held
     assert process.control.sessions == ["session 1"]
-    assert "Session session 1 goes on" in caplog.text
+    assert "Session session 1 continues" in caplog.text
 
 
 def test_a_session_that_others_count_as_dead_ends_at_once(process: Process) -> None:

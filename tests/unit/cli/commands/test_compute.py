@@ -69,10 +69,10 @@ def test_without_a_broker_it_goes_on_trying_knows_nothing_of_the_cloud_and_ends_
     loaded = set(re.findall(r"^import time:.*\| +([\w.]+)$", alone.log.read_text(), flags=re.MULTILINE))
     assert "kilonova.compute.sessions" in loaded
     assert not [name for name in loaded if name in FOREIGN or name.startswith(tuple(f"{each}." for each in FOREIGN))]
-    assert alone.has_told("Agents of 50 hosts start: rack1-1, rack1-2, rack1-3 … rack1-50")
+    assert alone.has_told("Starting the agents of 50 hosts: rack1-1, rack1-2, rack1-3 … rack1-50")
     assert alone.has_told(r"\[database\] connection is set, and an agent needs none")
     assert alone.memory_mib < 80
     assert alone.kill(signal.SIGTERM) == 0
-    assert alone.has_told("Agents of 50 hosts stop")
+    assert alone.has_told("Stopping the agents of 50 hosts")
     assert "Traceback" not in alone.log.read_text()
     assert "hush77" not in alone.log.read_text()
