@@ -110,13 +110,14 @@ def test_an_incoming_guest_is_nobodys_to_start(tmp_path: Path) -> None:
     two = OneHost(tmp_path, "node2")
     two.do(PrepareLiveMigration(new_step(), guest(), "node1"))
     for message in (StartGuest(new_step(), "a"), StopGuest(new_step(), "a")):
-        assert two.do(message).error == "Guest a is not here yet."
+        assert two.do(message).error == "Guest a is still being migrated to this host."
     assert two.do(FinishMove(new_step(), guest(), "node1", power_on=True)).error is not None
     assert two.driver.list_guests() == {"a": PAUSED}
 
 
 @pytest.mark.parametrize(
-    ("stopped", "error"), [(True, "Guest a does not run."), (False, "Guest a is there already, and does not come")]
+    ("stopped", "error"),
+    [(True, "Guest a does not run."), (False, "Guest a already exists and is not a live migration")],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, stopped: bool, error: str) -> None:
     one = source(tmp_path)

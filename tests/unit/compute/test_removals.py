@@ -61,8 +61,8 @@ def test_what_becomes_of_a_deleted_server(
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (DriverError("The disk is in use."), "guest a stays: The disk is in use."),
-        (OSError(28, "No space left on device"), "guest a stays"),
+        (DriverError("The disk is in use."), "guest a could not be removed: The disk is in use."),
+        (OSError(28, "No space left on device"), "guest a could not be removed"),
     ],
 )
 def test_a_guest_that_cannot_be_removed_keeps_no_agent_from_starting(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Config drives: what a guest is told of itself, as files of a small disk. In: a GuestSpec. Out: a disk image.
+"""Config drives: small disks with metadata files for a guest. In: a GuestSpec. Out: a disk image.
 
-``files.py`` says which files there are and what is in them, ``iso9660.py`` makes a disk of them. Nothing here talks to
-a hypervisor: drivers attach the disk.
+``files.py`` makes the files and their content, ``iso9660.py`` makes a disk image of them. This package uses no
+hypervisor: drivers attach the disk.
 """
 
 from kilonova.compute.config_drives.files import files_of

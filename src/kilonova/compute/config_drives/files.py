@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a config drive, in the two layouts that guests look for: OpenStack's and EC2's.
+"""Files of a config drive, in the two layouts that guests expect: OpenStack's and EC2's.
 
-Source: OpenStack's reference of metadata, which names what came with each version. There is no network service, so
+Source: OpenStack's metadata reference, which names the additions of each version. There is no network service, so
 ``network_data.json`` is empty.
 """
 
@@ -15,12 +15,12 @@ import orjson
 from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.instance import GuestSpec
 
-#: Every version of OpenStack's layout, the oldest first; ``latest`` is the newest of them.
+#: All versions of OpenStack's layout, oldest first; ``latest`` stands for the last of them.
 VERSIONS = (
     "2012-08-10", "2013-04-04", "2013-10-17", "2015-10-15", "2016-06-30", "2016-10-06", "2017-02-22", "2018-08-27",
     "2020-10-14", "2025-04-04",
 )  # fmt: skip
-#: What came with which version.
+#: The version that introduced each of these fields and files.
 _RANDOM_SEED, _VENDOR_DATA, _NETWORK_DATA, _DEVICES, _VENDOR_DATA_2, _DEDICATED_CPUS = (
     "2013-04-04", "2013-10-17", "2015-10-15", "2016-06-30", "2016-10-06", "2020-10-14",
 )  # fmt: skip
@@ -30,7 +30,7 @@ _SEED_BYTES = 512
 
 
 def files_of(guest: GuestSpec, drive: ConfigDrive) -> dict[str, bytes]:
-    """Return path → content of all files."""
+    """Return the files of a guest's config drive: path → content."""
     seed = base64.b64encode(os.urandom(_SEED_BYTES)).decode("ascii")
     user_data = base64.b64decode(guest.user_data) if guest.user_data else None
     found = {}
@@ -88,7 +88,7 @@ def _ec2(guest: GuestSpec, drive: ConfigDrive) -> Mapping[str, Any]:
     data: dict[str, Any] = {
         "ami-id": f"ami-{(guest.image_ref or '0' * 8)[:8]}",
         "ami-launch-index": drive.launch_index,
-        "ami-manifest-path": "FIXME",  # what EC2 clients have always read here
+        "ami-manifest-path": "FIXME",  # the value that Nova and EC2 metadata have always had
         "block-device-mapping": {"ami": "vda", "root": "/dev/vda"},
         "hostname": host_name,
         "instance-action": "none",

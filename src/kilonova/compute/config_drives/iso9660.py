@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A disk image with files in it, as guests mount it: ISO 9660 with the names of Rock Ridge and Joliet."""
+"""ISO 9660 images with Rock Ridge and Joliet file names, which guests mount as a config drive."""
 
 import io
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-#: What guests look for among their disks.
+#: Volume label by which guests find a config drive.
 LABEL = "config-2"
 
 
 def iso9660_of(files: Mapping[str, bytes]) -> bytes:
-    """Return an image with the given files: path → content."""
+    """Return an ISO image with ``files``: path → content."""
     import pycdlib  # noqa: PLC0415 - most hosts make none
 
     image: Any = pycdlib.PyCdlib()

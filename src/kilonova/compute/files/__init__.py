@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What agents and drivers keep on the disk of a host: folders, locks, images, and copies of disks that become images.
+"""Files that agents and drivers keep on the disk of a host: folders, locks, images, disk copies for upload.
 
-Below agents and drivers, and imports neither.
+This package is below agents and drivers and imports neither.
 """

@@ -3,8 +3,8 @@
 
 ::
 
-    FOLDER/INSTANCE.IMAGE          a copy of the disk of a guest that becomes an image
-    FOLDER/INSTANCE.IMAGE.brought  …and has become one
+    FOLDER/INSTANCE.IMAGE          a copy of a guest's disk that is to be uploaded as an image
+    FOLDER/INSTANCE.IMAGE.brought  a marker: the copy has been uploaded
 """
 
 import os
@@ -20,20 +20,21 @@ _BROUGHT, _DRAFT = ".brought", ".part"
 
 
 class DiskCopies:
-    """Those of one host. They are few, so that a delete looks through them all."""
+    """The disk copies of one host. There are few of them, so a delete scans all."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def is_done(self, uuid: str, image_id: str) -> bool:
-        """Tell whether there is a copy for an image, or was until it had become it."""
+        """Tell whether the copy for an image exists, or was uploaded already."""
         return self.has_brought(uuid, image_id) or self.copied(uuid, image_id) is not None
 
     @contextmanager
     def draft(self, uuid: str, image_id: str, *, alone: bool = True) -> Iterator[Path]:
-        """Give the name of a file that becomes the copy for an image. ``alone``: other copies of the disk go.
+        """Yield the path of a draft file that becomes the copy for an image when the block ends.
 
-        Without the file afterwards, or after an error, there is no copy. Raises: DriverError.
+        ``alone``: remove other copies of the disk first.
+        After an error, or if the draft file does not exist, there is no copy. Raises: DriverError.
         """
         copy = self.path(uuid, image_id)
         draft = copy.with_name(f"{copy.name}{_DRAFT}")
@@ -52,32 +53,35 @@ class DiskCopies:
             raise DriverError(f"The host cannot copy the disk of guest {uuid}: {error.strerror}.") from error
 
     def copied(self, uuid: str, image_id: str) -> Path | None:
-        """Return the copy for an image, None where there is none."""
+        """Return the copy for an image, or None if it does not exist."""
         copy = self.path(uuid, image_id)
         return copy if copy.exists() else None
 
     def has_brought(self, uuid: str, image_id: str) -> bool:
-        """Tell whether the copy for an image has become it."""
+        """Tell whether the copy for an image has been uploaded."""
         return self._brought(uuid, image_id).exists()
 
     def note_brought(self, uuid: str, image_id: str) -> None:
-        """Note that a copy has become an image, and drop it; what a kill has left halfway is done to its end."""
+        """Record that the copy for an image was uploaded, and remove it.
+
+        Idempotent, so it can be repeated after a crash.
+        """
         self._brought(uuid, image_id).touch()
         self.path(uuid, image_id).unlink(missing_ok=True)
 
     def discard(self, uuid: str) -> None:
-        """Drop all copies of a disk; absent is success."""
+        """Remove all copies of a guest's disk; absent is success."""
         for file in list(self._folder.glob(f"{uuid}.*")):
             file.unlink(missing_ok=True)
 
     def keep_only(self, uuids: Collection[str]) -> None:
-        """Remove what is left of guests that are gone, and what nobody finishes any more."""
+        """Remove copies of guests that no longer exist, and unfinished drafts."""
         for file in list(self._folder.glob("*")):
             if file.name.partition(".")[0] not in uuids or file.name.endswith(_DRAFT):
                 file.unlink(missing_ok=True)
 
     def path(self, uuid: str, image_id: str) -> Path:
-        """Return what the copy for an image is called."""
+        """Return the path of the copy for an image."""
         return self._folder / f"{uuid}.{quote(image_id, safe='')}"
 
     def _brought(self, uuid: str, image_id: str) -> Path:

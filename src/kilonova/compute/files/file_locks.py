@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks between threads and processes that share a folder."""
+"""Locks for threads and processes that share a folder."""
 
 import fcntl
 import os
@@ -12,10 +12,11 @@ _SUFFIX = ".lock"
 
 @contextmanager
 def held(folder: Path, name: str, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock ``name`` of a folder. It is a hidden file, which is gone when nobody holds it.
+    """Hold the lock ``name`` of a folder, a hidden file that is removed on release.
 
-    Gives whether it is held, which without ``wait`` it is not where somebody else holds it.
-    The system lets go of the lock when its holder dies. Nobody may ask twice for the same lock in one thread.
+    Yields whether the lock is held: always True, unless ``wait`` is False and another thread or process holds it.
+    The operating system releases the lock when its holder dies. The lock is not re-entrant: a thread that holds it must
+    not request it again.
     """
     path = folder / f".{name}{_SUFFIX}"
     while True:
@@ -26,7 +27,7 @@ def held(folder: Path, name: str, *, wait: bool = True) -> Iterator[bool]:
             except BlockingIOError:
                 yield False
                 return
-            if not _is_still(path, descriptor):  # whoever held it has removed it: others lock another file by now
+            if not _is_still(path, descriptor):  # the former holder has removed the file: others would lock a new one
                 continue
             try:
                 yield True
@@ -38,7 +39,7 @@ def held(folder: Path, name: str, *, wait: bool = True) -> Iterator[bool]:
 
 
 def is_lock(name: str) -> bool:
-    """Tell whether a file of this name is a lock."""
+    """Tell whether a file name is that of a lock."""
     return name.startswith(".") and name.endswith(_SUFFIX)
 
 

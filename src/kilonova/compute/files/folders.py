@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of guests: whose they are, and who gets through to which files.
+"""Folders of guests: which host owns them, and their permissions.
 
-An emulator with a user of its own gets through to files that it is told of. Others list nothing.
+QEMU runs as a user of its own: it may open files that it is given, but other users may not list the folders.
 """
 
 import contextlib
@@ -9,22 +9,22 @@ from pathlib import Path
 
 from kilonova.errors import ConfigurationError
 
-#: What a folder of guests has beside them: the name of the host that they are on.
+#: Name of the file in a folder of guests that holds the name of the owning host.
 OWNER = "host"
 _MODE = 0o711
 _THROUGH = 0o011
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it that are not there; present is success. Raises: OSError."""
+    """Make a folder and its missing parents; present is success. Raises: OSError."""
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
-        folder.chmod(_MODE)  # whatever the umask says
+        folder.chmod(_MODE)  # independent of the umask
 
 
 def let_through(folder: Path) -> None:
-    """Let others get through a folder that is there already, where that is ours to say."""
+    """Allow other users to traverse an existing folder, if this process may change its mode."""
     with contextlib.suppress(OSError):
         mode = folder.stat().st_mode
         if mode & _THROUGH != _THROUGH:
@@ -32,10 +32,10 @@ def let_through(folder: Path) -> None:
 
 
 def claim(folder: Path, host: str) -> None:
-    """Note in ``instances_path`` that it has the guests of a host.
+    """Record in ``instances_path`` which host owns its guests.
 
-    Those of another one would count as guests of both: one agent would report, and might remove, what the other has.
-    Raises: ConfigurationError.
+    If two hosts shared the folder, each would report the guests of the other and might remove them.
+    Raises: ConfigurationError if the folder belongs to another host.
     """
     owner = folder / OWNER
     try:
@@ -48,7 +48,7 @@ def claim(folder: Path, host: str) -> None:
         raise ConfigurationError(f"[DEFAULT] instances_path: {owner} cannot be written: {error.strerror}.") from error
     if noted not in {"", host}:
         raise ConfigurationError(
-            f"[DEFAULT] instances_path: {folder} has the guests of host {noted}, not of {host}. Set [DEFAULT] host = "
+            f"[DEFAULT] instances_path: {folder} holds the guests of host {noted}, not of {host}. Set [DEFAULT] host = "
             f"{noted} if the machine has another name now, or use a folder of its own for each host. The name is in "
             f"{owner}."
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of an image on its way into a file and out of one, looked at as it goes by."""
+"""Image data as it is streamed into a file, with its checksum, or out of one, with a cancellation check."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -13,7 +13,10 @@ PIECE = 1 << 20
 
 
 class WatchedFile:
-    """A file on its way to the control plane. ``len``: as HTTP clients ask for it."""
+    """A file that is uploaded to the control plane, with ``check`` called for each chunk.
+
+    ``len``: its size in bytes, an attribute that HTTP clients read.
+    """
 
     def __init__(self, file: IO[bytes], size: int, check: Callable[[], None]) -> None:
         self._file = file
@@ -29,7 +32,7 @@ class WatchedFile:
 
 
 class ImageDraft:
-    """A file that is being written, with what it hashes to so far."""
+    """A file that is being written, with the running size and hash of its data."""
 
     def __init__(self, file: IO[bytes], image: ImageData) -> None:
         self._file = file
@@ -43,7 +46,7 @@ class ImageDraft:
         self._hash = _hash_of(self._image.hash_algo)
 
     def add(self, piece: bytes) -> None:
-        """Raises: ImageUnusable for more than there ought to be."""
+        """Write a chunk. Raises: ImageUnusable if the data exceeds the size of the image."""
         self.size += len(piece)
         if self._image.size_bytes and self.size > self._image.size_bytes:
             raise ImageUnusable(f"Image {self._image.image_id} is larger than the image service says.")
@@ -52,7 +55,7 @@ class ImageDraft:
             self._hash.update(piece)
 
     def require_whole(self) -> None:
-        """Raises: ImageUnusable."""
+        """Check size and checksum of the complete data. Raises: ImageUnusable."""
         image = self._image
         if image.size_bytes and self.size != image.size_bytes:
             raise ImageUnusable(f"Image {image.image_id} has {self.size} bytes instead of {image.size_bytes}.")
@@ -61,14 +64,14 @@ class ImageDraft:
 
 
 def _hash_of(algorithm: str) -> Any:
-    """Return what hashes, None where the image service does not say how or this machine does not know that."""
+    """Return a new hash object, or None if ``algorithm`` is empty or not available on this host."""
     if algorithm not in hashlib.algorithms_available:
         return None
     return hashlib.new(algorithm, usedforsecurity=False)
 
 
 def hashes_to(file: Path, stored: Any) -> bool:
-    """Tell whether a file is what the image service has ``stored``; yes, where that cannot be told."""
+    """Tell whether a file matches the hash of a ``stored`` image; True if that cannot be checked."""
     if _hash_of(stored["os_hash_algo"]) is None:
         return True
     with file.open("rb") as data:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image data over HTTP, from and to a control process, with the ticket that it gave (ADR 23)."""
+"""Transfer of image data over HTTP between a host and a control process, authorized by a ticket (ADR 23)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,24 +12,30 @@ from kilonova.errors import ImageUnusable, TransferBroken, TransferPostponed
 from kilonova.model.image_data import ImageData
 
 _PIECE = 1 << 20
-_TIMEOUTS_S = (10.0, 90.0)  # to connect; of silence
+_TIMEOUTS_S = (10.0, 90.0)  # connect timeout; read timeout
 _OK, _PARTIAL = 200, 206
-#: The control plane has too many transfers under way.
+#: Status of a control process that has reached its limit of concurrent transfers.
 _BUSY = 503
-#: The control plane says no, and will say so again.
+#: Statuses of permanent errors, after which no retry is made.
 _FINAL = frozenset({400, 401, 403, 404, 405, 409})
 
 
 @contextmanager
 def download(image: ImageData, start: int, *, verify: bool | str) -> Iterator[tuple[int, Iterator[bytes]]]:
-    """Give the data of an image, and where it begins: at ``start``, or at 0. Raises: TransferBroken, ImageUnusable."""
+    """Yield the data of an image and its offset, which is ``start`` or 0.
+
+    Raises: TransferBroken, TransferPostponed, ImageUnusable.
+    """
     headers = {"Range": f"bytes={start}-"} if start else {}
     with _ask("GET", image, verify, headers, None) as answer:
         yield start if answer.status_code == _PARTIAL else 0, _pieces(answer)
 
 
 def upload(image: ImageData, data: Any, *, verify: bool | str) -> Any:
-    """Bring the data of an image; return what the image service has of it. Raises: TransferBroken, ImageUnusable."""
+    """Upload the data of an image; return its description in the image service.
+
+    Raises: TransferBroken, TransferPostponed, ImageUnusable.
+    """
     with _ask("PUT", image, verify, {}, data) as answer:
         return answer.json()
 
@@ -46,7 +52,7 @@ def _pieces(answer: Response) -> Iterator[bytes]:
 def _ask(method: str, image: ImageData, verify: bool | str, headers: dict[str, str], data: Any) -> Iterator[Response]:
     headers = {"Authorization": f"Bearer {image.ticket}", "Accept-Encoding": "identity", **headers}
     with Session() as session:
-        session.trust_env = False  # a .netrc would put its own password in the place of the ticket
+        session.trust_env = False  # else credentials from a .netrc file would replace the ticket
         try:
             answer = session.request(
                 method,
@@ -58,7 +64,7 @@ def _ask(method: str, image: ImageData, verify: bool | str, headers: dict[str, s
                 timeout=_TIMEOUTS_S,
                 allow_redirects=False,
             )
-        except OSError as error:  # of requests, too; a file of authorities that is not there is none of its own
+        except OSError as error:  # includes requests' own errors and a missing CA file
             raise TransferBroken(f"The control plane cannot be reached: {type(error).__name__}.") from error
         with answer:
             if answer.status_code not in {_OK, _PARTIAL}:
@@ -67,14 +73,14 @@ def _ask(method: str, image: ImageData, verify: bool | str, headers: dict[str, s
 
 
 def _refusal(image: ImageData, status: int) -> Exception:
-    """Return what an answer means that is not the data."""
+    """Return the exception for an error status of a transfer."""
     said = f"The control plane answered {status}."
     if status == _BUSY:
         return TransferPostponed(said)
     if status not in _FINAL:
         return TransferBroken(said)
     if status == 401:
-        said = "The ticket for it is not good any more."
+        said = "The ticket for it has expired or is invalid."
     elif status == 404:
-        said = "It is not there any more."
+        said = "It no longer exists."
     return ImageUnusable(f"Image {image.image_id} cannot be transferred. {said}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images of a host: each is fetched once, checked, and kept in a folder; and the way of new ones to the cloud.
+"""Image cache of a host: each image is downloaded once, checked, and kept in a folder. New images are uploaded.
 
-A file under its final name is whole and has been checked. What is being fetched has another name, which nobody reads.
-Several processes may share the folder: whatever is made or removed there, is under a lock.
+A file under its final name is complete and checked; an unfinished download has a draft name that no reader uses.
+Several processes may share the folder: a lock protects every creation and removal of a file.
 """
 
 import contextlib
@@ -31,28 +31,28 @@ from kilonova.model.image_data import ImageData
 LOG = logging.getLogger(__name__)
 _PAUSE_S, _LONGEST_PAUSE_S, _DOUBLED = 0.5, 8.0, 4
 _UNFINISHED = ".part"
-#: Nobody is at work any more on what has not changed for so long.
+#: Age in seconds after which an unfinished download counts as abandoned.
 _ABANDONED_S = 86_400.0
 
 
 class ImageTransfers(Protocol):
-    """How image data comes to a host and goes from it."""
+    """Transport of image data to and from a host."""
 
     def download(
         self, image: ImageData, start: int, *, verify: bool | str
     ) -> AbstractContextManager[tuple[int, Iterator[bytes]]]:
-        """Give the data of an image, and where it begins: at ``start``, or at 0. Raises: TransferBroken, …"""
+        """Yield the data of an image and its offset, which is ``start`` or 0. Raises: TransferBroken, …"""
 
     def upload(self, image: ImageData, data: Any, *, verify: bool | str) -> Any:
-        """Bring the data of an image; return what the image service has of it. Raises: TransferBroken, …"""
+        """Upload the data of an image; return its description in the image service. Raises: TransferBroken, …"""
 
 
 class HostImages:
-    """The images that a host keeps in ``folder``, at most ``max_bytes`` of them beside the newest.
+    """The image cache of a host in ``folder``, limited to ``max_bytes``; the newest image is always kept.
 
-    ``retries``: how often a transfer is tried again. ``verify``: how the control plane's certificate is checked.
-    ``transfers``: how data comes and goes; None stands for HTTP.
-    ``in_use``: the names of the files that guests need without having a hard link to them.
+    ``retries``: number of retries of a transfer. ``verify``: how the TLS certificate of the control plane is checked.
+    ``transfers``: the transport; None stands for HTTP.
+    ``in_use``: returns the names of files that guests need without having a hard link to them.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class HostImages:
         self._in_use = in_use
 
     def fetch(self, image: ImageData) -> Path:
-        """Return the file of an image, which is fetched unless it is there.
+        """Return the file of an image, after downloading it if it is not cached.
 
-        Raises: DriverError; ImageUnusable, which says that it is not the host's fault.
+        Raises: DriverError; ImageUnusable if the image is at fault, not the host.
         """
         name = name_of(image)
         file = self.find(name)
@@ -87,7 +87,7 @@ class HostImages:
             return self.fetch_locked(image)
 
     def fetch_locked(self, image: ImageData) -> Path:
-        """Do what :meth:`fetch` does, for one who holds the lock of its name."""
+        """Do the same as :meth:`fetch`; the caller holds the lock of the image."""
         name = name_of(image)
         file = self.find(name)
         if file is not None:
@@ -97,14 +97,14 @@ class HostImages:
             return self.put(name, draft)
 
     def has(self, image: ImageData) -> bool:
-        """Tell whether an image is there; one that is asked for is one that is used."""
+        """Tell whether an image is cached; this marks it as used now."""
         return self.find(name_of(image)) is not None
 
     def forget_unused(self, min_age_s: float, ephemeral_min_age_s: float | None = None) -> tuple[str, ...]:
-        """Remove the images that no guest is made of, and that nobody has used for so long; return their names.
+        """Remove images that no guest is based on and that have been unused for ``min_age_s``; return their names.
 
-        ``ephemeral_min_age_s``: the same for empty file systems. What nobody finishes any more goes, too.
-        Raises: DriverError, where it is not known what guests need.
+        ``ephemeral_min_age_s``: the same age for empty file systems. Abandoned downloads are removed, too.
+        Raises: DriverError if the files in use by guests cannot be determined.
         """
         in_use = self._in_use()
         gone: list[str] = []
@@ -125,7 +125,10 @@ class HostImages:
         return tuple(gone)
 
     def list(self, guests_of: Callable[[str, os.stat_result], Iterable[str]]) -> tuple[CachedImage, ...]:
-        """Return the images that are here, by name. ``guests_of``: who needs a file, by its name or as it is."""
+        """Return the cached images by name.
+
+        ``guests_of``: returns the guests that use a file, by its name and status.
+        """
         now = time.time()
         return tuple(
             CachedImage(
@@ -140,9 +143,9 @@ class HostImages:
         )
 
     def upload(self, image: ImageData, file: Path, check: Callable[[], None] = lambda: None) -> None:
-        """Bring the data of an image that has none yet.
+        """Upload a file as the data of an image that has none yet.
 
-        ``check`` is called between pieces, and what it raises ends the upload. Raises: DriverError; ImageUnusable.
+        ``check`` is called for each chunk; an exception from it ends the upload. Raises: DriverError; ImageUnusable.
         """
 
         def send() -> Any:
@@ -152,9 +155,11 @@ class HostImages:
         try:
             stored = self._until_done(image, send)
             if stored["size"] != file.stat().st_size or not hashes_to(file, stored):
-                raise ImageUnusable(f"Image {image.image_id} did not arrive as it was sent.")
+                raise ImageUnusable(f"Image {image.image_id} was corrupted on its way to the image service.")
         except OSError as error:
-            raise DriverError(f"The host cannot read what becomes image {image.image_id}: {error.strerror}.") from error
+            raise DriverError(
+                f"The host cannot read the disk copy for image {image.image_id}: {error.strerror}."
+            ) from error
 
     @property
     def _transfers(self) -> ImageTransfers:
@@ -167,7 +172,7 @@ class HostImages:
     # --- one image ----------------------------------------------------------------------------------------------------
 
     def find(self, name: str) -> Path | None:
-        """Return the file of a name, None where it is not there; one that is asked for is one that is used."""
+        """Return the file of a name, or None if it does not exist; this marks the file as used now."""
         file = self._folder / name
         try:
             os.utime(file)
@@ -177,7 +182,7 @@ class HostImages:
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
-        """Keep others from making and removing the files of an image, in each format. Raises: DriverError."""
+        """Lock the files of an image, in all formats, against creation and removal. Raises: DriverError."""
         with self._storing(name):
             make_folder(self._folder)
             with held(self._folder, without_format(name)):
@@ -185,7 +190,10 @@ class HostImages:
 
     @contextmanager
     def draft(self, name: str) -> Iterator[Path]:
-        """Give an empty file that is gone afterwards, unless it was :meth:`put`. Raises: DriverError."""
+        """Yield the path of an empty draft file, which is removed unless it was passed to :meth:`put`.
+
+        Raises: DriverError.
+        """
         with self._storing(name):
             descriptor, draft = tempfile.mkstemp(dir=self._folder, prefix=name, suffix=_UNFINISHED)
             os.close(descriptor)
@@ -195,7 +203,7 @@ class HostImages:
                 Path(draft).unlink(missing_ok=True)
 
     def put(self, name: str, draft: Path) -> Path:
-        """Have a file that is whole under its final name, and make room for it. Raises: OSError."""
+        """Move a complete draft to its final name, and evict old images to make room for it. Raises: OSError."""
         with draft.open("rb") as data:
             os.fsync(data.fileno())
         file = draft.replace(self._folder / name)
@@ -204,7 +212,7 @@ class HostImages:
         return file
 
     def capacity_bytes(self) -> int:
-        """Return the size of the file system that the images are on. Raises: OSError."""
+        """Return the size of the file system that holds the images. Raises: OSError."""
         return shutil.disk_usage(self._folder).total
 
     @contextmanager
@@ -220,10 +228,10 @@ class HostImages:
             if not self._copied(taken, image):
                 self._until_done(image, lambda: self._download(taken, image))
             taken.require_whole()
-        LOG.info("Image %s is here: %d bytes", image.image_id, taken.size)
+        LOG.info("Downloaded image %s: %d bytes", image.image_id, taken.size)
 
     def _copied(self, taken: ImageDraft, image: ImageData) -> bool:
-        """Take an image from a folder that the host shares with the image service; tell whether it is there."""
+        """Copy an image from a folder shared with the image service; return False if that is not possible."""
         url = urlsplit(image.location)
         if url.scheme != "file":
             return False
@@ -235,15 +243,15 @@ class HostImages:
         except (OSError, ImageUnusable) as error:
             if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
                 raise
-            LOG.warning("Image %s cannot be had from %s: %s", image.image_id, url.path, error)
+            LOG.warning("Image %s cannot be read from %s: %s", image.image_id, url.path, error)
             taken.begin_anew()
             if not image.url:
-                raise DriverError(f"The host has no way to image {image.image_id}.") from error
+                raise DriverError(f"The host has no access to image {image.image_id}.") from error
             return False
         return True
 
     def _download(self, taken: ImageDraft, image: ImageData) -> None:
-        """Take the rest of an image from a control process. Raises: TransferBroken, ImageUnusable."""
+        """Download the remaining data of an image from a control process. Raises: TransferBroken, ImageUnusable."""
         with self._transfers.download(image, taken.size, verify=self._verify) as (start, pieces):
             if start != taken.size:
                 taken.begin_anew()
@@ -251,7 +259,10 @@ class HostImages:
                 taken.add(piece)
 
     def _until_done(self, image: ImageData, transfer: Callable[[], Any]) -> Any:
-        """Do it, again where it breaks. To wait for others is no try, and ends at the latest with the ticket."""
+        """Run a transfer, and retry it with back-off.
+
+        A postponed transfer does not count as a retry; it is repeated at the latest until the ticket expires.
+        """
         tries = waits = 0
         while True:
             try:
@@ -262,16 +273,16 @@ class HostImages:
                 tries += 1
                 if tries > self._retries:
                     raise DriverError(f"Image {image.image_id} could not be transferred.") from error
-                LOG.warning("Image %s: %s Trying again.", image.image_id, error.message)
+                LOG.warning("Image %s: %s Retrying.", image.image_id, error.message)
             longest = min(_PAUSE_S * 2 ** min(tries + waits, _DOUBLED), _LONGEST_PAUSE_S)
             self._sleep(random.uniform(longest / 2, longest))
 
     # --- all of them --------------------------------------------------------------------------------------------------
 
     def _make_room(self, newest: Path) -> None:
-        """Remove the images that were used longest ago, as far as all of them are too much.
+        """Evict the least recently used images until the cache is within its limit.
 
-        Of one that a guest is made of, nothing would be gained.
+        Images that a guest is based on are kept, since removing one frees no space.
         """
         found = [each for each in self._all() if each[0] != newest.name]
         room = self._max_bytes - _size(newest.stat()) - sum(_size(stat) for _, stat, _ in found)
@@ -279,8 +290,8 @@ class HostImages:
             return
         try:
             in_use = self._in_use()
-        except DriverError as error:  # a guest that waits for its image is worth more than room
-            LOG.warning("No image makes room for others: %s", error.message)
+        except DriverError as error:  # a waiting guest is more important than the size limit
+            LOG.warning("No image was evicted: %s", error.message)
             return
         for name, stat, _ in sorted(found, key=lambda each: each[1].st_mtime):
             if room >= 0:
@@ -289,7 +300,7 @@ class HostImages:
                 room += _size(stat)
 
     def _remove(self, name: str) -> bool:
-        """Remove a file unless somebody has begun to use it, or is about to; tell whether it is gone."""
+        """Remove a file unless a guest uses it or another thread holds its lock; return whether it was removed."""
         with held(self._folder, without_format(name), wait=False) as is_ours:
             if not is_ours or name in self._in_use():
                 return False
@@ -297,7 +308,7 @@ class HostImages:
             return True
 
     def _all(self) -> Iterator[tuple[str, os.stat_result, Path]]:
-        """Yield the files of all images, with their names. Disks of guests are further names of such a file."""
+        """Yield all image files with their names. Guests' disks may be hard links to such a file."""
         with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
@@ -306,5 +317,5 @@ class HostImages:
 
 
 def _size(stat: os.stat_result) -> int:
-    """Return how much room a file takes: holes take none, and what is left of its last block is not counted."""
+    """Return the disk space of a file: holes count as none, and the unused rest of the last block is not counted."""
     return min(stat.st_blocks * 512, stat.st_size)

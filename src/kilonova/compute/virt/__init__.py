@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypervisors: ``base`` says what each must do; no driver imports another."""
+"""Hypervisor drivers. ``base`` is their interface; no driver imports another."""

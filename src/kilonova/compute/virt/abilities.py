@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a hypervisor driver may do beside :class:`~kilonova.compute.virt.base.VirtDriver`: a protocol for each ability.
+"""Optional abilities of a hypervisor driver besides :class:`~kilonova.compute.virt.base.VirtDriver`: one protocol each.
 
-A driver has an ability if it has all methods of its protocol; nothing has to be registered, and one that lacks an
-ability has no such method. The agent finds out once, when it starts, and refuses what the driver lacks.
+A driver has an ability if it has all methods of its protocol; there is no registration. The agent determines the
+abilities once, at its start, and rejects orders that need a missing one.
 
-A host that moves guests has for each instance a *guest*, or one that is *kept* for a move that may still be reverted,
-or both: source and destination of a resize may be the same host. Starting, stopping and rebooting concern the guest. At
+A host with moves has for each instance a *guest*, or a *kept* guest of a move that may still be reverted, or both,
+since source and destination of a resize may be the same host. Starting, stopping and rebooting concern the guest. At
 the destination of a live migration the guest is *incoming*, and paused, until it is activated.
 
 Attaching volumes and network interfaces will be further protocols here.
@@ -27,60 +27,61 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 
 class CanReboot(Protocol):
-    """Ability.REBOOT: it reboots guests."""
+    """Ability.REBOOT: reboot guests."""
 
     def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
-        """Shut a running guest down, as in :meth:`stop`, and start it. Raises: DriverError, AgentStopsError."""
+        """Shut a running guest down, as in :meth:`stop`, and start it again. Raises: DriverError, AgentStopsError."""
 
     def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
-        """Power a guest off, whatever it does, and start it. One that is gone is made anew as ``guest`` describes it.
+        """Power a guest off, in any state, and start it. A guest that is gone is created as ``guest`` describes it.
 
-        Raises: GuestMissing, where it is gone, or only kept, and not described; DriverError.
+        Raises: GuestMissing if the guest is gone or only kept and ``guest`` is None; DriverError.
         """
 
 
 class CanPause(Protocol):
-    """Ability.PAUSE: it has guests stand still."""
+    """Ability.PAUSE: pause guests."""
 
     def pause(self, uuid: str) -> None:
-        """Have a guest that runs stand still; one that is paused is success. Raises: DriverError."""
+        """Pause a running guest; a paused guest is success. Raises: DriverError."""
 
     def unpause(self, uuid: str) -> None:
-        """Let a paused guest go on; one that runs is success. Raises: DriverError."""
+        """Continue a paused guest; a running guest is success. Raises: DriverError."""
 
 
 class CanSuspend(Protocol):
-    """Ability.SUSPEND: it saves guests to disk."""
+    """Ability.SUSPEND: save guests to disk."""
 
     def suspend(self, uuid: str) -> None:
-        """Write the memory of a guest that runs to disk and power it off; one that is suspended is success.
+        """Save the memory of a running guest to disk and power it off; a suspended guest is success.
 
         Raises: DriverError.
         """
 
     def resume(self, uuid: str) -> None:
-        """Let a suspended guest go on with its memory; one that runs is success. Raises: DriverError."""
+        """Continue a suspended guest with its saved memory; a running guest is success. Raises: DriverError."""
 
 
 class CanRebuild(Protocol):
-    """Ability.REBUILD: it makes guests anew in their place."""
+    """Ability.REBUILD: replace guests by new ones on the same host."""
 
     def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
-        """Make a guest as described in place of the one that is there, kept ones included; there may be none.
+        """Replace a guest, including a kept one, by a new guest as described; there may be no guest before.
 
-        One that bears the same ``ordered_at`` was made by this order already: it only gets its power state. The image
-        is fetched before anything is removed. Raises: DriverError, leaving the guest as it was, or none;
+        A guest with the same ``ordered_at`` was created by this order already: only its power state is set. The image
+        is fetched before anything is removed. Raises: DriverError, leaving the old guest as it was, or none;
         UnsupportedGuest.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Rescue:
-    """What a guest is rescued with. ``image``: how the host gets the image ``image_ref``; None: it has no way to it.
+    """The rescue system of a guest.
 
-    ``image_properties``: of RESCUE_PROPERTIES, those that the image has. With one, the guest's own disks keep their
-    names, and the rescue disk comes behind them.
-    ``admin_password``: for whoever logs in to it; the config drive of the guest says it, too.
+    ``image``: how the host gets the image ``image_ref``; None if the host has no access to it.
+    ``image_properties``: the properties of the image that are in RESCUE_PROPERTIES. If there is one, the guest's own
+    disks keep their device names, and the rescue disk is added after them (stable device rescue).
+    ``admin_password``: password of the rescue system; the config drive of the guest contains it, too.
     """
 
     image_ref: str
@@ -90,115 +91,117 @@ class Rescue:
 
 
 class CanRescue(Protocol):
-    """Ability.RESCUE: it starts guests from another image."""
+    """Ability.RESCUE: boot guests from a rescue image."""
 
     def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
-        """Start a guest from an image, with its own disk beside it; one that is rescued with it is success.
+        """Boot a guest from a rescue image, with its own disk attached; a guest rescued with that image is success.
 
-        ``patience``: see :meth:`stop`. As long as the rescue lasts the guest has the config drive of ``guest`` instead
-        of its own, and it is gone with the rescue.
-        A start or a hard reboot takes its own disk again. Raises: DriverError, AgentStopsError; then it is as it was,
-        or off.
+        ``patience``: see :meth:`stop`. During the rescue the config drive of ``guest`` replaces the guest's own; it is
+        removed when the rescue ends.
+        A start or a hard reboot boots from the guest's own disk again. Raises: DriverError, AgentStopsError; then the
+        guest is unchanged, or off.
         """
 
     def unrescue(self, uuid: str) -> None:
-        """Start a guest from its own disk again; one that runs from it is success. Raises: DriverError."""
+        """Boot a guest from its own disk again; a guest that already runs from it is success. Raises: DriverError."""
 
 
 class CanSetAdminPassword(Protocol):
-    """Ability.ADMIN_PASSWORD: it reaches into guests to set a password."""
+    """Ability.ADMIN_PASSWORD: set the administrator's password inside guests."""
 
     def set_admin_password(self, uuid: str, admin_password: str) -> None:
-        """Set the password inside a guest that runs. Raises: Unsupported, where nothing in it can; DriverError."""
+        """Set the password inside a running guest. Raises: Unsupported if no guest agent can do it; DriverError."""
 
 
 class CanCrashDump(Protocol):
-    """Ability.CRASH_DUMP: it interrupts guests."""
+    """Ability.CRASH_DUMP: trigger crash dumps of guests."""
 
     def crash_dump(self, uuid: str) -> None:
-        """Have a guest that runs write a crash dump, by a non-maskable interrupt. Raises: DriverError."""
+        """Make a running guest write a crash dump, by a non-maskable interrupt. Raises: DriverError."""
 
 
-#: So much of the end of a console is kept and told.
+#: Size of the tail of a console log that is kept and returned, in bytes.
 CONSOLE_BYTES = 100 * 1024
 
 
 class CanReadConsoles(Protocol):
-    """Ability.CONSOLE_OUTPUT: it keeps what guests write to their consoles."""
+    """Ability.CONSOLE_OUTPUT: return the console logs of guests."""
 
     def console_output(self, uuid: str, lines: int | None) -> str:
-        """Return what a guest has written to its console last, at most ``CONSOLE_BYTES``.
+        """Return the tail of a guest's console log, at most ``CONSOLE_BYTES``.
 
-        ``lines``: the last so many; None stands for all that is there.
+        ``lines``: number of last lines; None for the whole tail.
         Raises: GuestMissing, DriverError.
         """
 
 
 class CanOpenConsoles(Protocol):
-    """Ability.CONSOLES: consoles of its guests can be connected to."""
+    """Ability.CONSOLES: open interactive consoles of guests."""
 
     def console_end(self, uuid: str, protocol: ConsoleProtocol) -> ConsoleEnd:
-        """Return where the console of a guest that runs is reached, which it is as long as the guest runs here.
+        """Return the address of a running guest's console, valid as long as the guest runs on this host.
 
-        Raises: GuestMissing, GuestNotRunning; Unsupported, where it has no console of that protocol; DriverError.
+        Raises: GuestMissing, GuestNotRunning; Unsupported if the guest has no console of that protocol; DriverError.
         """
 
 
 class CanDiagnose(Protocol):
-    """Ability.DIAGNOSTICS: it counts what guests use."""
+    """Ability.DIAGNOSTICS: return usage counters of guests."""
 
     def diagnostics(self, uuid: str) -> GuestDiagnostics:
-        """Return how a guest that runs is doing.
+        """Return the diagnostics of a running guest.
 
         Raises: GuestMissing, GuestNotRunning, DriverError.
         """
 
 
 class CanEndMoves(Protocol):
-    """How a move of either kind ends."""
+    """Methods that end a cold move or a live migration."""
 
     def return_home(self, guest: GuestSpec, *, power_on: bool) -> PowerState:
-        """Take the kept guest back as it was, and return its state; a guest that never left is success.
+        """Restore the kept guest as it was, and return its power state; a guest that never left is success.
 
-        ``power_on``: let it run, or be paused if it was. Raises: DriverError, also while a guest that the move made
-        is still here.
+        ``power_on``: start it; a guest that was paused before the move stays paused. Raises: DriverError, also if the
+        guest that the move created still exists on this host.
         """
 
     def confirm_move(self, uuid: str) -> None:
-        """Drop what is kept, and nothing else; absent is success. Raises: DriverError.
+        """Remove the kept guest and nothing else; absent is success. Raises: DriverError.
 
-        What the move made on the same host is a guest as if no move had brought it.
+        After a resize on the same host the new guest becomes an ordinary guest.
         """
 
     def abandon_move(self, uuid: str) -> None:
-        """Drop the guest that a move made or was about to make here, and nothing else; absent is success.
+        """Remove the guest that a move created, completely or partly, on this host; absent is success.
 
-        A guest that no move brought here stays. Raises: DriverError.
+        Guests that were not created by a move stay. Raises: DriverError.
         """
 
 
 class CanMoveCold(CanEndMoves, Protocol):
-    """Ability.RESIZE_SAME_HOST, Ability.COLD_MIGRATE: it moves guests that are off.
+    """Ability.RESIZE_SAME_HOST, Ability.COLD_MIGRATE: move or resize guests that are powered off.
 
-    A driver that resizes guests where they are and moves none between hosts lacks COLD_MIGRATE: :func:`abilities_of`.
+    A driver that resizes guests on their host but does not move them between hosts lacks COLD_MIGRATE:
+    :func:`abilities_of`.
     """
 
     def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
-        """Power a guest off, as in :meth:`stop`, and keep it; one that is kept already is success.
+        """Power a guest off, as in :meth:`stop`, and keep it for the move; a kept guest is success.
 
         Raises: DriverError, AgentStopsError.
         """
 
     def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
-        """Make the guest that ``source`` keeps, with the size in ``guest``; one that a move made already is success.
+        """Create a guest from the one that ``source`` keeps, with the size in ``guest``.
 
-        Raises: DriverError, leaving nothing behind; UnsupportedGuest.
+        A guest that a move has already created is success. Raises: DriverError, leaving nothing behind;
+        UnsupportedGuest.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class CopyProgress:
-    """How much of a guest has been copied. Units: bytes."""
+    """Progress of copying a guest's memory and disks. Units: bytes."""
 
     memory_total_bytes: int = 0
     memory_processed_bytes: int = 0
@@ -209,80 +212,84 @@ class CopyProgress:
 
 
 class MigrationMonitor(Protocol):
-    """What a driver asks and tells while it copies a running guest."""
+    """Channel for abort requests and progress while a driver copies a running guest."""
 
     @property
     def abort_requested(self) -> bool:
-        """Whether the migration is to be given up, as long as that is possible."""
+        """Whether the migration is to be aborted, if that is still possible."""
 
     @property
     def completion_forced(self) -> bool:
-        """Whether the migration is to end soon, at the price of a pause of the guest."""
+        """Whether the migration is to complete soon, even if the guest has to be paused for it."""
 
     def report(self, progress: CopyProgress) -> None:
-        """Tell how far the copying is, about every second."""
+        """Report the progress of copying; called about every second."""
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until something is requested. Raises: AgentStopsError."""
+        """Wait for ``seconds``, or until an abort or completion is requested. Raises: AgentStopsError."""
 
 
 class CanMigrateLive(CanEndMoves, Protocol):
-    """Ability.LIVE_MIGRATE: it moves guests that run."""
+    """Ability.LIVE_MIGRATE: move running guests."""
 
     def prepare_live_migration(self, guest: GuestSpec, source: str) -> None:
-        """Make an incoming guest, paused. Raises: DriverError, leaving nothing behind; UnsupportedGuest."""
+        """Create an incoming guest, paused. Raises: DriverError, leaving nothing behind; UnsupportedGuest."""
 
     def live_migrate(self, uuid: str, destination: str, monitor: MigrationMonitor) -> PowerState:
-        """Copy a guest to ``destination`` while it runs, then keep it. Returns what it was, running or paused.
+        """Copy a running guest to ``destination``, then keep it; return its former state, running or paused.
 
-        One that is kept already is success. Raises: MigrationAborted, DriverError; then the guest is as it was.
+        A guest that is already kept is success. Raises: MigrationAborted, DriverError; then the guest is unchanged.
         """
 
     def activate_migrated(self, uuid: str, *, paused: bool) -> None:
-        """Let an incoming guest run, or leave it ``paused``. One that is not incoming any more is success.
+        """Start an incoming guest, or leave it ``paused``; a guest that is no longer incoming is success.
 
         Raises: DriverError.
         """
 
 
 class SnapshotMonitor(Protocol):
-    """What a driver asks while it copies or uploads a disk."""
+    """Cancellation check for a driver that copies or uploads a disk."""
 
     def check(self) -> None:
-        """Raise SnapshotCancelled when it is to be given up, AgentStopsError when the agent ends; often."""
+        """Raise SnapshotCancelled after a cancellation, AgentStopsError if the agent is stopping.
+
+        To be called often.
+        """
 
 
 class CanSnapshot(Protocol):
-    """Ability.SNAPSHOT: it makes images of disks."""
+    """Ability.SNAPSHOT: create images from the disks of guests."""
 
     def snapshot(self, uuid: str, image_id: str, base: ImageData | None, monitor: SnapshotMonitor) -> None:
-        """Copy the disk of a guest as it is now, for an image; a copy for that image is success.
+        """Copy the present disk of a guest, for an image; an existing copy for that image is success.
 
-        ``base``: the image that the guest was made of, where it may have to be had again. The guest stays as it is.
+        ``base``: the image that the guest was created from, in case it has to be downloaded again. The guest is not
+        changed.
         Raises: SnapshotCancelled, DriverError, leaving no copy.
         """
 
     def upload_snapshot(self, uuid: str, image: ImageData, monitor: SnapshotMonitor) -> None:
-        """Bring the copy for an image there and drop it; brought already is success.
+        """Upload the copy for an image and remove it; an upload that was already done is success.
 
-        Raises: SnapshotCancelled, DriverError; then the copy stays, for another try.
+        Raises: SnapshotCancelled, DriverError; then the copy is kept for a retry.
         """
 
     def discard_snapshot(self, uuid: str) -> None:
-        """Drop the copy of a guest's disk; absent is success. Raises: DriverError."""
+        """Remove the copies of a guest's disk; absent is success. Raises: DriverError."""
 
 
 class CanCacheImages(Protocol):
-    """Ability.IMAGE_CACHE: it keeps images."""
+    """Ability.IMAGE_CACHE: cache images."""
 
     def cache_image(self, image: ImageData) -> CacheResult:
-        """Fetch an image before a guest wants it, and say what came of that."""
+        """Download an image before a guest needs it, and return the result."""
 
     def cached_images(self) -> tuple[CachedImage, ...]:
-        """Return the images that the host keeps, with its guests that need them. Raises: DriverError."""
+        """Return the cached images of the host, with the guests that use them. Raises: DriverError."""
 
 
-#: Ability → what a driver must have for it.
+#: Ability → the protocol that a driver must implement for it.
 PROTOCOLS: Mapping[Ability, type] = {
     Ability.ADMIN_PASSWORD: CanSetAdminPassword,
     Ability.COLD_MIGRATE: CanMoveCold,
@@ -303,7 +310,7 @@ PROTOCOLS: Mapping[Ability, type] = {
 
 
 def _methods(can: type) -> tuple[str, ...]:
-    """Return the methods of a protocol, also of those that it extends."""
+    """Return the method names of a protocol, including inherited ones."""
     return tuple(name for name, _ in inspect.getmembers(can, inspect.isfunction) if not name.startswith("_"))
 
 
@@ -311,10 +318,10 @@ _METHODS: Mapping[Ability, tuple[str, ...]] = {ability: _methods(can) for abilit
 
 
 def abilities_of(driver: VirtDriver) -> frozenset[Ability]:
-    """Return what a driver can do beside what every driver can.
+    """Return the optional abilities of a driver.
 
-    A driver whose methods would say too much has an attribute or property ``lacks``, a frozenset of abilities that it
-    does not have nevertheless: what it can do may depend on its hypervisor or configuration.
+    A driver whose methods imply more than it supports has an attribute or property ``lacks``, a frozenset of the
+    abilities that it does not have, for example because its hypervisor or its configuration does not allow them.
     """
     lacks: frozenset[Ability] = getattr(driver, "lacks", frozenset())
     return _shared(
@@ -325,12 +332,12 @@ def abilities_of(driver: VirtDriver) -> frozenset[Ability]:
 
 @cache
 def _shared(abilities: frozenset[Ability]) -> frozenset[Ability]:
-    """Return the same object for the same abilities, since a process may have thousands of simulated hosts."""
+    """Return one shared object for equal sets of abilities, since a process may have thousands of simulated hosts."""
     return abilities
 
 
 def missing_methods(driver: VirtDriver) -> tuple[str, ...]:
-    """Return what a driver lacks of abilities of which it has a part: most likely a slip of its author."""
+    """Return the methods that a driver lacks of protocols that it implements partly, most likely by mistake."""
     missing: dict[str, None] = {}
     for ability, can in PROTOCOLS.items():
         if any(hasattr(driver, name) for name in vars(can) if name in _METHODS[ability]):

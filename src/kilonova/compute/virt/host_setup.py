@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a hypervisor driver is made with."""
+"""Common constructor argument of hypervisor drivers."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,11 +11,13 @@ from kilonova.model.allocation_ratios import AllocationRatios
 
 @dataclass(frozen=True, slots=True)
 class HostSetup:
-    """The host that a driver serves, as the configuration of its process says.
+    """Configuration of the host that a driver serves.
 
-    ``host``: its name in the cloud, which :meth:`VirtDriver.report` repeats. ``folder``: for guests and whatever else
-    has to outlive the process; it exists. ``images``: fetches images by what a :class:`GuestSpec` says of its image.
-    ``ratios``: what the inventories that it reports have beside their size. ``resources``: what of the host is offered.
+    ``host``: its name in the cloud, which :meth:`VirtDriver.report` returns.
+    ``folder``: existing folder for guests and other persistent files.
+    ``images``: the image cache, which fetches the image that a :class:`GuestSpec` names.
+    ``ratios``: allocation ratios and reserved amounts of the reported inventories.
+    ``resources``: which resources of the host are offered to guests.
     """
 
     host: str

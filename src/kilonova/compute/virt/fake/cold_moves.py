@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests of a simulated hypervisor are moved while they are off."""
+"""Cold moves and resizes of simulated guests."""
 
 from dataclasses import dataclass, replace
 
@@ -12,7 +12,7 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColdMoves:
-    """Moves a guest away or here, and keeps what a move can still go back to."""
+    """Moves powered-off guests to and from a host, and keeps the original for a revert."""
 
     hypervisor: SimulatedHypervisor
 
@@ -36,7 +36,7 @@ class ColdMoves:
             present = self.hypervisor.guests.guest(guest.uuid)
             if present is not None:
                 if present.origin is not Origin.MOVED:
-                    raise DriverError(f"Guest {guest.uuid} is there already, and no move brought it.")
+                    raise DriverError(f"Guest {guest.uuid} already exists and was not created by a move.")
                 self.hypervisor.guests.put(guest.uuid, guest=replace(present, state=state))
             elif source == self.hypervisor.host.name and self.hypervisor.guests.kept(guest.uuid) is None:
                 raise DriverError(f"Guest {guest.uuid} does not exist.")
@@ -48,7 +48,7 @@ class ColdMoves:
         with self.hypervisor.lock:
             present, kept = self.hypervisor.guests.guest(guest.uuid), self.hypervisor.guests.kept(guest.uuid)
             if present is not None and kept is not None:
-                raise DriverError(f"Guest {guest.uuid} is kept, and the one that a move made is still there.")
+                raise DriverError(f"Guest {guest.uuid} is kept, but the guest that the move created still exists.")
             back = self.hypervisor.own(guest.uuid) if kept is None else kept
             if not power_on and kept is not None:
                 back = replace(back, state=PowerState.SHUTDOWN)
@@ -60,7 +60,7 @@ class ColdMoves:
     def confirm_move(self, uuid: str) -> None:
         with self.hypervisor.lock:
             guest = self.hypervisor.guests.guest(uuid)
-            if guest is not None and guest.origin is Origin.MOVED:  # from now on it is here like any other
+            if guest is not None and guest.origin is Origin.MOVED:  # from now on an ordinary guest
                 guest = replace(guest, origin=Origin.SPAWNED)
             self.hypervisor.guests.put(uuid, guest=guest, kept=None)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ends of consoles of simulated guests: sockets at which somebody speaks VNC's protocol, or plain serial bytes.
+"""Console endpoints of simulated guests: TCP sockets that speak VNC or plain serial bytes.
 
-One thread serves all of a host's, from the first console that anybody asks for on. Which guest is meant says the port,
-as with a real hypervisor.
+One thread serves all consoles of a host; it starts with the first console request. As with a real hypervisor, the port
+identifies the guest.
 """
 
 import asyncio
@@ -15,20 +15,20 @@ from typing import Any
 
 from kilonova.errors import DriverError
 
-#: Listening sockets of one host, of which the one that was asked for longest ago goes first.
+#: Maximum number of listening sockets of one host; the least recently requested one is closed first.
 _MOST = 64
-#: Connections to consoles of one host.
+#: Maximum number of connections to consoles of one host.
 _MOST_CONNECTIONS = 64
-#: Nobody looks at a console for longer without having it opened again.
+#: Lifetime of a connection in seconds; then the console has to be opened again.
 _LONGEST_S = 3600.0
 _WAIT_S = 5.0
-#: How soon a console ends whose guest does not run any more.
+#: Interval in seconds at which a connection checks whether its guest still runs.
 _LOOK_EVERY_S = 0.5
 Talk = Callable[[StreamReader, StreamWriter], Awaitable[None]]
 
 
 class ConsoleEnds:
-    """The listening sockets of one host, by which console they are of."""
+    """The listening sockets of one host, by console."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -41,8 +41,8 @@ class ConsoleEnds:
     def port_of(self, console: Hashable, address: str, talk: Talk, is_there: Callable[[], bool]) -> int:
         """Return the port of a console, and listen there from now on.
 
-        ``talk``: what is said over a connection, which is closed as soon as the guest is not there any more.
-        Raises: DriverError, where it is not possible to listen.
+        ``talk``: serves a connection, which is closed as soon as ``is_there`` returns False.
+        Raises: DriverError if no socket can be opened.
         """
         with self._lock:
             server = self._servers.pop(console, None)
@@ -55,7 +55,7 @@ class ConsoleEnds:
             return int(server.sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """End all connections and listen no more."""
+        """Close all connections and stop listening."""
         with self._lock, contextlib.suppress(DriverError):
             self._wait_for(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -80,7 +80,7 @@ class ConsoleEnds:
                 if len(self._connections) <= _MOST_CONNECTIONS and is_there():
                     await _while_it_is_there(talk(reader, writer), is_there)
             except (OSError, EOFError, ValueError, DriverError, asyncio.CancelledError):
-                pass  # whoever looked on is gone or says too much at once, or the guest is gone, or this process ends
+                pass  # client gone or its line too long, guest gone, or process stopping
             finally:
                 self._connections.discard(task)
                 writer.close()
@@ -93,16 +93,16 @@ class ConsoleEnds:
             return waiting.result(_WAIT_S)
         except (OSError, TimeoutError) as error:
             waiting.cancel()
-            raise DriverError(f"There is no place for a console: {error}.") from error
+            raise DriverError(f"No socket can be opened for a console: {error}.") from error
 
 
 async def _close(server: asyncio.Server) -> None:
-    """Listen no more; connections go on."""
+    """Stop listening; open connections continue."""
     server.close()
 
 
 async def _while_it_is_there(talk: Awaitable[None], is_there: Callable[[], bool]) -> None:
-    """Raises: DriverError, of a guest that is gone; what the talk raises."""
+    """Serve a connection while its guest runs. Raises: DriverError if the guest is gone; any error of ``talk``."""
     talking = asyncio.ensure_future(talk)
     ends_at = asyncio.get_running_loop().time() + _LONGEST_S
     try:
@@ -114,7 +114,7 @@ async def _while_it_is_there(talk: Awaitable[None], is_there: Callable[[], bool]
 
 
 def serial_port(output: Callable[[], str]) -> Talk:
-    """Return what a guest says on its serial port: what it has written there, then the same to whatever is typed."""
+    """Return the handler of a serial console: it sends the console log, then a fixed reply to each input line."""
 
     async def talk(reader: StreamReader, writer: StreamWriter) -> None:
         writer.write(_terminal(output()))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What guests of a simulated hypervisor write to their consoles, and where these are reached.
+"""Console logs and console endpoints of simulated guests.
 
-A guest writes a small log of each boot, and a line of all else. Over VNC and on its serial port there is somebody who
-speaks the protocol, so that a proxy of consoles has something to connect to.
+A guest logs a short boot sequence for each start, and one line for each other event. Its VNC and serial endpoints speak
+their protocols, so that a console proxy has something to connect to.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from kilonova.model.instance import PowerState
 
 
 class Consoles:
-    """Shows the console of a guest, whose last line has not ended, as if it waited for a login, and serves it."""
+    """Returns console logs, whose last line looks like a login prompt, and opens console endpoints."""
 
     def __init__(self, hypervisor: SimulatedHypervisor) -> None:
         self._hypervisor = hypervisor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How guests of a simulated hypervisor are doing: they were started at some time, and do nothing."""
+"""Diagnostics of simulated guests: an uptime, and no load."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,13 +10,13 @@ from kilonova.errors import GuestNotRunning
 from kilonova.model.guest_diagnostics import CpuDiagnostics, DiskDiagnostics, GuestDiagnostics
 from kilonova.model.instance import PowerState
 
-#: The API has words for some drivers only; as in Nova, simulated guests pass for some of libvirt's.
+#: The API defines names for some drivers only; as in Nova's fake driver, simulated guests report libvirt and kvm.
 _DRIVER, _HYPERVISOR = "libvirt", "kvm"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagnostics:
-    """Tells how a guest is doing."""
+    """Returns the diagnostics of a guest."""
 
     hypervisor: SimulatedHypervisor
 
@@ -37,6 +37,6 @@ class Diagnostics:
 
 
 def _uptime_s(guest: SimulatedGuest) -> int | None:
-    """Return for how long a guest has been up, None where it was started too long ago to be remembered."""
+    """Return the uptime of a guest in seconds, or None if its start is no longer in the console log."""
     booted = next((entry.at for entry in reversed(guest.console) if entry.is_boot), None)
     return None if booted is None else max(0, int((datetime.now(UTC) - datetime.fromisoformat(booted)).total_seconds()))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disks of the guests of a simulated hypervisor, and copies of them on their way to the image service.
+"""Disks of simulated guests, and copies of them on their way to the image service.
 
-A disk is another name of the file of the image that its guest was made of: nothing here ever writes to one.
+A disk is a hard link to the cached image file that its guest was created from; it is never written to.
 
 ::
 
-    FOLDER/disks/HOST/INSTANCE   a guest's disk, as long as there is the guest or one that is kept
-    FOLDER/disks/HOST/copies/    copies of disks that become images
+    FOLDER/disks/HOST/INSTANCE   a guest's disk, as long as the guest or a kept one exists
+    FOLDER/disks/HOST/copies/    copies of disks that are to be uploaded as images
 """
 
 import errno
@@ -24,7 +24,7 @@ _DRAFT = ".part"
 
 
 class Disks:
-    """Those of one host, below the folder of all hosts of its process."""
+    """The disks of one host, below the folder that all hosts of its process share."""
 
     def __init__(self, folder: Path, host: str) -> None:
         self._all = folder
@@ -34,7 +34,7 @@ class Disks:
         self._host = host
 
     def make(self, uuid: str, data: Path) -> None:
-        """Make a guest's disk of a file, in the place of the one it had. Raises: DriverError."""
+        """Make a guest's disk from a file, replacing its old one. Raises: DriverError."""
         draft = self._folder / f"{uuid}{_DRAFT}"
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -46,17 +46,17 @@ class Disks:
                     raise
                 shutil.copyfile(data, draft)
             draft.replace(self._folder / uuid)
-            draft.unlink(missing_ok=True)  # two names of the same file: then a rename leaves both as they are
+            draft.unlink(missing_ok=True)  # both are hard links to one file: then a rename does nothing
         except OSError as error:
             raise DriverError(f"Host {self._host} cannot make a disk: {error.strerror}.") from error
 
     def find(self, uuid: str) -> Path | None:
-        """Return the disk of a guest, None where it has none here."""
+        """Return the disk of a guest, or None if it has none on this host."""
         file = self._folder / uuid
         return file if file.exists() else None
 
     def users(self) -> dict[int, list[str]]:
-        """Return inode → the guests whose disk it is."""
+        """Return inode → the guests whose disk is that file."""
         found: dict[int, list[str]] = {}
         for file in self._folder.glob("*"):
             if file.is_file() and not file.name.endswith(_DRAFT):
@@ -64,18 +64,18 @@ class Disks:
         return found
 
     def take_from(self, source: str, uuid: str) -> None:
-        """Make a guest's disk of the one that it has on another host of this process, if it has one there."""
+        """Copy a guest's disk from another host of this process, if it has one there."""
         file = self._all / quote(source, safe="") / uuid
         if file.exists():
             self.make(uuid, file)
 
     def remove(self, uuid: str) -> None:
-        """Remove the disk of a guest, and copies of it; absent is success."""
+        """Remove the disk of a guest, and its copies; absent is success."""
         (self._folder / uuid).unlink(missing_ok=True)
         self.copies.discard(uuid)
 
     def keep_only(self, uuids: Collection[str]) -> None:
-        """Remove what is left of guests that are gone."""
+        """Remove disks and copies of guests that no longer exist."""
         for file in list(self._folder.glob("*")):
             is_of_guest = file.name.partition(".")[0] in uuids and not file.name.endswith(_DRAFT)
             if file != self._copies and not is_of_guest:
@@ -83,9 +83,9 @@ class Disks:
         self.copies.keep_only(uuids)
 
     def copy(self, uuid: str, image_id: str, data: Path, check: Callable[[], None]) -> None:
-        """Copy what is on a disk, for an image; done already is success. Copies for other images go.
+        """Copy the data of a disk for an image; an existing copy is success. Copies for other images are removed.
 
-        ``check`` is called between pieces, and what it raises leaves no copy. Raises: DriverError.
+        ``check`` is called for each chunk; if it raises, no copy is left. Raises: DriverError.
         """
         if self.copies.is_done(uuid, image_id):
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated hypervisor. Its guests live in a file of its own, so it outlives its agent as a real one would."""
+"""Driver of a simulated hypervisor. Its guests live in a file, so they outlive the agent, as real guests do."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -32,12 +32,11 @@ from kilonova.scenario.model import SimulatedHost
 
 
 class FakeDriver:
-    """A driver with every ability. It only forwards: each part does its work on the one ``hypervisor`` they share.
+    """A driver with every ability. It only forwards to parts that share one ``hypervisor``.
 
-    The parts know nothing of each other but what their constructors take, so each can be read and tested alone. What
-    they forward is spelt out, so that types, overriding and reading need no knowledge of how it is done.
-
-    ``lacks``: abilities that a host of a test or scenario is to be without. See :class:`SimulatedHypervisor`.
+    The parts depend only on their constructor arguments, so each can be read and tested alone. The forwarding methods
+    are written out, so that types and overriding work without introspection.
+    ``lacks``: abilities that a host of a test or scenario lacks. See :class:`SimulatedHypervisor`.
     """
 
     def __init__(

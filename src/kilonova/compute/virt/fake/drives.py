@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The config drives of the guests of a simulated hypervisor: FOLDER/config_drives/HOST/INSTANCE.iso.
+"""Config drives of simulated guests: FOLDER/config_drives/HOST/INSTANCE.iso.
 
-…and INSTANCE.rescue.iso as long as a guest is rescued.
+A rescued guest also has INSTANCE.rescue.iso.
 """
 
 import contextlib
@@ -17,22 +17,22 @@ _SUFFIX, _RESCUE_SUFFIX, _DRAFT = ".iso", ".rescue.iso", ".part"
 
 
 class Drives:
-    """Those of one host, below the folder of all hosts of its process. They hold secrets: nobody else may read them."""
+    """The config drives of one host. They contain secrets, so only their owner may read them."""
 
     def __init__(self, folder: Path, host: str) -> None:
         self._folder = folder / quote(host, safe="")
         self._host = host
 
     def make(self, guest: GuestSpec) -> None:
-        """Make the drive of a guest that is to have one, in the place of the one it had. Raises: DriverError."""
+        """Make the config drive of a guest, if it is to have one, replacing its old one. Raises: DriverError."""
         self._make(guest, self._file(guest.uuid))
 
     def make_for_rescue(self, guest: GuestSpec) -> None:
-        """Make the drive that a guest has as long as it is rescued. Raises: DriverError."""
+        """Make the config drive that a guest has during a rescue. Raises: DriverError."""
         self._make(guest, self._file(guest.uuid, _RESCUE_SUFFIX))
 
     def end_rescue(self, uuid: str) -> None:
-        """Remove the drive of a rescue; absent is success."""
+        """Remove the config drive of a rescue; absent is success."""
         self._file(uuid, _RESCUE_SUFFIX).unlink(missing_ok=True)
 
     def _make(self, guest: GuestSpec, drive: Path) -> None:
@@ -50,12 +50,12 @@ class Drives:
             raise DriverError(f"Host {self._host} cannot make a config drive: {error.strerror}.") from error
 
     def remove(self, uuid: str) -> None:
-        """Remove the drives of a guest; absent is success."""
+        """Remove the config drives of a guest; absent is success."""
         self.end_rescue(uuid)
         self._file(uuid).unlink(missing_ok=True)
 
     def keep_only(self, uuids: Collection[str]) -> None:
-        """Remove what is left of guests that are gone."""
+        """Remove config drives of guests that no longer exist."""
         with contextlib.suppress(FileNotFoundError):
             for file in list(self._folder.iterdir()):
                 if file.suffix == _DRAFT or file.name.partition(".")[0] not in uuids:

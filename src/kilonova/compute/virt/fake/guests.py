@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guests of a simulated hypervisor, in a file: instance uuid → its guest, and the one kept for a move.
+"""State file of simulated guests: instance uuid → its guest, and its kept guest.
 
-Files of earlier releases are read as what they mean. The first ones had only the power state of each guest, as a
-number. Until marks came, each guest in a file was ours, and was ordered at the latest when the file was last written.
+Files of earlier releases can be read. The oldest ones contain only the power state of each guest, as a number. In files
+without marks every guest counts as Kilonova's, ordered when the file was last written.
 """
 
 import contextlib
@@ -23,20 +23,20 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 
 class Origin(StrEnum):
-    """How a guest came to its host. ``INCOMING``: it is still being copied."""
+    """How a guest came to its host. ``INCOMING``: a live migration is still copying it."""
 
     SPAWNED = "spawned"
     MOVED = "moved"
     INCOMING = "incoming"
 
 
-#: So much of what happened to a guest is remembered for its console.
+#: Maximum number of entries in a guest's console log.
 _ENTRIES = 30
 
 
 @dataclass(frozen=True, slots=True)
 class ConsoleEntry:
-    """What a guest writes to its console. ``at``: by the host's clock, in UTC. ``is_boot``: it starts with that."""
+    """An entry of a guest's console log. ``at``: time of the host, in UTC. ``is_boot``: it starts a boot sequence."""
 
     what: str
     at: str
@@ -45,12 +45,13 @@ class ConsoleEntry:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedGuest:
-    """One guest. The size of one from a file of before is not known, and 0.
+    """One guest. The size of a guest from an old file is unknown, and 0.
 
-    ``console``: what it wrote there last, the newest at the end.
-    ``rescue_image_ref``: what it was started from instead of its own disk, which is kept; None when it was not.
-    ``image_ref``: what its disk was made from; None where the file is from before it said so.
-    ``ordered_at``: the mark that Kilonova made it, and when that was asked for; None: somebody else did.
+    ``console``: its last console entries, the newest at the end.
+    ``rescue_image_ref``: the image it was rescued with; None if it runs from its own disk.
+    ``image_ref``: the image of its disk; None if the file is older than this field.
+    ``ordered_at``: Kilonova's mark, the time of the order that created it; None for a guest that Kilonova did not
+    create.
     """
 
     state: PowerState
@@ -65,17 +66,17 @@ class SimulatedGuest:
     has_config_drive: bool = False
 
     def booted(self, how: str) -> "SimulatedGuest":
-        """Return the guest as it runs after one more start."""
+        """Return the guest as it is after one more boot."""
         return replace(self.wrote(how, is_boot=True), state=PowerState.RUNNING)
 
     def wrote(self, what: str, *, is_boot: bool = False) -> "SimulatedGuest":
-        """Return the guest after it has written something to its console."""
+        """Return the guest with one more console entry."""
         entry = ConsoleEntry(what, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), is_boot)
         return replace(self, console=(*self.console, entry)[-_ENTRIES:])
 
     @classmethod
     def of(cls, guest: GuestSpec, state: PowerState, origin: Origin) -> "SimulatedGuest":
-        ordered_at = guest.ordered_at or datetime.now(UTC).replace(tzinfo=None)  # a conductor of before says nothing
+        ordered_at = guest.ordered_at or datetime.now(UTC).replace(tzinfo=None)  # older conductors do not send it
         size = guest.vcpus, guest.memory_mib, guest.root_gib
         has_drive = guest.config_drive is not None
         return cls(state, origin, *size, ordered_at, guest.image_ref, has_config_drive=has_drive)
@@ -83,7 +84,7 @@ class SimulatedGuest:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a host has for one instance. ``kept``: with the state that it had before it was kept."""
+    """Guest and kept guest of one instance on a host. ``kept`` has the power state from before the move."""
 
     guest: SimulatedGuest | None = None
     kept: SimulatedGuest | None = None
@@ -106,11 +107,11 @@ _NOTHING = Place()
 
 
 class GuestFile:
-    """The guests in the file of a host. It is replaced whole at every change, and read anew when somebody else did so.
+    """State file of a host's guests: replaced as a whole at each change, and read again after another process did so.
 
-    Callers see to it that changes of one process come one by one; the lock of the folder keeps others out meanwhile.
-
-    ``on_gone``: told of an instance of which the host has nothing any more.
+    Callers serialize the changes within a process. A change holds a shared lock of the folder, which keeps out
+    processes that lock it exclusively.
+    ``on_gone``: called with the uuid of an instance that has neither guest nor kept guest any more.
     """
 
     def __init__(self, host: str, file: Path, on_gone: Callable[[str], object] = lambda _uuid: None) -> None:
@@ -135,18 +136,18 @@ class GuestFile:
         return self._refresh().get(uuid, _NOTHING).kept
 
     def take_changes(self) -> Mapping[str, PowerState]:
-        """Return the power states of guests that somebody else has changed since the last call; NOSTATE: it is gone."""
+        """Return the power states that another process changed since the last call; NOSTATE for removed guests."""
         with self._lock:
             self._refresh()
             taken, self._changes = self._changes, {}
             return taken
 
     def put(self, uuid: str, **changed: SimulatedGuest | None) -> None:
-        """Change the ``guest`` or what is ``kept`` of an instance, or both in one step. Raises: DriverError."""
+        """Change the ``guest`` or ``kept`` of an instance, or both, atomically. Raises: DriverError."""
         self.put_all(lambda places: {uuid: replace(places.get(uuid, _NOTHING), **changed)})
 
     def put_all(self, change: Callable[[Mapping[str, Place]], Mapping[str, Place]], *, alone: bool = False) -> None:
-        """Change what a host has for some instances in one step. ``alone``: no agent may be changing anything.
+        """Change several instances atomically. ``alone``: exclude concurrent changes by agents.
 
         Raises: DriverError.
         """
@@ -159,11 +160,11 @@ class GuestFile:
             self._on_gone(uuid)
 
     def _refresh(self) -> Mapping[str, Place]:
-        """Read the file if it is not as this process left it, and return the guests."""
+        """Read the file if it has changed since this process last read or wrote it, and return the guests."""
         with self._lock:
             try:
                 stamp = _stamp(self._file.stat())
-            except FileNotFoundError:  # nothing was ever there, or its disk is away: that says nothing of guests
+            except FileNotFoundError:  # never written, or its disk is not mounted: no guest is gone
                 return self._places
             if stamp != self._stamp:
                 places, self._stamp = self._read()
@@ -184,7 +185,7 @@ class GuestFile:
         return {uuid: _place(value, written_at) for uuid, value in stored.items()}, _stamp(found)
 
     def _store(self, places: dict[str, Place]) -> None:
-        """Replace the file in one step, then what is known here: a kill or a full disk leaves both as they were."""
+        """Replace the file atomically, then the state in memory: after a kill or a full disk both are unchanged."""
         draft = self._file.with_suffix(".new")
         try:
             with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -200,7 +201,7 @@ class GuestFile:
 
     @contextlib.contextmanager
     def _folder_locked(self, *, alone: bool) -> Iterator[None]:
-        """Keep out those who want to be alone with the folder; agents do not keep each other out."""
+        """Lock the folder, shared for agents, exclusively if ``alone``."""
         try:
             lock = os.open(self._file.parent / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:

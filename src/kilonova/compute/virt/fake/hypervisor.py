@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all parts of the simulated driver share: the guests of a hypervisor, and what takes time or fails there."""
+"""Shared part of the simulated driver: the guests of a hypervisor, simulated delays and failures."""
 
 import threading
 import time
@@ -20,13 +20,13 @@ from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
 from kilonova.scenario.model import SimulatedHost
 
-#: A guest in one of these states has its memory.
+#: Power states in which a guest has its memory.
 AWAKE = (PowerState.RUNNING, PowerState.PAUSED)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsoleAddresses:
-    """Where a host listens for those who use consoles, and how it is called by them."""
+    """Addresses of a host's consoles: where it listens, and the address that clients connect to."""
 
     listen: str = "127.0.0.1"
     reached_at: str = "127.0.0.1"
@@ -36,10 +36,10 @@ LOOPBACK = ConsoleAddresses()
 
 
 class SimulatedHypervisor:
-    """One host of a scenario with its guests. ``sleep`` stands for the time that a real hypervisor would take.
+    """One host of a scenario with its guests. ``sleep`` simulates the time that a real hypervisor takes.
 
-    ``images``: of the host, which are fetched for guests that are new; None for a host that reads none.
-    ``addresses``: of the host, where consoles of its guests are; without any they are on the loopback interface.
+    ``images``: the image cache of the host, from which new guests are created; None for a host without images.
+    ``addresses``: the addresses of its consoles; the loopback interface by default.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class SimulatedHypervisor:
             self.sleep(seconds)
 
     def shut_down(self, patience: ShutdownPatience | None) -> None:
-        """Take the time that a guest takes to shut down, as far as somebody waits for that. Raises: AgentStopsError."""
+        """Simulate the shutdown of a guest, limited by ``patience``. Raises: AgentStopsError."""
         takes_s = self.host.shutdown_delay_s
         if takes_s and patience is not None:
             patience.wait(takes_s if takes_s > 0 else float("inf"))
@@ -134,9 +134,9 @@ class SimulatedHypervisor:
         source: str | None = None,
         **also: SimulatedGuest | None,
     ) -> None:
-        """Make a guest, and what ``also`` says. Raises: UnsupportedGuest, DriverError; then nothing is changed.
+        """Create a guest and apply the changes in ``also``. Raises: UnsupportedGuest, DriverError, changing nothing.
 
-        ``data``: what its disk is made of, or ``source``: the host from which it brings one.
+        ``data``: the file that its disk is made from, or ``source``: the host from which its disk is copied.
         """
         if (reason := self.host.why_not(guest.image_properties)) is not None:
             raise UnsupportedGuest(reason)
@@ -163,16 +163,16 @@ class SimulatedHypervisor:
         return left != 0
 
     def present(self, uuid: str) -> SimulatedGuest:
-        """Return a guest that is whole. Raises: DriverError."""
+        """Return a guest that is not incoming. Raises: DriverError."""
         guest = self.guests.guest(uuid)
         if guest is None:
             raise GuestMissing(uuid)
         if guest.origin is Origin.INCOMING:
-            raise DriverError(f"Guest {uuid} is not here yet.")
+            raise DriverError(f"Guest {uuid} is still being migrated to this host.")
         return guest
 
     def own(self, uuid: str) -> SimulatedGuest:
-        """Return a guest as one that no move brought here, which a way back would not take for that of the move."""
+        """Return a guest with the origin SPAWNED, so that a revert does not remove it as the product of the move."""
         return replace(self.present(uuid), origin=Origin.SPAWNED)
 
     def set_state(self, uuid: str, state: PowerState) -> None:
@@ -180,7 +180,7 @@ class SimulatedHypervisor:
             self.guests.put(uuid, guest=replace(self.present(uuid), state=state))
 
     def is_kept(self, uuid: str, *, beside_guest: bool = False) -> bool:
-        """Tell whether a guest is kept for the present move. Raises: DriverError if it is for an earlier one."""
+        """Tell whether a guest is kept for the present move. Raises: DriverError if it is kept for an earlier one."""
         if self.guests.kept(uuid) is None:
             return False
         if self.guests.guest(uuid) is not None and not beside_guest:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images that a simulated hypervisor keeps."""
+"""Cached images of a simulated hypervisor."""
 
 import logging
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageCache:
-    """Fetches images before a guest needs them, and lists them; only for a host that reads images."""
+    """Downloads images before a guest needs them, and lists them; only on hosts with images."""
 
     hypervisor: SimulatedHypervisor
 

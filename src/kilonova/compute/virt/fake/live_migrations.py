@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests of a simulated hypervisor are moved while they run."""
+"""Live migrations of simulated guests."""
 
 from dataclasses import dataclass, replace
 
@@ -24,7 +24,7 @@ class LiveMigrations:
             if present is None:
                 self.hypervisor.make(guest, PowerState.PAUSED, Origin.INCOMING, fails="move", to="move", source=source)
             elif present.origin is not Origin.INCOMING:
-                raise DriverError(f"Guest {guest.uuid} is there already, and does not come from {source}.")
+                raise DriverError(f"Guest {guest.uuid} already exists and is not a live migration from {source}.")
 
     def live_migrate(self, uuid: str, destination: str, monitor: MigrationMonitor) -> PowerState:
         del destination
@@ -54,7 +54,7 @@ class LiveMigrations:
                 self.hypervisor.guests.put(uuid, guest=replace(guest, state=state, origin=Origin.MOVED))
 
     def _copy(self, guest: SimulatedGuest, monitor: MigrationMonitor) -> None:
-        """Take the time that copying takes, and tell of it."""
+        """Simulate the duration of copying, and report its progress."""
         duration, passed = self.hypervisor.host.live_migration_s, 0.0
         monitor.report(_progress(guest, 0.0))
         while passed < duration and not (monitor.abort_requested or monitor.completion_forced):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests of a simulated hypervisor are started, stopped, rebooted, paused and suspended."""
+"""Power state changes of simulated guests: start, stop, pause and suspend."""
 
 from dataclasses import dataclass, replace
 
@@ -26,7 +26,7 @@ class Power:
         self.hypervisor.set_state(uuid, PowerState.SHUTDOWN)
 
     def power_on(self, uuid: str, how: str) -> None:
-        """Start a guest; a rescued one from its own disk, unless its rescue system itself is rebooted."""
+        """Start a guest. It boots from its own disk, except in a soft reboot of a rescue system."""
         self.hypervisor.take(self.hypervisor.host.start_delay_s)
         with self.hypervisor.lock:
             guest = self.hypervisor.present(uuid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests of a simulated hypervisor are rebooted: off, and on again, as their file shows it in between."""
+"""Reboots of simulated guests. The state file shows each guest powered off in between."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from kilonova.model.instance import GuestSpec
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reboots:
-    """Reboots guests, and makes those anew that are gone."""
+    """Reboots guests, and creates those that are absent."""
 
     hypervisor: SimulatedHypervisor
     power: Power

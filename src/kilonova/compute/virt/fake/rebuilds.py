@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests of a simulated hypervisor are made anew."""
+"""Rebuilds of simulated guests."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rebuilds:
-    """Makes a guest in place of another one."""
+    """Replaces a guest by a new one."""
 
     hypervisor: SimulatedHypervisor
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What helps with a guest of a simulated hypervisor that does not work: rescue, a new password, a crash dump."""
+"""Rescues, password changes and crash dumps of simulated guests."""
 
 from dataclasses import dataclass, replace
 
@@ -12,7 +12,7 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rescues:
-    """Starts a guest from another image beside its own disk, and back; reaches into a guest."""
+    """Boots a guest from a rescue image and back; sets passwords and triggers crash dumps."""
 
     hypervisor: SimulatedHypervisor
 

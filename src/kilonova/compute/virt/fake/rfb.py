@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server of VNC's protocol with a black screen: enough for every viewer to connect, and to be told whose it is.
+"""A VNC server with a black screen and a title: enough for any viewer to connect and to see which guest it shows.
 
-Source: RFC 6143 (The Remote Framebuffer Protocol), versions 3.3, 3.7 and 3.8, without security: it is the proxy of
-consoles that asks for a token.
+Source: RFC 6143 (The Remote Framebuffer Protocol), versions 3.3, 3.7 and 3.8, without security, since the console proxy
+checks the token.
 """
 
 import struct
@@ -15,20 +15,20 @@ _VERSIONS = {b"RFB 003.007\n": 7, _VERSION: 8}
 _NO_SECURITY = 1
 _WIDTH, _HEIGHT = 320, 200
 _DEPTH = 32
-#: Bits a pixel, depth, big-endian, true colour, the three maxima, the three shifts.
+#: Pixel format: bits per pixel, depth, big-endian, true colour, three maxima, three shifts.
 _PIXELS = struct.pack(">BBBBHHHBBB3x", _DEPTH, 24, 0, 1, 255, 255, 255, 16, 8, 0)
 _SET_PIXELS, _SET_ENCODINGS, _ASK_FOR_UPDATE, _KEY, _POINTER, _CUT = 0, 2, 3, 4, 5, 6
-#: What clients send beside its first byte, where it always has the same length.
+#: Length of each client message without its first byte; of a message with variable length, the fixed part.
 _LENGTHS = {_SET_PIXELS: 19, _SET_ENCODINGS: 3, _ASK_FOR_UPDATE: 9, _KEY: 7, _POINTER: 5, _CUT: 7}
 _LONGEST_CUT = 1 << 20
 
 
 def black_screen(name: str) -> Talk:
-    """Return how a guest with that name talks to viewers."""
+    """Return the VNC handler of a guest named ``name``."""
 
     async def talk(reader: StreamReader, writer: StreamWriter) -> None:
         await _shake_hands(reader, writer)
-        await reader.readexactly(1)  # whether others may look on, which they always may
+        await reader.readexactly(1)  # the shared flag, which is ignored
         title = name.encode()
         writer.write(struct.pack(">HH", _WIDTH, _HEIGHT) + _PIXELS + struct.pack(">I", len(title)) + title)
         depth = _DEPTH
@@ -44,7 +44,7 @@ def black_screen(name: str) -> Talk:
                 await _skip(reader, 4 * struct.unpack(">xH", said)[0])
             elif kind == _CUT:
                 await _skip(reader, min(struct.unpack(">3xI", said)[0], _LONGEST_CUT))
-            elif kind == _ASK_FOR_UPDATE and not said[0]:  # there is never anything new
+            elif kind == _ASK_FOR_UPDATE and not said[0]:  # the screen never changes
                 x, y, width, height = struct.unpack(">xHHHH", said)
                 writer.write(_update(x, y, width, height, depth))
 
@@ -65,7 +65,7 @@ async def _shake_hands(reader: StreamReader, writer: StreamWriter) -> None:
 
 
 def _update(x: int, y: int, width: int, height: int, depth: int) -> bytes:
-    """Return a part of the screen as raw pixels, as far as there is any."""
+    """Return an update message with a part of the screen as raw pixels, clipped to the screen."""
     width, height = max(0, min(width, _WIDTH - x)), max(0, min(height, _HEIGHT - y))
     head = struct.pack(">BxH", 0, 1) + struct.pack(">HHHHi", x, y, width, height, 0)
     return head + bytes(width * height * depth // 8)

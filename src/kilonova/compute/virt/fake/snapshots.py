@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disks of guests of a simulated hypervisor become images, byte by byte."""
+"""Snapshots of simulated guests: copies and uploads of real disk files."""
 
 from dataclasses import dataclass
 
@@ -23,9 +23,9 @@ class Snapshots:
             if self.hypervisor.is_to_fail("snapshot"):
                 raise DriverError(f"Simulated failure to take a snapshot of guest {uuid}.")
         disk = self.hypervisor.disks.find(uuid)
-        if disk is None:  # made by an earlier release, or brought here by a move from another process
+        if disk is None:  # created by an earlier release, or moved here from another process
             if self.hypervisor.images is None or base is None:
-                raise DriverError(f"Host {self.hypervisor.host.name} has nothing of the disk of guest {uuid}.")
+                raise DriverError(f"Host {self.hypervisor.host.name} has no disk of guest {uuid}.")
             disk = self.hypervisor.images.fetch(base)
             self.hypervisor.disks.make(uuid, disk)
         self.hypervisor.disks.copy(uuid, image_id, disk, monitor.check)

@@ -48,7 +48,7 @@ class ColdMoves:
         with self.host.changes.ordered(guest.uuid, after):
             domain = self.host.domains.find(guest.uuid)
             if domain is not None and domain.mark.origin is not Origin.MOVED:
-                raise DriverError(f"Guest {guest.uuid} is there already, and no move brought it.")
+                raise DriverError(f"Guest {guest.uuid} already exists and was not created by a move.")
             if domain is None:
                 domain = self._make_of_kept(guest)
             if power_on:
@@ -61,7 +61,7 @@ class ColdMoves:
         with self.host.changes.ordered(uuid, PowerState.RUNNING if power_on else PowerState.SHUTDOWN):
             domain, is_kept = self.host.domains.find(uuid), uuid in self.host.disks.kept()
             if domain is not None and is_kept:
-                raise DriverError(f"Guest {uuid} is kept, and the one that a move made is still there.")
+                raise DriverError(f"Guest {uuid} is kept, but the guest that the move created still exists.")
             if domain is None:
                 if is_kept:
                     self.host.disks.take_back(uuid)

@@ -182,7 +182,7 @@ def test_destroying_drops_what_is_kept_too(tmp_path: Path, same: bool) -> None:
         (FinishMove(new_step(), guest("gone"), "node1", power_on=True), "Guest gone does not exist."),
         (MoveAway(new_step(), "gone", "node2"), "Guest gone does not exist."),
         (ReturnHome(new_step(), guest("gone"), power_on=True), "Guest gone does not exist."),
-        (FinishMove(new_step(), NEW, "node2", power_on=True), "Guest a is there already, and no move brought it."),
+        (FinishMove(new_step(), NEW, "node2", power_on=True), "Guest a already exists and was not created by a move."),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, message: AgentMessage, error: str) -> None:

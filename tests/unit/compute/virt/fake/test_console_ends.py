@@ -96,6 +96,6 @@ def test_a_host_has_no_end_of_consoles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_address_that_is_not_ours() -> None:
     ends = ConsoleEnds()
-    with pytest.raises(Exception, match="There is no place for a console"):
+    with pytest.raises(Exception, match="No socket can be opened for a console"):
         ends.port_of("a", "203.0.113.1", black_screen("a"), lambda: True)
     ends.close()
