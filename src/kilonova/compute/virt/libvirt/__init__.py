@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real guests: QEMU by libvirt. Only ``driver.py`` and what it imports with effects needs libvirt-python."""
+"""Driver for real guests: QEMU through libvirt.
+
+Only ``driver.py`` and modules with side effects that it imports need libvirt-python.
+"""

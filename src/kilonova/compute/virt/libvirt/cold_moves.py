@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real guests change their size on the host where they are, and can go back until that is confirmed.
+"""Resizes of libvirt guests on their own host, and their reverts.
 
-What can be gone back to is kept in a folder of its own, with what libvirt was told of it, and libvirt does not know
-it meanwhile.
+A kept guest has a folder of its own with its disks and its domain XML; meanwhile its domain is undefined in libvirt.
 """
 
 from dataclasses import dataclass, replace
@@ -19,25 +18,25 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColdMoves:
-    """Keeps a guest while another one is made of its disks."""
+    """Keeps a guest, and creates its resized successor from copies of its disks."""
 
     host: LibvirtHost
     power: Power
 
     def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
-        del destination  # this host; "": of an evacuated guest, which is kept for its new host
+        del destination  # this host, or "" for an evacuated guest, which is kept as well
         with self.host.changes.ordered(uuid, PowerState.SHUTDOWN):
             domain = self.host.domains.find(uuid)
             is_made_here = domain is not None and domain.mark.origin is Origin.MOVED
             if uuid in self.host.disks.kept():
                 if domain is not None and not is_made_here:
-                    domain.undefine(for_good=False)  # an agent was killed when it had not come to that
+                    domain.undefine(for_good=False)  # an agent was killed between keep() and undefine()
                 return
             if domain is None:
                 raise GuestMissing(uuid)
             self.power.stop_domain(domain, patience)
             own = from_own_disk(self.host, domain)
-            if is_made_here:  # by an earlier move, which was confirmed
+            if is_made_here:  # created by an earlier move, which was confirmed
                 own = self._remarked(own, replace(own.mark, origin=Origin.SPAWNED))
             self.host.disks.keep(uuid)
             own.undefine(for_good=False)
@@ -88,7 +87,7 @@ class ColdMoves:
                 self.host.disks.remove_made(uuid)
 
     def _make_of_kept(self, guest: GuestSpec) -> OwnDomain:
-        """Make a guest of the disks that are kept, with its own size. Raises: DriverError, leaving nothing behind."""
+        """Create a resized guest from the kept disks. Raises: DriverError, leaving nothing behind."""
         if guest.uuid not in self.host.disks.kept():
             raise GuestMissing(guest.uuid)
         self.host.require_possible(guest)
@@ -106,7 +105,7 @@ class ColdMoves:
         return self.host.domains.define(noted, mark)
 
     def _remarked(self, domain: OwnDomain, mark: GuestMark) -> OwnDomain:
-        """Change the mark of a guest, also where it is noted beside its disks. Raises: DriverError."""
+        """Change the mark of a guest in libvirt and in the domain XML beside its disks. Raises: DriverError."""
         domain.remark(mark)
         noted = self.host.noted(domain.uuid)
         if noted is not None:

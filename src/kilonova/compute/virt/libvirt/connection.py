@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connections to the libvirtd of a host: opened when they are needed, and anew after they broke.
+"""Connections to the libvirtd of a host: opened on demand and reopened after a failure.
 
-Calls block the thread that makes them, at most until keep-alive messages find that nobody answers any more. Each thread
-has a connection of its own, and one more tells of events: where several threads wait for answers on one connection when
-it breaks, libvirt's client may leave some of them waiting for ever, and one that is closed under a call crashes.
+Calls block their thread, at most until keep-alive messages find that libvirtd no longer answers. Each thread has its
+own connection, and one more receives events: if a connection breaks while several threads wait on it, libvirt's client
+may leave some of them waiting for ever, and closing a connection during a call crashes the process.
 """
 
 import logging
@@ -24,14 +24,17 @@ _ALIVE_EVERY_S, _ALIVE_COUNT = 5, 4
 _GONE = frozenset({libvirt.VIR_ERR_RPC, libvirt.VIR_ERR_INVALID_CONN, libvirt.VIR_ERR_NO_CONNECT})
 _ON_THE_WAY = frozenset({libvirt.VIR_FROM_RPC, libvirt.VIR_FROM_REMOTE})
 
-#: uuid of the domain, and what has happened to it: one of libvirt's VIR_DOMAIN_EVENT_…
+#: Callback with the uuid of a domain and the event, one of libvirt's VIR_DOMAIN_EVENT_… numbers.
 OnEvent = Callable[[str, int], None]
 T = TypeVar("T")
 
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Turn what libvirt raises into a DriverError that says what could not be done. What libvirt said is its cause."""
+    """Turn a libvirt error into a DriverError "The hypervisor could not ``what``", with the libvirt error as its cause.
+
+    Raises: HypervisorAway for a lost connection, DriverError.
+    """
     try:
         yield
     except libvirt.libvirtError as error:
@@ -42,10 +45,12 @@ def explained(what: str) -> Iterator[None]:
 
 
 class Connection:
-    """Those to one libvirtd.
+    """The connections to one libvirtd.
 
-    ``on_event``: told of what happens to domains; ``on_open``: that events may have been missed.
-    ``alive_every_s``, ``alive_count``: it counts as gone once so many messages, so far apart, were not answered.
+    ``on_event``: called with events of domains; ``on_open``: called after a reconnect, when events may have been
+    missed.
+    ``alive_every_s``, ``alive_count``: interval of keep-alive messages, and the number of unanswered ones after which a
+    connection counts as lost.
     """
 
     def __init__(
@@ -62,7 +67,7 @@ class Connection:
         self._on_event = on_event
         self._on_open = on_open
         self._lock = threading.Lock()
-        #: What tells of events, a ``virConnect``, and the number under which it does.
+        #: The connection that receives events, a ``virConnect``, and the number of its event registration.
         self._events: tuple[Any, int] | None = None
         self._opening: Future[tuple[Any, int]] | None = None
         self._own = threading.local()
@@ -78,7 +83,7 @@ class Connection:
         return own
 
     def _listen(self) -> None:
-        """See to it that events are told. Raises: HypervisorAway."""
+        """Open the connection that receives events, unless it is alive. Raises: HypervisorAway."""
         with self._lock:
             if self._is_closed:
                 raise HypervisorAway
@@ -103,7 +108,7 @@ class Connection:
             self._on_open()
 
     def _opened(self, opening: Future[T]) -> T:
-        """Wait for a connection. Raises: HypervisorAway."""
+        """Wait for a connection and return it. Raises: HypervisorAway."""
         try:
             return opening.result(_OPEN_S)
         except StillWaitingError as error:
@@ -114,13 +119,13 @@ class Connection:
             raise HypervisorAway from error
 
     def _complain(self, why: str) -> None:
-        """Log that it is away, once until it is back."""
+        """Log that libvirtd is unreachable, once until it is back."""
         if not self._has_complained:
             self._has_complained = True
-            LOG.warning("libvirtd at %s cannot be reached, and is tried again: %s", self._uri, why)
+            LOG.warning("libvirtd at %s cannot be reached; retrying: %s", self._uri, why)
 
     def close(self) -> None:
-        """Let go of them, for good. Those of threads are closed when these end."""
+        """Close for good. The connection of each thread is closed when the thread ends."""
         with self._lock:
             self._is_closed = True
             self._let_go()
@@ -140,20 +145,20 @@ class Connection:
         self._on_event(domain.UUIDString(), event)
 
     def _let_go(self) -> None:
-        """Forget what tells of events, without waiting for a libvirtd that may hang."""
+        """Drop the connection that receives events, without waiting for a libvirtd that may hang."""
         gone, self._events = self._events, None
         if gone is not None:
             threading.Thread(target=_silence, args=gone, name="libvirt-close", daemon=True).start()
 
 
 def _silence(connection: Any, events: int) -> None:
-    """Have a connection tell of no events any more, which keeps it from being closed."""
-    with suppress(libvirt.libvirtError):  # it is gone, but does no less
+    """Deregister the event callback of a connection, which otherwise keeps it from being closed."""
+    with suppress(libvirt.libvirtError):  # a lost connection needs no more than the attempt
         connection.domainEventDeregisterAny(events)
 
 
 def _begin(work: Callable[[], T]) -> Future[T]:
-    """Do it in a thread of its own, which may hang for as long as libvirtd does."""
+    """Run ``work`` in a thread of its own, since it may hang as long as libvirtd does; return its future."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -173,12 +178,12 @@ _loop: threading.Thread | None = None
 
 
 def _run_event_loop() -> None:
-    """Have libvirt's own loop run in a thread, which ends with the process. It has to run before anything is opened."""
+    """Start the thread of libvirt's event loop, a daemon; it has to run before a connection is opened."""
     global _loop  # noqa: PLW0603 - libvirt has one loop a process
     with _loop_lock:
         if _loop is not None:
             return
-        libvirt.registerErrorHandler(lambda *_: None, None)  # it would print what is raised as well
+        libvirt.registerErrorHandler(lambda *_: None, None)  # else libvirt prints each error besides raising it
         libvirt.virEventRegisterDefaultImpl()
         _loop = threading.Thread(target=_turn_for_ever, name="libvirt-events", daemon=True)
         _loop.start()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The logs of serial ports, which guests may write to as much as they like, are kept small.
+"""Periodic truncation of the serial console logs of guests, which would otherwise grow without limit.
 
-QEMU appends to them. What a guest writes in the moment in which its log is cut may be lost.
+QEMU appends to them. Output that a guest writes at the moment of a truncation may be lost.
 """
 
 import logging
@@ -18,7 +18,7 @@ _EVERY_S = 5.0
 
 
 class ConsoleLogs(PeriodicPart):
-    """Those of all guests of a host, in ``folder``: FOLDER/INSTANCE/console.log."""
+    """Truncates the console logs of all guests of a host, in ``folder``: FOLDER/INSTANCE/console.log."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -26,29 +26,29 @@ class ConsoleLogs(PeriodicPart):
             "console logs",
             self.cut,
             _EVERY_S,
-            description="Cut the logs of serial consoles that have grown too long.",
-            complaint="Logs of consoles were not cut",
+            description="Truncate the logs of serial consoles that have grown too long.",
+            complaint="The truncation of console logs failed",
         )
         super().__init__("console logs", [thread])
         self.start()
 
     def cut(self) -> None:
-        """Leave of each log that is too long its end, which is as much as is ever told."""
+        """Truncate each log that is too long to its tail, the part that can be requested."""
         for log in self._folder.glob(f"*/{NAME}"):
             try:
                 if log.stat().st_size > _MOST_BYTES:
                     _cut(log)
             except OSError as error:
-                LOG.warning("The console log %s cannot be cut: %s", log, error.strerror)
+                LOG.warning("The console log %s cannot be truncated: %s", log, error.strerror)
 
 
 def end_of(log: Path) -> bytes:
-    """Return the end of a log; nothing of one that is not there. Raises: OSError."""
+    """Return the tail of a log; empty if it does not exist. Raises: OSError."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - CONSOLE_BYTES))
             return file.read(CONSOLE_BYTES)
-    except FileNotFoundError:  # the guest has not started yet
+    except FileNotFoundError:  # the guest has not been started yet
         return b""
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What real guests have written to their serial port, and where their consoles are reached."""
+"""Console logs and console addresses of libvirt guests."""
 
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
@@ -17,7 +17,7 @@ _LISTENS_FOR = {ConsoleProtocol.VNC: "vnc", ConsoleProtocol.SPICE: "spice"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Consoles:
-    """Reads the log of the serial port, and finds the VNC server of a guest."""
+    """Reads the serial console log of a guest, and finds the ports of its consoles."""
 
     host: LibvirtHost
 
@@ -37,7 +37,7 @@ class Consoles:
         domain = self.host.domains.get(uuid)
         if domain.power_state() not in {PowerState.RUNNING, PowerState.PAUSED}:
             raise GuestNotRunning(uuid)
-        with explained(f"tell where the console of guest {uuid} is"):
+        with explained(f"return the console address of guest {uuid}"):
             xml = domain.handle.XMLDesc(0)
         if protocol is ConsoleProtocol.SERIAL:
             host, port = self.host.consoles.serial_reached_at, next(iter(serial_ports_in(xml)), -1)
@@ -49,6 +49,6 @@ class Consoles:
 
 
 def _screen_in(xml: str, kind: str) -> int:
-    """Return the port of a guest's screen, -1 where there is none."""
+    """Return the port of a guest's VNC or SPICE server, or -1 if it has none."""
     graphics = ET.fromstring(xml).find(f"devices/graphics[@type='{kind}']")  # noqa: S314 - from libvirt
     return -1 if graphics is None else int(graphics.get("port", "-1"))

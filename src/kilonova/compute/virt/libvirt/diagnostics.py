@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How real guests are doing: what libvirt counts of their CPUs, memory, disks and network interfaces."""
+"""Diagnostics of libvirt guests: statistics of their CPUs, memory, disks and network interfaces."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _WANTED = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagnostics:
-    """Tells how a guest is doing."""
+    """Returns the diagnostics of a guest."""
 
     host: LibvirtHost
 
@@ -32,7 +32,7 @@ class Diagnostics:
         if domain.power_state() not in {PowerState.RUNNING, PowerState.PAUSED}:
             raise GuestNotRunning(uuid)
         connection = self.host.connection.use()
-        with explained(f"tell how guest {uuid} is doing"):
+        with explained(f"return the diagnostics of guest {uuid}"):
             ((_, stats),) = connection.domainListGetStats([domain.handle], _WANTED, 0)
         return GuestDiagnostics(
             driver="libvirt",

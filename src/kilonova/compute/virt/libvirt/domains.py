@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The domains of a host that bear our mark; all others are as if they were not there."""
+"""Domains of a host that bear Kilonova's mark. All other domains are ignored."""
 
 import threading
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _STATES = {
     libvirt.VIR_DOMAIN_RUNNING: PowerState.RUNNING,
     libvirt.VIR_DOMAIN_BLOCKED: PowerState.RUNNING,
     libvirt.VIR_DOMAIN_PAUSED: PowerState.PAUSED,
-    libvirt.VIR_DOMAIN_SHUTDOWN: PowerState.RUNNING,  # it is shutting down
+    libvirt.VIR_DOMAIN_SHUTDOWN: PowerState.RUNNING,  # still shutting down
     libvirt.VIR_DOMAIN_SHUTOFF: PowerState.SHUTDOWN,
     libvirt.VIR_DOMAIN_CRASHED: PowerState.CRASHED,
     libvirt.VIR_DOMAIN_PMSUSPENDED: PowerState.SUSPENDED,
@@ -30,17 +30,18 @@ _UNDEFINE = (
     | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
     | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
 )
-#: What its firmware and its TPM remember. libvirt has it in places of its own, by name and uuid.
+#: Whether libvirt removes or keeps the firmware variables and the TPM state, which it stores by name and uuid.
 _FORGET = libvirt.VIR_DOMAIN_UNDEFINE_NVRAM | libvirt.VIR_DOMAIN_UNDEFINE_TPM
 _REMEMBER = libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_TPM
 _ABSENT = frozenset({libvirt.VIR_ERR_NO_DOMAIN, libvirt.VIR_ERR_NO_DOMAIN_METADATA})
-#: It is already as it was to become: off, for instance.
+#: The error for an operation on a domain that is already in the requested state, such as powering off a domain that is
+#: off.
 _ALREADY = libvirt.VIR_ERR_OPERATION_INVALID
 
 
 @dataclass(frozen=True, slots=True)
 class OwnDomain:
-    """A domain with our mark. ``handle``: libvirt's ``virDomain``."""
+    """A domain with Kilonova's mark. ``handle``: libvirt's ``virDomain``."""
 
     handle: Any
     mark: GuestMark
@@ -50,12 +51,12 @@ class OwnDomain:
         return self.mark.uuid
 
     def power_state(self) -> PowerState:
-        """Raises: DriverError."""
-        with explained(f"tell the state of guest {self.uuid}"):
+        """Return the power state. Raises: DriverError."""
+        with explained(f"return the power state of guest {self.uuid}"):
             return _state(self.handle, self.handle.state()[0])
 
     def power_on(self) -> None:
-        """Start it, or let it go on with the memory that was saved; one that runs is success. Raises: DriverError."""
+        """Start it, or resume it with its saved memory; a running domain is success. Raises: DriverError."""
         with explained(f"start guest {self.uuid}"):
             try:
                 self.handle.create()
@@ -64,12 +65,12 @@ class OwnDomain:
                     raise
 
     def power_off(self) -> None:
-        """Turn it off at once, and forget a saved memory; one that is off is success. Raises: DriverError."""
+        """Power it off at once and discard its saved memory; a domain that is off is success. Raises: DriverError."""
         with explained(f"power off guest {self.uuid}"):
             _power_off(self.handle)
 
     def ask_to_shut_down(self) -> None:
-        """Press its power button. Raises: DriverError."""
+        """Press its ACPI power button. Raises: DriverError."""
         with explained(f"shut down guest {self.uuid}"):
             try:
                 self.handle.shutdown()
@@ -78,9 +79,9 @@ class OwnDomain:
                     raise
 
     def undefine(self, *, for_good: bool = True) -> None:
-        """Power it off and have libvirt forget it, but not its disks; absent is success. Raises: DriverError.
+        """Power it off and undefine it, keeping its disks; absent is success. Raises: DriverError.
 
-        ``for_good``: with all that its firmware and its TPM remember, which a guest that is defined again needs.
+        ``for_good``: also remove its firmware variables and TPM state, which it needs if it is to be defined again.
         """
         with explained(f"remove guest {self.uuid}"):
             try:
@@ -91,7 +92,7 @@ class OwnDomain:
                     raise
 
     def remark(self, mark: GuestMark) -> None:
-        """Change its mark, of what runs and of what is defined. Raises: DriverError."""
+        """Change its mark, in the running and in the persistent domain. Raises: DriverError."""
         flags = libvirt.VIR_DOMAIN_AFFECT_CONFIG
         with explained(f"mark guest {self.uuid}"):
             if self.handle.isActive():
@@ -100,17 +101,18 @@ class OwnDomain:
 
 
 class Domains:
-    """Those of one libvirtd."""
+    """The marked domains of one libvirtd."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._lock = threading.Lock()
-        #: What domains bear, as long as libvirt does not say that they were defined anew.
+        #: Cache of marks by domain uuid, None for a domain without a mark. A libvirt event for a redefined domain
+        #: invalidates its entry.
         self._marks: dict[str, GuestMark | None] = {}
         self._shapes = CheckedShapes()
 
     def forget(self, uuid: str) -> None:
-        """What is known of a domain may not be true any more."""
+        """Invalidate the cached mark of a domain."""
         with self._lock:
             self._marks.pop(uuid, None)
 
@@ -120,7 +122,7 @@ class Domains:
             self._marks.clear()
 
     def find(self, uuid: str) -> OwnDomain | None:
-        """Return a domain of ours, None where there is none. Raises: DriverError."""
+        """Return a marked domain, or None if there is none. Raises: DriverError."""
         connection = self._connection.use()
         with explained(f"find guest {uuid}"):
             try:
@@ -133,17 +135,20 @@ class Domains:
         return None if mark is None else OwnDomain(handle, mark)
 
     def get(self, uuid: str) -> OwnDomain:
-        """Return a domain of ours. Raises: GuestMissing, DriverError."""
+        """Return a marked domain. Raises: GuestMissing, DriverError."""
         found = self.find(uuid)
         if found is None:
             raise GuestMissing(uuid)
         return found
 
     def define(self, xml: str, mark: GuestMark) -> OwnDomain:
-        """Have libvirt know a guest, or know it better. Raises: DriverError, also for one that is not ours."""
+        """Define a domain, or redefine it.
+
+        Raises: DriverError, also if a domain without Kilonova's mark has its uuid.
+        """
         connection = self._connection.use()
         if self.find(mark.uuid) is None and self._is_taken(connection, mark.uuid):
-            raise DriverError(f"There is a guest {mark.uuid} on this host already, and it is not Kilonova's.")
+            raise DriverError(f"Guest {mark.uuid} already exists on this host, and it is not Kilonova's.")
         with explained(f"define guest {mark.uuid}"):
             is_checked = self._shapes.has(xml)
             try:
@@ -151,14 +156,14 @@ class Domains:
             except libvirt.libvirtError as error:
                 name = ET.fromstring(xml).findtext("name", "")  # noqa: S314 - our own
                 if _has_name(connection, name, besides=mark.uuid):
-                    raise DriverError(f"There is another guest with the name {name} on this host already.") from error
+                    raise DriverError(f"There is already another guest with the name {name} on this host.") from error
                 raise
             self._shapes.add(xml)
         self.forget(mark.uuid)
         return OwnDomain(handle, mark)
 
     def states(self) -> dict[str, PowerState]:
-        """Return every guest by instance uuid. Raises: DriverError."""
+        """Return instance uuid → power state of all marked domains. Raises: DriverError."""
         flags = libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
         connection = self._connection.use()
         found: dict[str, PowerState] = {}
@@ -172,7 +177,7 @@ class Domains:
         return found
 
     def all(self) -> Iterator[OwnDomain]:
-        """Yield every guest, with its mark as it is now. Raises: DriverError."""
+        """Yield all marked domains, with their marks freshly read. Raises: DriverError."""
         connection = self._connection.use()
         with explained("list its guests"):
             for handle in connection.listAllDomains():
@@ -181,7 +186,7 @@ class Domains:
                 except libvirt.libvirtError as error:
                     if error.get_error_code() not in _ABSENT:
                         raise
-                    continue  # not ours, or gone meanwhile
+                    continue  # not marked, or removed in the meantime
                 if mark is not None:
                     yield OwnDomain(handle, mark)
 
@@ -219,7 +224,7 @@ def _has_name(connection: Any, name: str, *, besides: str) -> bool:
 
 
 def _read(handle: Any) -> GuestMark | None:
-    """Return the mark of a domain; one that speaks of another guest was copied from there, and is none."""
+    """Return the mark of a domain, or None. A mark with another uuid was copied from another domain and is ignored."""
     mark = read_mark(handle.metadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, NAMESPACE, 0))
     return mark if mark is not None and mark.uuid == handle.UUIDString() else None
 
@@ -242,7 +247,7 @@ def _state(handle: Any, number: int) -> PowerState:
 
 
 def _state_if_there(handle: Any, number: int) -> PowerState | None:
-    """Return the state of a domain, None for one that has gone meanwhile."""
+    """Return the power state of a domain, or None if it was removed in the meantime."""
     try:
         return _state(handle, number)
     except libvirt.libvirtError as error:

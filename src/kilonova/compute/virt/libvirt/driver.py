@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real guests on one host: QEMU by libvirt."""
+"""Driver for real guests: QEMU through libvirt."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -30,13 +30,13 @@ from kilonova.periodic import PeriodicThread
 
 
 class LibvirtDriver:
-    """A driver with every ability but moves between hosts. It only forwards: the parts work on the ``host`` they share.
+    """A driver with every ability but moves between hosts. It only forwards to parts that share one ``host``.
 
-    The parts know nothing of each other but what their constructors take, so each can be read and tested alone. What
-    they forward is spelt out, so that types, overriding and reading need no knowledge of how it is done.
+    The parts depend only on their constructor arguments, so each can be read and tested alone. The forwarding methods
+    are written out, so that types and overriding work without introspection.
     """
 
-    #: Guests change their size where they are. Their disks are not brought to other hosts yet.
+    #: Guests are resized on their host only: their disks cannot be copied to other hosts yet.
     lacks = frozenset({Ability.COLD_MIGRATE})
 
     def __init__(self, setup: HostSetup, settings: LibvirtSettings, consoles: ConsoleSettings | None = None) -> None:
@@ -79,7 +79,7 @@ class LibvirtDriver:
 
     @property
     def periodic_threads(self) -> Sequence[PeriodicThread]:
-        """Its periodic tasks, which began with it."""
+        """Its periodic tasks, which start with the driver."""
         return self.host.console_logs.periodic_threads
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all parts of the libvirt driver share: a connection, the guests, their disks, and how a guest is made."""
+"""Shared part of the libvirt driver: connection, domains, disks, and the definition of guests."""
 
 import os
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ _REDEFINED = frozenset({libvirt.VIR_DOMAIN_EVENT_DEFINED, libvirt.VIR_DOMAIN_EVE
 
 
 class LibvirtHost:
-    """One host. Guests are what libvirt has with our mark, and what is kept for moves in the host's folder."""
+    """One host. Its guests are the marked domains in libvirt, and the kept guests in its folder."""
 
     def __init__(self, setup: HostSetup, settings: LibvirtSettings, consoles: ConsoleSettings | None = None) -> None:
         self.setup = setup
@@ -64,11 +64,11 @@ class LibvirtHost:
         return self.report.report(self.connection.use())
 
     def take_changes(self) -> Mapping[str, PowerState]:
-        """Return the guests that have changed by themselves; none as long as the hypervisor is away."""
+        """Return the guests that changed without an order; none while the hypervisor is unreachable."""
         try:
-            self.connection.use()  # events come only as long as there is a connection
+            self.connection.use()  # events are delivered only while a connection is open
             return self.changes.take()
-        except HypervisorAway:  # which is logged once, and not every second
+        except HypervisorAway:  # logged once, by the connection
             return {}
 
     def marks(self) -> Mapping[str, datetime]:
@@ -80,20 +80,26 @@ class LibvirtHost:
         self.connection.close()
 
     def states(self) -> Mapping[str, PowerState]:
-        """Return every guest by instance uuid; what is only kept is off."""
+        """Return instance uuid → power state of all guests; a guest that is only kept is shut down."""
         return {**dict.fromkeys(self.disks.kept(), PowerState.SHUTDOWN), **self.domains.states()}
 
     # --- making one ---------------------------------------------------------------------------------------------------
 
     def require_possible(self, guest: GuestSpec) -> None:
-        """Raises: UnsupportedGuest, naming what the host lacks; DriverError."""
+        """Check that the host supports all that a guest requests.
+
+        Raises: UnsupportedGuest naming the property; DriverError.
+        """
         host = self.report.capabilities(self.connection.use())
         reason = why_not(guest, host, self.settings, self.setup.resources.cpu_shared_set or frozenset())
         if reason is not None:
             raise UnsupportedGuest(reason)
 
     def define(self, guest: GuestSpec, disks: tuple[DiskFile, ...], origin: Origin) -> OwnDomain:
-        """Have libvirt know a guest with these disks, and note in its folder how. Raises: DriverError."""
+        """Define the domain of a guest with these disks, and store its XML in the guest's folder.
+
+        Raises: DriverError.
+        """
         mark = GuestMark.of(guest, origin)
         xml = self.described(guest, disks, mark)
         self.note(mark.uuid, xml)
@@ -102,7 +108,7 @@ class LibvirtHost:
     def described(
         self, guest: GuestSpec, disks: tuple[DiskFile, ...], mark: GuestMark, rescue: Mapping[str, str] | None = None
     ) -> str:
-        """Return what libvirt is told of a guest. ``rescue``: properties of the image that it is rescued with.
+        """Return the domain XML of a guest. ``rescue``: properties of the image that it is rescued with.
 
         Raises: UnsupportedGuest, DriverError.
         """
@@ -121,7 +127,7 @@ class LibvirtHost:
         return domain_xml(domain)
 
     def _serial_tcp_ports(self, guest: GuestSpec) -> tuple[int, ...]:
-        """Return ports for the serial consoles of a guest, where operators want such. Raises: DriverError."""
+        """Return free TCP ports for the serial consoles of a guest; none if they are disabled. Raises: DriverError."""
         if not self.consoles.serial_enabled:
             return ()
         taken = {port for domain in self.domains.all() for port in _serial_ports_of(domain)}
@@ -130,7 +136,7 @@ class LibvirtHost:
     # --- what is noted of it beside its disks -------------------------------------------------------------------------
 
     def note(self, uuid: str, xml: str) -> None:
-        """Note how libvirt was told of a guest, for when it has to be told again. Raises: DriverError."""
+        """Store the domain XML of a guest beside its disks, so that it can be defined again. Raises: DriverError."""
         note = _note_in(self.disks.folder(uuid))
         draft = note.with_suffix(".part")
         try:
@@ -142,17 +148,21 @@ class LibvirtHost:
         except OSError as error:
             with suppress(OSError):
                 draft.unlink()
-            raise DriverError(f"Host {self.setup.host} cannot note guest {uuid}: {error.strerror}.") from error
+            raise DriverError(
+                f"Host {self.setup.host} cannot store domain.xml of guest {uuid}: {error.strerror}."
+            ) from error
 
     def noted(self, uuid: str, *, kept: bool = False) -> str | None:
-        """Return how libvirt was told of a guest last, or of the one that is kept; None where that is not noted."""
+        """Return the stored domain XML of a guest, or of the kept guest; None if there is none. Raises: DriverError."""
         folder = self.disks.kept_folder(uuid) if kept else self.disks.folder(uuid)
         try:
             return _note_in(folder).read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise DriverError(f"Host {self.setup.host} cannot read of guest {uuid}: {error.strerror}.") from error
+            raise DriverError(
+                f"Host {self.setup.host} cannot read domain.xml of guest {uuid}: {error.strerror}."
+            ) from error
 
     def kept_mark(self, uuid: str) -> GuestMark | None:
         noted = self.noted(uuid, kept=True)
@@ -160,8 +170,8 @@ class LibvirtHost:
 
 
 def _serial_ports_of(domain: OwnDomain) -> tuple[int, ...]:
-    """Return the ports that a guest has whenever it runs; none of one that is gone by now. Raises: DriverError."""
-    with explained(f"tell the serial ports of guest {domain.uuid}"):
+    """Return the serial console ports of a guest, running or not; none if it was removed. Raises: DriverError."""
+    with explained(f"read the serial ports of guest {domain.uuid}"):
         try:
             return serial_ports_in(domain.handle.XMLDesc(_INACTIVE))
         except libvirt.libvirtError as error:

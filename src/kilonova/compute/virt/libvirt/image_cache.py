@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images that a libvirt host keeps, which the disks of its guests are made of."""
+"""Cached base images of a libvirt host."""
 
 import logging
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageCache:
-    """Fetches images before a guest needs them, and lists them."""
+    """Downloads images before a guest needs them, and lists them."""
 
     host: LibvirtHost
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a host can make a guest at all, before anything is fetched for it or made.
+"""Late check of whether a host supports a guest, before an image is downloaded or a disk is made.
 
-The scheduler asks for traits only where operators have it do so, and libvirt and QEMU find some of what they lack
-when a guest starts. So the driver looks itself.
+The scheduler requires traits only if operators enable that, and libvirt and QEMU find some missing features only when a
+guest starts. Therefore the driver checks them itself.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ from kilonova.model.image_properties import canonical_architecture, canonical_va
 from kilonova.model.image_values import canonical_vif_model
 from kilonova.model.instance import GuestSpec
 
-#: Properties that flavors may set, too, as the extra spec of the same name with a colon.
+#: Image properties that flavors can set, too, as an extra spec with a colon after the prefix.
 _OF_FLAVORS = frozenset(
     {
         *("hw_sound_model", "hw_usb_model", "hw_viommu_model", "hw_watchdog_action", "hw_tpm_model", "hw_tpm_version"),
@@ -34,7 +34,7 @@ _SPELLINGS: Mapping[str, Callable[[str], str]] = {
     "hw_scsi_model": canonical_scsi_model,
     "hw_vif_model": canonical_vif_model,
 }
-#: What every guest has, and one that asks for nothing.
+#: A minimal disk and guest, used to check what applies to every guest.
 _ROOT = DiskFile(DiskRole.ROOT, Path("disk"), "qcow2")
 _PLAIN = GuestSpec("00000000-0000-0000-0000-000000000000", "plain", "plain", vcpus=1, memory_mib=64, root_gib=1)
 
@@ -42,9 +42,9 @@ _PLAIN = GuestSpec("00000000-0000-0000-0000-000000000000", "plain", "plain", vcp
 def why_not(
     guest: GuestSpec, host: HostCapabilities, settings: LibvirtSettings, shared_cpus: frozenset[int] = frozenset()
 ) -> str | None:
-    """Say why a guest cannot be made here: which property, its value, and what there is instead. None when it can.
+    """Return why the host cannot create a guest: the property, its value and the supported values; None if it can.
 
-    It names no host: users read it. ``shared_cpus``: as in :func:`describe`.
+    Users read the text, so it names no host. ``shared_cpus``: as in :func:`describe`.
     """
     try:
         describe(guest, host, (_ROOT,), settings, console_log=Path("console.log"), shared_cpus=shared_cpus)
@@ -59,7 +59,7 @@ def why_not(
 
 
 def why_unusable(host: HostCapabilities, settings: LibvirtSettings) -> str | None:
-    """Say what operators want of every guest and this host has not, or of TPMs; None when all is well."""
+    """Return which setting of the operator this host cannot fulfil, for guests in general or for TPMs, or None."""
     reason = why_not(_PLAIN, host, settings)
     if reason is not None:
         return f"No guest can be made on this host: {reason}"
@@ -69,7 +69,7 @@ def why_unusable(host: HostCapabilities, settings: LibvirtSettings) -> str | Non
 
 
 def _asked(guest: GuestSpec, models: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, str, str]]:
-    """Yield what is asked for: as it was written, the property, and the value in its one spelling."""
+    """Yield each requested feature: as it was written, the property, and its canonical value."""
     for name in models:
         in_image = read_property(guest.image_properties, name)
         if in_image is not None:

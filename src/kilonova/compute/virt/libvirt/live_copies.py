@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disk of a guest that runs is copied as it was at one moment, while the guest writes on."""
+"""Point-in-time copy of a running guest's disk, while the guest continues to write."""
 
 import logging
 import time
@@ -20,12 +20,12 @@ _LOOK_S = 0.1
 
 
 def copy_of_running(domain: OwnDomain, disk: Path, target: Path, monitor: SnapshotMonitor) -> None:
-    """Copy a disk with all that it was made of to a qcow2 file, which is not there yet.
+    """Copy a disk, including its backing file's data, to a new qcow2 file ``target``.
 
-    Raises: SnapshotCancelled, AgentStopsError, DriverError; then the file is of no use.
+    Raises: SnapshotCancelled, AgentStopsError, DriverError; then the file is incomplete.
     """
     with explained(f"copy the disk of guest {domain.uuid}"):
-        _give_up(domain)  # what an agent began that was killed
+        _give_up(domain)  # a job left by a killed agent
         with _quiet(domain):
             domain.handle.backupBegin(_order(_device_of(domain, disk), target), None, 0)
         try:
@@ -37,7 +37,7 @@ def copy_of_running(domain: OwnDomain, disk: Path, target: Path, monitor: Snapsh
                 _give_up(domain)
             raise
         if not domain.handle.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED).get("success", False):
-            raise DriverError(f"The hypervisor could not copy the disk of guest {domain.uuid} to its end.")
+            raise DriverError(f"The hypervisor could not copy the disk of guest {domain.uuid} completely.")
 
 
 def _is_under_way(domain: OwnDomain) -> bool:
@@ -52,7 +52,7 @@ def _give_up(domain: OwnDomain) -> None:
 
 
 def _device_of(domain: OwnDomain, disk: Path) -> str:
-    """Return what the guest has a file as, vda for instance. Raises: DriverError."""
+    """Return the device name of a guest's disk file, such as vda. Raises: DriverError."""
     for found in ET.fromstring(domain.handle.XMLDesc(0)).iterfind("devices/disk"):  # noqa: S314 - from libvirt
         source, target = found.find("source"), found.find("target")
         if source is not None and target is not None and source.get("file") == str(disk):
@@ -70,12 +70,15 @@ def _order(device: str, target: Path) -> str:
 
 @contextmanager
 def _quiet(domain: OwnDomain) -> Iterator[None]:
-    """Have the agent inside a guest freeze its file systems, if there is one. Raises: DriverError if that must be."""
+    """Freeze the guest's file systems within the block, if a guest agent answers.
+
+    Raises: DriverError if no agent answers and the image requires the freeze.
+    """
     try:
         domain.handle.fsFreeze()
     except libvirt.libvirtError as error:
         if domain.mark.must_be_quiet:
-            raise DriverError(f"No agent inside guest {domain.uuid} freezes its file systems.") from error
+            raise DriverError(f"No agent inside guest {domain.uuid} can freeze its file systems.") from error
         yield
         return
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real guests are started, stopped, paused and suspended."""
+"""Power state changes of libvirt guests: start, stop, pause and suspend."""
 
 from dataclasses import dataclass
 from time import monotonic
@@ -12,8 +12,8 @@ from kilonova.compute.virt.libvirt.rescued import from_own_disk
 from kilonova.errors import DriverError
 from kilonova.model.instance import PowerState
 
-#: How often it is looked whether a guest has shut down, and after how long its power button is pressed again, at first
-#: and at most.
+#: Interval at which a shutdown is polled, and the first and the longest pause before the power button is pressed again;
+#: seconds.
 _LOOK_S, _PRESS_AGAIN_S, _LONGEST_S = 0.1, 1.0, 10.0
 
 
@@ -59,7 +59,7 @@ class Power:
                 domain.power_on()
 
     def start_domain(self, domain: OwnDomain) -> None:
-        """Have a guest run from its own disk, whatever state it is in. Raises: DriverError."""
+        """Make a guest run from its own disk, whatever its power state. Raises: DriverError."""
         state = domain.power_state()
         if state is PowerState.RUNNING:
             return
@@ -68,7 +68,7 @@ class Power:
         from_own_disk(self.host, domain).power_on()
 
     def stop_domain(self, domain: OwnDomain, patience: ShutdownPatience | None) -> None:
-        """Have a guest that runs shut down as long as there is ``patience``, then power it off.
+        """Shut a running guest down gracefully, and power it off when ``patience`` is over.
 
         Raises: DriverError, AgentStopsError.
         """
@@ -77,7 +77,10 @@ class Power:
         domain.power_off()
 
     def _require(self, uuid: str, before: PowerState, after: PowerState) -> OwnDomain | None:
-        """Return a guest that is in the state ``before``, None for one that is in ``after``. Raises: DriverError."""
+        """Return a guest in the state ``before``, or None if it is in the state ``after`` already.
+
+        Raises: DriverError.
+        """
         domain = self.host.domains.get(uuid)
         state = domain.power_state()
         if state is after:
@@ -88,7 +91,10 @@ class Power:
 
 
 def _wait_for_shutdown(domain: OwnDomain, patience: ShutdownPatience) -> None:
-    """Ask a guest to shut down, and ask again: one that has just started does not hear it. Raises: AgentStopsError."""
+    """Press the power button until the guest is off: a guest that is still booting ignores it.
+
+    Raises: AgentStopsError.
+    """
     press_at, pause_s = monotonic(), _PRESS_AGAIN_S
     while domain.power_state() is PowerState.RUNNING:
         if monotonic() >= press_at:

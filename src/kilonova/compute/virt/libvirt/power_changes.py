@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests that change their power state by themselves, told from those that were told to.
+"""Detection of power state changes that no order caused.
 
-libvirt says that something happened to a domain. What counts is the state it is in when somebody asks, compared with
-the state that was known last: an event too many says nothing, and after an event too few the next one says all.
+A libvirt event only marks its domain as touched. The state that :meth:`PowerChanges.take` then finds is compared with
+the last known one, so a superfluous event has no effect, and a missed event is covered by the next one.
 """
 
 import threading
@@ -14,7 +14,7 @@ from kilonova.model.instance import PowerState
 
 
 class PowerChanges:
-    """Those of one host. ``states``: looks at all guests that there are."""
+    """The unordered power state changes of one host. ``states``: lists all guests with their power states."""
 
     def __init__(self, states: Callable[[], Mapping[str, PowerState]]) -> None:
         self._states = states
@@ -26,31 +26,34 @@ class PowerChanges:
         self._ordered: Counter[str] = Counter()
 
     def touch(self, uuid: str) -> None:
-        """Something has happened to a domain."""
+        """Mark a domain for a check, after an event."""
         with self._lock:
             self._touched.add(uuid)
 
     def touch_all(self) -> None:
-        """Events may have been missed."""
+        """Mark all domains for a check, since events may have been missed."""
         with self._lock:
             self._is_all_touched = True
 
     @contextmanager
     def ordered(self, uuid: str, after: PowerState) -> Iterator[None]:
-        """What happens to a guest within the block was ordered. ``after``: its state then, unless the block raises."""
+        """Attribute changes of a guest within the block to an order.
+
+        ``after``: its resulting state, unless the block raises.
+        """
         with self._lock:
             self._ordered[uuid] += 1
         try:
             yield
         except BaseException:
-            self._end(uuid)  # whoever ordered it is told of the failure with the state that was found then
+            self._end(uuid)  # the error reply of the order contains the state that was found
             raise
         self._end(uuid, after)
 
     def take(self) -> Mapping[str, PowerState]:
-        """Return the guests whose state is another one than was known last, since the last call.
+        """Return the guests whose power state differs from the last known one, since the last call.
 
-        The first call takes those as they are of which nothing is known yet: all are reported when an agent starts.
+        The first call only records guests that are not known yet: the agent reports all guests when it starts.
         """
         with self._lock:
             if not self._touched and not self._is_all_touched:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real guests are rebooted: shut down in order or powered off, and started."""
+"""Reboots of libvirt guests: a graceful shutdown or a power-off, then a start."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reboots:
-    """Reboots guests, and makes those anew that are gone."""
+    """Reboots guests, and creates those that are gone."""
 
     host: LibvirtHost
     power: Power

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a host of real guests has and can do: looked at when the agent starts, and again every minute or so."""
+"""Report of a libvirt host: its capabilities and resources, checked at the agent's start and about every minute."""
 
 import logging
 import os
@@ -35,15 +35,16 @@ from kilonova.model.host_devices import HostDevices
 from kilonova.model.pci import PciPool
 
 LOG = logging.getLogger(__name__)
-#: After so many seconds it is seen whether libvirt, QEMU or the hardware has changed.
+#: Seconds after which libvirt, QEMU and the hardware are checked for changes.
 _LOOK_AGAIN_S = 60.0
 _ALL_CPUS = -1
 
 
 class HostReport:
-    """One host. Calls take milliseconds but for the first one, and the first one after libvirt or QEMU has changed.
+    """Report of one host, with cached capabilities.
 
-    ``now``: a clock. Raises: ConfigurationError, if what operators say contradicts itself.
+    A call takes milliseconds, except the first one and the first one after a change of libvirt or QEMU.
+    ``now``: a clock. Raises: ConfigurationError if the operator's settings contradict each other.
     """
 
     def __init__(
@@ -64,18 +65,18 @@ class HostReport:
         self._devices: dict[str, PciDevice | None] = {}
 
     def capabilities(self, connection: Any) -> HostCapabilities:
-        """Return what the host can do. ``connection``: a ``virConnect``.
+        """Return the capabilities of the host. ``connection``: a ``virConnect``.
 
-        Raises: DriverError; ConfigurationError, where KVM or anything else is configured that does not work here.
+        Raises: DriverError; ConfigurationError if a setting, such as KVM, does not work on this host.
         """
-        with self._lock, explained("say what it can do"):
+        with self._lock, explained("report its capabilities"):
             if self._known is not None and self._now() < self._looked_at + _LOOK_AGAIN_S:
                 return self._known[1]
             return self._look(connection)
 
     def report(self, connection: Any) -> NodeReport:
-        """Describe the host to the scheduler. Raises: DriverError, ConfigurationError."""
-        with self._lock, explained("say what it has"):
+        """Return the report of the host for the scheduler. Raises: DriverError, ConfigurationError."""
+        with self._lock, explained("report its resources"):
             host = self._look(connection)
             resources = self._setup.resources
             cpus = cpus_for_guests(_online_cpus(connection), resources)
@@ -98,7 +99,7 @@ class HostReport:
             )
 
     def _look(self, connection: Any) -> HostCapabilities:
-        """Return what the host can do, found out anew if libvirt says anything else than before."""
+        """Return the capabilities of the host, probed again if libvirt's answers have changed."""
         text = connection.getCapabilities()
         said = text, connection.getLibVersion(), connection.getVersion()
         if self._known is None or self._known[0] != said:
@@ -117,9 +118,9 @@ class HostReport:
         return self._known[1]
 
     def _require_usable(self, found: HostCapabilities) -> None:
-        """Have an agent not start with what cannot be done here. Raises: ConfigurationError.
+        """Check that the host can fulfil the operator's settings. Raises: ConfigurationError, at the agent's start.
 
-        One that has started goes on: guests are there, and others may still be made.
+        Later failures are logged: the agent keeps serving its guests and may still create others.
         """
         reason = why_unusable(found, self._settings)
         if reason is not None:
@@ -128,7 +129,7 @@ class HostReport:
             LOG.error("%s", reason)
 
     def _choose_virt_type(self, facts: HostFacts) -> str:
-        """Return how guests run, which is found out once: guests that run are not made otherwise any more."""
+        """Return KVM or QEMU. The choice is made once, because running guests cannot be changed any more."""
         if self._virt_type is None:
             own = next(kind for kind in facts.kinds if kind.emulator == facts.emulator)
             self._virt_type = choose_virt_type(
@@ -137,11 +138,11 @@ class HostReport:
         return self._virt_type
 
     def _disk_gib(self) -> int:
-        """Return the size of the file system that the disks of guests are on."""
+        """Return the size of the file system that holds the disks of guests, in GiB. Raises: DriverError."""
         try:
             found = os.statvfs(self._setup.folder)
         except OSError as error:
-            raise DriverError(f"The folder of guests cannot be looked at: {error.strerror}.") from error
+            raise DriverError(f"The folder of guests cannot be read: {error.strerror}.") from error
         return found.f_blocks * found.f_frsize >> 30
 
     def _metrics(self, connection: Any) -> Mapping[str, float]:
@@ -151,7 +152,7 @@ class HostReport:
         return self._monitor.measure(times, connection.getInfo()[3])
 
     def _pools(self, connection: Any) -> tuple[PciPool, ...]:
-        """Return the PCI devices for guests. A device is looked at once, as long as it is there."""
+        """Return the PCI devices for guests. The description of each device is read once and cached."""
         if not self._device_specs:
             return ()
         known, self._devices = self._devices, {}
@@ -162,10 +163,10 @@ class HostReport:
 
 
 def own_address() -> str:
-    """Return the address from which this machine reaches others; the loopback's where it reaches nobody."""
+    """Return the address from which this host reaches others, or the loopback address if it reaches none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe_socket:
         try:
-            probe_socket.connect(("192.0.2.1", 9))  # for documentation: a datagram socket sends nothing by that
+            probe_socket.connect(("192.0.2.1", 9))  # a documentation address; a datagram socket sends nothing
         except OSError:
             return "127.0.0.1"
         return str(probe_socket.getsockname()[0])
@@ -177,7 +178,7 @@ def _online_cpus(connection: Any) -> frozenset[int]:
 
 
 def _memory_mib(connection: Any) -> int:
-    """Return the memory of the host; what ``getInfo`` says is wrong inside of some virtual machines."""
+    """Return the memory of the host; ``getInfo`` reports wrong numbers inside some virtual machines."""
     return int(connection.getMemoryStats(libvirt.VIR_NODE_MEMORY_STATS_ALL_CELLS)["total"]) // 1024
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real guests run from their own disk, or while they are rescued from another one."""
+"""Return of a rescued libvirt guest to its own disk."""
 
 from dataclasses import replace
 
@@ -10,17 +10,17 @@ from kilonova.errors import DriverError
 
 
 def from_own_disk(host: LibvirtHost, domain: OwnDomain) -> OwnDomain:
-    """Return a guest that is off as it is when it is not rescued. Raises: DriverError.
+    """Redefine a powered-off guest as it is without a rescue, and remove its rescue disks. Raises: DriverError.
 
-    What it is like otherwise is noted beside its disks.
+    Its normal domain XML is stored beside its disks.
     """
     if domain.mark.rescue_image is None:
-        host.disks.drop_rescue(domain.uuid)  # an agent was killed when it had not come to that
+        host.disks.drop_rescue(domain.uuid)  # an agent may have been killed before it removed them
         return domain
     noted = host.noted(domain.uuid)
     mark = None if noted is None else read_mark(noted)
     if noted is None or mark is None:
-        raise DriverError(f"It is not known any more what guest {domain.uuid} was like before its rescue.")
+        raise DriverError(f"The description of guest {domain.uuid} from before its rescue is lost.")
     own = host.domains.define(noted, replace(mark, rescue_image=None))
     host.disks.drop_rescue(domain.uuid)
     return own

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What helps with a real guest that does not work: rescue, a new password, a crash dump."""
+"""Rescues, password changes and crash dumps of libvirt guests."""
 
 from dataclasses import dataclass, replace
 
@@ -29,7 +29,7 @@ _AWAKE = (PowerState.RUNNING, PowerState.PAUSED)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rescues:
-    """Starts a guest from another image with its own disk beside it, and back; reaches into a guest."""
+    """Boots a guest from a rescue image and back, sets its password, and triggers crash dumps."""
 
     host: LibvirtHost
     power: Power
@@ -41,7 +41,7 @@ class Rescues:
             if domain.mark.rescue_image == rescue.image_ref and domain.power_state() is PowerState.RUNNING:
                 return
             if rescue.image is None:
-                raise DriverError("The host has no way to the image to rescue from.")
+                raise DriverError("The host has no access to the rescue image.")
             runs = domain.power_state() is PowerState.RUNNING
             self.power.stop_domain(domain, patience)
             mark = replace(from_own_disk(self.host, domain).mark, rescue_image=rescue.image_ref)
@@ -69,7 +69,7 @@ class Rescues:
                 domain.handle.setUserPassword(domain.mark.administrator, admin_password, 0)
             except libvirt.libvirtError as error:
                 if error.get_error_code() in _NO_AGENT:
-                    raise Unsupported(f"No agent answers inside guest {uuid}, which would set the password.") from error
+                    raise Unsupported(f"No agent inside guest {uuid} can set its password.") from error
                 raise
 
     def crash_dump(self, uuid: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disks of real guests become images, while the guests run if they do."""
+"""Snapshots of libvirt guests, running or not."""
 
 from dataclasses import dataclass
 
@@ -21,11 +21,11 @@ class Snapshots:
     host: LibvirtHost
 
     def snapshot(self, uuid: str, image_id: str, base: ImageData | None, monitor: SnapshotMonitor) -> None:
-        del base  # a disk is whole here, or it is not here at all
+        del base  # needed by drivers that can lose a disk; these disks are complete
         domain = self.host.domains.get(uuid)
         root = next((disk for disk in self.host.disks.present(uuid) if disk.role is DiskRole.ROOT), None)
         if root is None:
-            raise DriverError(f"The host has nothing of the disk of guest {uuid}.")
+            raise DriverError(f"The host has no disk of guest {uuid}.")
         if self.host.copies.is_done(uuid, image_id):
             return
         monitor.check()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real guests are made, made anew, and removed."""
+"""Creation, rebuild and removal of libvirt guests."""
 
 import logging
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spawns:
-    """Makes guests of images, and removes them with all that they have."""
+    """Creates guests from images, and removes them with all their files."""
 
     host: LibvirtHost
 
@@ -26,7 +26,7 @@ class Spawns:
                 return
             self.host.require_possible(guest)
             try:
-                if domain is not None:  # an agent was killed when it had made it, and had not started it
+                if domain is not None:  # an agent was killed between defining and starting it
                     domain.undefine()
                 self.host.define(guest, self.host.disks.make(guest), Origin.SPAWNED).power_on()
             except BaseException:
@@ -48,7 +48,7 @@ class Spawns:
             is_made = domain is not None and domain.mark.ordered_at == guest.ordered_at
             if domain is None or not is_made:
                 self.host.require_possible(guest)
-                self.host.disks.fetch(guest)  # whatever may be wrong with an image is found before anything is removed
+                self.host.disks.fetch(guest)  # a bad image is found before anything is removed
                 if domain is not None:
                     domain.undefine()
                 try:
@@ -63,25 +63,25 @@ class Spawns:
                 domain.power_off()
 
     def _kept_domain(self, uuid: str) -> OwnDomain | None:
-        """Have libvirt know a guest that is only kept, so that it can forget what that guest's TPM remembers."""
+        """Define the domain of a kept guest, so that undefining it removes its firmware variables and TPM state."""
         try:
             noted, mark = self.host.noted(uuid, kept=True), self.host.kept_mark(uuid)
             return None if noted is None or mark is None else self.host.domains.define(noted, mark)
         except DriverError as error:
-            LOG.warning("What firmware and TPM of guest %s remember stays where libvirt keeps it: %s", uuid, error)
+            LOG.warning("The firmware variables and TPM state of guest %s could not be removed: %s", uuid, error)
             return None
 
     def remake(self, guest: GuestSpec) -> None:
-        """Make a guest that libvirt has lost, of the disks that it had if these are there. Raises: DriverError."""
+        """Create a guest that libvirt has lost, from its old disks if they exist. Raises: DriverError."""
         disks = self.host.disks.present(guest.uuid)
         self.host.define(guest, disks or self.host.disks.make(guest), Origin.SPAWNED).power_on()
 
     def _clear_away(self, uuid: str) -> None:
-        """Remove what there is of a guest that could not be made; what fails now is removed with its server."""
+        """Remove the remains of a guest that could not be created, at the latest when its server is deleted."""
         try:
             domain = self.host.domains.find(uuid)
             if domain is not None:
                 domain.undefine()
             self.host.disks.remove(uuid)
         except DriverError:
-            LOG.exception("Something is left of guest %s, which could not be made", uuid)
+            LOG.exception("The remains of guest %s, which could not be created, were not removed", uuid)

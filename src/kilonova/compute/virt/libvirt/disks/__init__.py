@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disks of guests, the images that they are made of, and the files that become images."""
+"""Disks of libvirt guests, the base images of these disks, and disk copies that are uploaded as images."""

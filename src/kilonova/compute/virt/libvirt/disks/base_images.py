@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images that disks are made of: fetched, checked, and converted, once for all guests.
+"""Base images: the images that disks are made of, downloaded, checked and converted once for all guests.
 
 ::
 
-    _base/IMAGE.HASH             as it came, until it has been checked
-    _base/IMAGE.HASH.raw         whole, checked, and of that format: raw, qcow2 or iso
+    _base/IMAGE.HASH             as downloaded, until it has been checked
+    _base/IMAGE.HASH.raw         complete and checked, in the format of the suffix: raw, qcow2 or iso
     _base/ephemeral_20_ext4.raw  an empty file system of 20 GiB
 """
 
@@ -33,7 +33,7 @@ _ISO = "iso"
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A file that disks are made of. ``format``: as QEMU is told. ``is_iso``: it is a CD."""
+    """A base image: a file from which disks are created. ``format``: its name in QEMU. ``is_iso``: it is a CD image."""
 
     path: Path
     format: str
@@ -46,18 +46,18 @@ class Base:
 
 
 class BaseImages:
-    """Those of a host. ``images``: where they are, and how they come there."""
+    """The base images of a host. ``images``: the image cache that holds and downloads them."""
 
     def __init__(self, images: HostImages, settings: LibvirtSettings) -> None:
         self._images = images
         self._settings = settings
 
     def has(self, image: ImageData) -> bool:
-        """Tell whether disks can be made of an image at once."""
+        """Tell whether the base image of an image exists already."""
         return self._find(name_of(image)) is not None
 
     def list(self, instances: Path) -> tuple[CachedImage, ...]:
-        """Return what is here, with the guests that need it. Raises: DriverError."""
+        """Return the base images with the guests that use them. Raises: DriverError."""
         users: dict[str, set[str]] = {}
         for folder, names in bases_by_folder(instances):
             for name in names:
@@ -66,20 +66,20 @@ class BaseImages:
 
     @contextmanager
     def use(self, image: ImageData, root_gib: int = 0) -> Iterator[Base]:
-        """Give what disks are made of; it stays at least until the end, and as long as a record names it.
+        """Yield the base image of an image, protected from removal within the block and while a disk record names it.
 
-        ``root_gib``: how large the disk is to be that is made of it; 0 for as large as it is.
-        Raises: DriverError; ImageUnusable, also when it is larger than that.
+        ``root_gib``: size of the root disk to create; 0 for the size of the image.
+        Raises: DriverError; ImageUnusable, also if the image is larger than the root disk.
         """
         name = name_of(image)
-        with self._images.locked(name):  # whoever removes what is not used holds it, too
+        with self._images.locked(name):  # the removal of unused images takes the same lock
             base = self._find(name) or self._prepare(image, name, root_gib)
             _require_room(image, base.virtual_bytes, root_gib)
             yield base
 
     @contextmanager
     def ephemeral(self, gib: int, file_system: str) -> Iterator[Base]:
-        """Give an empty file system of a size, as :meth:`use` does. Raises: DriverError."""
+        """Yield a base image with an empty file system of a size, as :meth:`use` does. Raises: DriverError."""
         name = f"{EPHEMERAL_PREFIX}{gib}_{file_system}"
         with self._images.locked(name):
             yield self._find(name) or self._make_ephemeral(name, gib, file_system)
@@ -95,9 +95,9 @@ class BaseImages:
         return None
 
     def _prepare(self, image: ImageData, name: str, root_gib: int) -> Base:
-        """Fetch an image, check it, and convert it unless it can be used as it is."""
+        """Download an image, check it, and convert it if its format requires that."""
         if image.disk_format in {RAW, _ISO}:
-            _require_room(image, image.size_bytes, root_gib)  # which costs no transfer
+            _require_room(image, image.size_bytes, root_gib)  # fails before the download
         fetched = self._images.fetch_locked(image)
         try:
             found = checked(fetched, image, self._settings.vmdk_allowed_types)
@@ -114,12 +114,12 @@ class BaseImages:
 
     def _converted(self, image: ImageData, fetched: Path, found: CheckedImage, name: str) -> Path:
         capacity_bytes = self._images.capacity_bytes()
-        if found.virtual_bytes > capacity_bytes:  # which is no fault of the host: nobody asks for a disk like that
+        if found.virtual_bytes > capacity_bytes:  # the image is at fault, not the host
             raise ImageUnusable(
                 f"Image {image.image_id} has a virtual size of {found.virtual_bytes} bytes, and the file system of "
                 f"the host's images has {capacity_bytes}."
             )
-        LOG.info("Image %s is converted from %s to %s", image.image_id, found.disk_format, RAW)
+        LOG.info("Converting image %s from %s to %s", image.image_id, found.disk_format, RAW)
         with self._images.draft(name) as draft:
             disk_tool.convert(fetched, found.qemu_format, draft, RAW)
             return self._images.put(name, draft)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that a host runs for its disks, within limits. They end with the thread that waits for them."""
+"""Runs disk programs such as qemu-img with resource limits. They are killed when the calling thread ends."""
 
 import os
 import select
@@ -15,15 +15,15 @@ from kilonova.errors import DriverError
 
 _POLL_S = 0.1
 _SAID_BYTES = 300
-#: Where programs are that make file systems; the path of a service does not always have it.
+#: Directories of the mkfs programs; the PATH of a service may lack them.
 _SYSTEM_PATH = "/usr/sbin:/sbin"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a program may use. Units: seconds and bytes.
+    """Resource limits of a program. Units: seconds and bytes.
 
-    ``output_bytes``: of any file that it writes, its standard output included; None stands for any number.
+    ``output_bytes``: maximum size of each file that it writes, including its standard output; None for no limit.
     """
 
     wall_s: float = 60.0
@@ -32,18 +32,22 @@ class Limits:
     output_bytes: int | None = 1 << 20
 
 
-#: For what only reads a header or writes one.
+#: Limits of programs that read or write only a header.
 SHORT = Limits(output_bytes=None)
-#: For what copies a whole disk.
+#: Limits of programs that copy a whole disk.
 LONG = Limits(wall_s=6 * 3600.0, cpu_s=6 * 3600, memory_bytes=4 << 30, output_bytes=None)
 
 
 class CommandFailed(DriverError):
-    """A program said no, took too long, or is not there."""
+    """A program failed, exceeded its time, or does not exist."""
 
 
 def run(command: Sequence[str | PurePath], limits: Limits = SHORT, check: Callable[[], None] = lambda: None) -> bytes:
-    """Run a program and return its standard output. Raises: CommandFailed, and what ``check`` raises, which ends it."""
+    """Run a program and return its standard output.
+
+    ``check`` is called repeatedly; if it raises, the program is killed. Raises: CommandFailed, and any error of
+    ``check``.
+    """
     name = str(command[0])
     check()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each disk of a guest, made in a folder that nobody looks into yet."""
+"""Creation of the single disks of a guest, in a draft folder that is not yet in use."""
 
 from pathlib import Path
 
@@ -23,9 +23,9 @@ _DRAFT = ".part"
 
 
 class DiskMaker:
-    """Every method makes one disk in a folder, and returns the record of the folder with it.
+    """Creates disks: each method makes one disk in a folder and returns the folder's record with the disk added.
 
-    What a disk is made of is in the record before it is used, so that nobody removes it.
+    A base image is written to the record before the disk is made, so that it is not removed in between.
     Raises: DriverError, ImageUnusable, OSError.
     """
 
@@ -64,11 +64,11 @@ class DiskMaker:
         return record.having(MadeDisk(DiskRole.SWAP, SWAP, RAW))
 
     def config(self, folder: Path, record: DiskRecord, guest: GuestSpec) -> DiskRecord:
-        """Make the config drive of a guest that is to have one."""
+        """Make the config drive of a guest, if it is to have one."""
         return self._config(folder, record, guest, DiskRole.CONFIG, CONFIG)
 
     def _config(self, folder: Path, record: DiskRecord, guest: GuestSpec, role: DiskRole, file: str) -> DiskRecord:
-        """A config drive holds secrets: nobody else may read it."""
+        """Make a config drive, readable by its owner only, since it contains secrets."""
         if guest.config_drive is None:
             return record.without(role) if role is DiskRole.RESCUE_CONFIG else record
         draft = folder / f"{file}{_DRAFT}"
@@ -88,11 +88,11 @@ class DiskMaker:
 
     def _noted(self, folder: Path, record: DiskRecord, role: DiskRole, file: str, base: Base) -> DiskRecord:
         record = record.having(MadeDisk(role, file, self._format, base.name, is_cdrom=base.is_iso))
-        write_record(folder, record, is_draft=True)  # after a crash of the machine there is no disk, either
+        write_record(folder, record, is_draft=True)  # no sync: after a crash the unfinished disk is discarded, too
         return record
 
     def _made(self, folder: Path, record: DiskRecord, role: DiskRole, base: Base, size_bytes: int) -> DiskRecord:
-        """Make the disk that has been noted."""
+        """Make the disk that is already in the record."""
         noted = record.get(role)
         file = folder / noted.file
         if noted.format == QCOW2:
@@ -116,6 +116,6 @@ class DiskMaker:
 
 
 def remove_rescue(folder: Path) -> None:
-    """Remove the disks of a rescue, first the one that holds a password; absent is success. Raises: OSError."""
+    """Remove the disks of a rescue, the one with the password first; absent is success. Raises: OSError."""
     for name in (f"{RESCUE_CONFIG}{_DRAFT}", RESCUE_CONFIG, RESCUE):
         (folder / name).unlink(missing_ok=True)

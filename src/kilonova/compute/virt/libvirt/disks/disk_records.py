@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is written beside the disks of a guest: their formats, which are never guessed, and what they are made of.
+"""Records of the disks of guests: their formats, which are never probed, and their base images.
 
 ::
 
-    INSTANCES/UUID/disks.json          …and INSTANCES/UUID_resize/disks.json, of what is kept for a move
+    INSTANCES/UUID/disks.json          the record of a guest
+    INSTANCES/UUID_resize/disks.json   the record of a guest that is kept for a move
 """
 
 import contextlib
@@ -18,14 +19,14 @@ from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
 from kilonova.errors import DriverError
 
 NAME = "disks.json"
-#: Only a guest that is rescued has these.
+#: Roles of the disks that only a rescued guest has.
 OF_RESCUES = (DiskRole.RESCUE, DiskRole.RESCUE_CONFIG)
 
 
 class MadeDisk(msgspec.Struct, frozen=True):
-    """A file of a guest. ``base``: the name of its backing file among the images of the host, "" without one.
+    """A disk file of a guest. ``base``: the file name of its base image, or "" if it has none.
 
-    ``is_cdrom``: the image that it was made of is one of a CD.
+    ``is_cdrom``: whether it was made from a CD image.
     """
 
     role: DiskRole
@@ -39,7 +40,7 @@ class MadeDisk(msgspec.Struct, frozen=True):
 
 
 class DiskRecord(msgspec.Struct, frozen=True):
-    """``ordered_at``: of the order that the disks were made by; ``GuestSpec.ordered_at``."""
+    """Record of the disks of a guest. ``ordered_at``: ``GuestSpec.ordered_at`` of the order that created them."""
 
     disks: tuple[MadeDisk, ...] = ()
     ordered_at: datetime | None = None
@@ -48,14 +49,14 @@ class DiskRecord(msgspec.Struct, frozen=True):
         return next((disk for disk in self.disks if disk.role is role), None)
 
     def get(self, role: DiskRole) -> MadeDisk:
-        """Raises: DriverError."""
+        """Return the disk of a role. Raises: DriverError if there is none."""
         made = self.find(role)
         if made is None:
             raise DriverError(f"The guest has no {role} disk.")
         return made
 
     def having(self, made: MadeDisk) -> "DiskRecord":
-        """Return the record with a disk in the place of the one of its role."""
+        """Return the record with ``made`` replacing the disk of the same role."""
         others = tuple(disk for disk in self.disks if disk.role is not made.role)
         return DiskRecord(tuple(sorted((*others, made), key=_place)), self.ordered_at)
 
@@ -63,7 +64,7 @@ class DiskRecord(msgspec.Struct, frozen=True):
         return DiskRecord(tuple(disk for disk in self.disks if disk.role not in roles), self.ordered_at)
 
     def files(self, folder: Path) -> tuple[DiskFile, ...]:
-        """Return the disks that a guest has unless it is rescued."""
+        """Return the disks of a guest without those of a rescue."""
         return tuple(disk.in_folder(folder) for disk in self.disks if disk.role not in OF_RESCUES)
 
 
@@ -72,7 +73,7 @@ def _place(disk: MadeDisk) -> int:
 
 
 def read_record(folder: Path) -> DiskRecord | None:
-    """Return the record in a folder, None where there is none. Raises: DriverError."""
+    """Return the record in a folder, or None if there is none. Raises: DriverError."""
     try:
         return msgspec.json.decode((folder / NAME).read_bytes(), type=DiskRecord)
     except FileNotFoundError:
@@ -82,7 +83,7 @@ def read_record(folder: Path) -> DiskRecord | None:
 
 
 def write_record(folder: Path, record: DiskRecord, *, is_draft: bool = False) -> None:
-    """Write the record of a folder in one step. ``is_draft``: what is in it is synced later, all at once.
+    """Write the record of a folder atomically. ``is_draft``: skip the sync, since the whole folder is synced later.
 
     Raises: OSError.
     """
@@ -97,9 +98,9 @@ def write_record(folder: Path, record: DiskRecord, *, is_draft: bool = False) ->
 
 
 def bases_by_folder(instances: Path) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield the name of each folder of disks, and the names of the images that its disks need.
+    """Yield the name of each folder of disks, with the names of the base images that its disks need.
 
-    A record that cannot be read is a reason to remove no image. Raises: DriverError.
+    Raises: DriverError for an unreadable record; then no base image may be removed.
     """
     for file in instances.glob(f"*/{NAME}"):
         with contextlib.suppress(FileNotFoundError):
@@ -109,5 +110,5 @@ def bases_by_folder(instances: Path) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def bases_in_use(instances: Path) -> frozenset[str]:
-    """Return the names of the images that disks of guests need. Raises: DriverError."""
+    """Return the names of the base images that disks of guests need. Raises: DriverError."""
     return frozenset().union(*(names for _, names in bases_by_folder(instances)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files with disks in them, made and changed by qemu-img. The format of a file is always said, never guessed."""
+"""Operations on disk files, mostly with qemu-img. The format of a file is always given, never probed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,53 +8,56 @@ from kilonova.compute.virt.libvirt.disks.commands import LONG, SHORT, Limits, ru
 
 RAW, QCOW2 = "raw", "qcow2"
 _QCOW2_SIZE = slice(24, 32)
-#: A VHD has the size that it is made with only if one insists: others are made a little larger.
+#: qemu-img rounds the size of a VHD up unless force_size is set.
 _OPTIONS = {"vpc": ("-o", "force_size=on")}
-#: What is known of an image that may be hostile is little, and known soon.
+#: Limits for inspecting an image that may be hostile: the output is small and available soon.
 _INSPECTION = Limits(wall_s=60.0, cpu_s=30, memory_bytes=1 << 30, output_bytes=1 << 20)
 
 
 def describe(file: Path, format_: str) -> bytes:
-    """Return what qemu-img knows of a file, as JSON; a guest may have it open. Raises: DriverError."""
+    """Return qemu-img's description of a file as JSON; a running guest may have it open. Raises: DriverError."""
     return run(["qemu-img", "info", "--force-share", "--output=json", "-f", format_, file], _INSPECTION)
 
 
 def make_overlay(file: Path, base: Path, base_format: str, size_bytes: int) -> None:
-    """Make a qcow2 file that has only what differs from ``base``. Raises: DriverError."""
+    """Make a qcow2 file with ``base`` as its backing file. Raises: DriverError."""
     run(["qemu-img", "create", "-q", "-f", QCOW2, "-F", base_format, "-b", base, file, str(size_bytes)])
 
 
 def make_empty(file: Path, format_: str, size_bytes: int) -> None:
-    """Make an empty disk, which takes no room yet. Raises: DriverError."""
+    """Make an empty sparse disk. Raises: DriverError."""
     run(["qemu-img", "create", "-q", "-f", format_, file, str(size_bytes)])
 
 
 def grow(file: Path, format_: str, size_bytes: int) -> None:
-    """Make a disk larger; qemu-img refuses to make it smaller. Raises: DriverError."""
+    """Enlarge a disk; qemu-img refuses to shrink it. Raises: DriverError."""
     run(["qemu-img", "resize", "-q", "-f", format_, file, str(size_bytes)])
 
 
 def convert(
     source: Path, source_format: str, target: Path, target_format: str, check: Callable[[], None] = lambda: None
 ) -> None:
-    """Copy a disk, without its backing file. What ``check`` raises ends it. Raises: DriverError."""
+    """Copy a disk including the data of its backing file.
+
+    If ``check`` raises, the copy is aborted. Raises: DriverError.
+    """
     options = _OPTIONS.get(target_format, ())
     formats = ["-f", source_format, "-O", target_format]
     run(["qemu-img", "convert", "-q", *formats, *options, source, target], LONG, check)
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a file as it is: holes stay holes, and data is shared where the file system can. Raises: DriverError."""
+    """Copy a file; holes are kept, and data is shared if the file system supports reflinks. Raises: DriverError."""
     run(["cp", "--reflink=auto", "--sparse=auto", "--", source, target], LONG)
 
 
 def reserve(file: Path, size_bytes: int) -> None:
-    """Have the file system set room aside for a file. Raises: DriverError."""
+    """Preallocate the disk space of a file. Raises: DriverError."""
     run(["fallocate", "--keep-size", "--length", str(size_bytes), file], SHORT)
 
 
 def virtual_bytes(file: Path, format_: str) -> int:
-    """Return how large the disk in a raw or qcow2 file of ours is. Raises: OSError."""
+    """Return the virtual size in bytes of a trusted raw or qcow2 file. Raises: OSError."""
     if format_ != QCOW2:
         return file.stat().st_size
     with file.open("rb") as data:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File systems and swap space on the further disks of guests."""
+"""File systems of ephemeral disks, and swap space."""
 
 from pathlib import Path
 
 from kilonova.compute.virt.libvirt.disks.commands import CommandFailed, run
 from kilonova.errors import DriverError
 
-#: What guests find on an ephemeral disk, by the image's os_type. Source: Nova, default_ephemeral_format.
+#: Default file system of ephemeral disks by the image's os_type. Source: Nova, default_ephemeral_format.
 _BY_OS_TYPE = {"linux": "ext4", "windows": "ntfs"}
 _OTHERWISE = "vfat"
 _LABEL = "ephemeral0"
@@ -21,7 +21,7 @@ _MAKE = {
 
 
 def of_ephemeral_disks(os_type: str, default_format: str) -> str:
-    """Return the file system that ephemeral disks get. ``default_format``: "" where the operator does not say."""
+    """Return the file system for ephemeral disks. ``default_format``: the operator's setting, or "" if unset."""
     return default_format or _BY_OS_TYPE.get(os_type, _OTHERWISE)
 
 
@@ -37,5 +37,5 @@ def make_file_system(file: Path, kind: str) -> None:
 
 
 def make_swap_space(file: Path) -> None:
-    """Make swap space of a raw disk. Raises: DriverError."""
+    """Format a raw disk as swap space. Raises: DriverError."""
     run(["mkswap", file])

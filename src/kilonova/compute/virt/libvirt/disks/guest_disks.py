@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disks of the guests of a host, where operators look for them.
+"""Disks of the guests of a host, in the layout that operators know from Nova.
 
 ::
 
-    INSTANCES/UUID/          of the guest: disk, disk.eph0, disk.swap, disk.config, console.log;
-                             while it is rescued disk.rescue, disk.config.rescue
-    INSTANCES/UUID_resize/   of what is kept for a move
-    INSTANCES/UUID.part/     being made
-    INSTANCES/UUID.gone/     being removed
-    INSTANCES/_base/         what disks are made of
+    INSTANCES/UUID/          a guest: disk, disk.eph0, disk.swap, disk.config, console.log;
+                             during a rescue also disk.rescue, disk.config.rescue
+    INSTANCES/UUID_resize/   a guest that is kept for a move
+    INSTANCES/UUID.part/     a folder that is being made
+    INSTANCES/UUID.gone/     a folder that is being removed
+    INSTANCES/_base/         base images
 """
 
 import contextlib
@@ -39,7 +39,7 @@ _ABANDONED_S = 86_400.0
 
 
 class GuestDisks:
-    """``folder``: INSTANCES. ``images``: what it has of images, and how others come there."""
+    """The disks of all guests of a host. ``folder``: INSTANCES. ``images``: the image cache."""
 
     def __init__(self, folder: Path, images: HostImages, settings: LibvirtSettings) -> None:
         self._folder = folder
@@ -49,32 +49,32 @@ class GuestDisks:
         self._remove_abandoned()
 
     def folder(self, uuid: str) -> Path:
-        """Return where the disks of a guest are, and what else there is of it."""
+        """Return the folder of a guest: its disks, records and console log."""
         return self._folder / uuid
 
     def kept_folder(self, uuid: str) -> Path:
-        """Return where the same is of a guest that is kept."""
+        """Return the folder of a kept guest."""
         return self._folder / f"{uuid}{_KEPT}"
 
     def present(self, uuid: str) -> tuple[DiskFile, ...]:
-        """Return the disks that a guest has unless it is rescued; none where it has none here. Raises: DriverError."""
+        """Return the disks of a guest without those of a rescue; empty if it has none here. Raises: DriverError."""
         record = read_record(self.folder(uuid))
         return () if record is None else record.files(self.folder(uuid))
 
     def cached_images(self) -> tuple[CachedImage, ...]:
-        """Return the images that are here, with the guests whose disks need them. Raises: DriverError."""
+        """Return the base images with the guests whose disks need them. Raises: DriverError."""
         return self.bases.list(self._folder)
 
     def fetch(self, guest: GuestSpec) -> None:
-        """See to it that the image of a guest is here and can be made a disk of. Raises: DriverError, ImageUnusable."""
+        """Download and check the image of a guest, unless its base image exists. Raises: DriverError, ImageUnusable."""
         if guest.image is not None:
             with self.bases.use(guest.image, guest.root_gib):
                 pass
 
     def make(self, guest: GuestSpec) -> tuple[DiskFile, ...]:
-        """Make the disks of a guest in the place of those that it has, unless these are of the same order.
+        """Make the disks of a guest and replace its old ones; disks made by the same order are kept.
 
-        Raises: DriverError, leaving what was there; ImageUnusable.
+        Raises: DriverError, leaving the old disks; ImageUnusable.
         """
         folder, draft = self.folder(guest.uuid), self._draft(guest.uuid)
         with self._doing("make", guest.uuid):
@@ -90,16 +90,16 @@ class GuestDisks:
         return self.present(guest.uuid)
 
     def remove(self, uuid: str) -> None:
-        """Remove all that is here of a guest, what is kept, too; absent is success. Raises: DriverError."""
+        """Remove all disks of a guest, including kept ones; absent is success. Raises: DriverError."""
         self.drop_kept(uuid)
         self.remove_made(uuid)
 
     # --- rescues ------------------------------------------------------------------------------------------------------
 
     def make_rescue(self, guest: GuestSpec, image: ImageData) -> tuple[DiskFile, ...]:
-        """Make the disks that a guest is rescued with, in the place of those that it has, and return them.
+        """Make the rescue disks of a guest, replacing old ones, and return them.
 
-        Raises: DriverError, leaving the disks of the guest as they are; ImageUnusable.
+        Raises: DriverError, leaving the guest's own disks as they are; ImageUnusable.
         """
         folder = self.folder(guest.uuid)
         with self._doing("make", guest.uuid):
@@ -108,7 +108,7 @@ class GuestDisks:
         return tuple(disk.in_folder(folder) for disk in record.disks if disk.role in OF_RESCUES)
 
     def drop_rescue(self, uuid: str) -> None:
-        """Remove the disks that a guest was rescued with; absent is success. Raises: DriverError."""
+        """Remove the rescue disks of a guest; absent is success. Raises: DriverError."""
         folder = self.folder(uuid)
         with self._doing("remove", uuid):
             remove_rescue(folder)
@@ -126,11 +126,14 @@ class GuestDisks:
                 self._rename(self.folder(uuid), self.kept_folder(uuid))
 
     def kept(self) -> frozenset[str]:
-        """Return the guests of which disks are kept."""
+        """Return the uuids of guests with kept disks."""
         return frozenset(folder.name.removesuffix(_KEPT) for folder in self._folder.glob(f"*{_KEPT}"))
 
     def take_back(self, uuid: str) -> tuple[DiskFile, ...]:
-        """Have the kept disks in the place of those that a move made; none kept is success. Raises: DriverError."""
+        """Restore the kept disks in place of those that a move made; if none are kept, do nothing.
+
+        Raises: DriverError.
+        """
         with self._doing("keep", uuid):
             if self.kept_folder(uuid).exists():
                 self._discard(self.folder(uuid))
@@ -143,7 +146,7 @@ class GuestDisks:
             self._discard(self.kept_folder(uuid))
 
     def make_of_kept(self, guest: GuestSpec) -> tuple[DiskFile, ...]:
-        """Make the disks of a guest of the kept ones, which share what they were made of, with the flavor's sizes.
+        """Make the disks of a resized guest: copies of the kept ones, on the same base images, with the flavor's sizes.
 
         Raises: GuestMissing, UnsupportedGuest, DriverError, leaving nothing behind.
         """
@@ -160,7 +163,7 @@ class GuestDisks:
         return self.present(guest.uuid)
 
     def remove_made(self, uuid: str) -> None:
-        """Remove the disks of a guest, but not those that are kept; absent is success. Raises: DriverError."""
+        """Remove the disks of a guest except the kept ones; absent is success. Raises: DriverError."""
         with self._doing("remove", uuid):
             self._discard(self._draft(uuid))
             self._discard(self.folder(uuid))
@@ -185,7 +188,7 @@ class GuestDisks:
 
     @contextmanager
     def _drafted(self, draft: Path) -> Iterator[None]:
-        """Have an empty folder that is gone afterwards, unless it was renamed."""
+        """Make an empty draft folder, which is removed after the block unless it was renamed."""
         self._discard(draft)
         make_folder(draft)
         try:
@@ -194,7 +197,7 @@ class GuestDisks:
             shutil.rmtree(draft, ignore_errors=True)
 
     def _put(self, draft: Path, folder: Path) -> None:
-        """Have a folder that is whole in the place of another one, with all that is in it on disk."""
+        """Sync a complete draft folder and move it to its final name, replacing the old folder."""
         for file in draft.iterdir():
             _sync(file)
         _sync(draft)
@@ -206,7 +209,7 @@ class GuestDisks:
         _sync(self._folder)
 
     def _discard(self, folder: Path) -> None:
-        """Remove a folder. What a kill leaves of it has a name that nobody looks for."""
+        """Remove a folder. It is renamed first, so that a crash leaves no incomplete folder under its name."""
         gone = folder.with_name(f"{folder.name}{_GONE}")
         if gone.exists():
             shutil.rmtree(gone)
@@ -214,12 +217,12 @@ class GuestDisks:
             shutil.rmtree(folder.rename(gone))
 
     def _remove_abandoned(self) -> None:
-        """Remove what nobody has finished, or finished to remove, for long: others may share the folder."""
+        """Remove abandoned drafts and half-removed folders; the age limit spares those of other processes."""
         for ending in (_DRAFT, _GONE):
             for folder in self._folder.glob(f"*{ending}"):
                 with contextlib.suppress(OSError):
                     if folder.is_dir() and time.time() - folder.stat().st_mtime > _ABANDONED_S:
-                        LOG.warning("%s is removed: nobody has finished it", folder)
+                        LOG.warning("Removing abandoned folder %s", folder)
                         shutil.rmtree(folder)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is a file the image that it is said to be, and nothing else? Whoever uploaded it may wish us ill.
+"""Checks that an image file has its declared format and no harmful features. Its author may be an attacker.
 
-An image could name another file of the host as its backing file or its data file, be larger than any disk, or be taken
-for something else than it is declared to be. Two look at it, neither of them guessing: oslo.utils, which reads the
-header in Python, and qemu-img, which is told the format and runs within limits.
+An image could refer to another file of the host as its backing file or data file, be larger than any disk, or be
+mistaken for another format. Two tools inspect it without probing: oslo.utils reads the header in Python, and qemu-img
+is told the format and runs with resource limits.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,20 +20,20 @@ from kilonova.errors import ImageUnusable
 from kilonova.model.image_data import ImageData
 
 _PIECE = 1 << 16
-#: disk_format of the image service → what QEMU calls it.
+#: disk_format of the image service → QEMU's name of the format.
 QEMU_FORMATS: Mapping[str, str] = {
     "raw": "raw", "qcow2": "qcow2", "vmdk": "vmdk", "vdi": "vdi", "vhd": "vpc", "vhdx": "vhdx", "iso": "raw",
 }  # fmt: skip
-#: What is found in a file → the declared formats that this is right for. Any other is right for itself.
+#: Format found in a file → declared formats that it satisfies. A format that is not listed satisfies only itself.
 _ALSO = {"gpt": frozenset({"raw"}), "raw": frozenset({"raw"})}
-#: Declared for whatever the image service does not look into.
+#: Declared formats of images that the image service does not inspect.
 _ANYTHING = frozenset({"", "ami"})
 _VMDK = "vmdk"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedImage:
-    """``disk_format``: as the image service would call it. ``virtual_bytes``: how large the disk in it is."""
+    """A checked image. ``disk_format``: in the image service's words. ``virtual_bytes``: virtual size of its disk."""
 
     disk_format: str
     virtual_bytes: int
@@ -44,13 +44,16 @@ class CheckedImage:
 
 
 def checked(file: Path, image: ImageData, vmdk_types: Collection[str]) -> CheckedImage:
-    """Return what is in a file. ``vmdk_types``: the kinds of VMDK that may be used. Raises: ImageUnusable, OSError."""
+    """Check an image file and return its format and size.
+
+    ``vmdk_types``: the VMDK subformats that are allowed. Raises: ImageUnusable, OSError.
+    """
     declared = image.disk_format
     if declared not in _ANYTHING and declared not in QEMU_FORMATS:
         raise _unusable(image, f"disks of the format {declared} are not supported")
     found = _found_in(file, image)
     if declared not in _ANYTHING and declared not in _ALSO.get(found, {found}):
-        raise _unusable(image, f"its disk_format is {declared}, and what is in it is {found}")
+        raise _unusable(image, f"its disk_format is {declared}, but its data is {found}")
     disk_format = "raw" if "raw" in _ALSO.get(found, ()) else found
     if disk_format not in QEMU_FORMATS:
         raise _unusable(image, f"disks of the format {disk_format} are not supported")
@@ -58,7 +61,7 @@ def checked(file: Path, image: ImageData, vmdk_types: Collection[str]) -> Checke
 
 
 def _found_in(file: Path, image: ImageData) -> str:
-    """Return the format of a file, as the image service would call it."""
+    """Return the format of a file, in the image service's words. Raises: ImageUnusable."""
     try:
         with file.open("rb") as data:
             wrapper = format_inspector.InspectWrapper(data)
@@ -66,7 +69,7 @@ def _found_in(file: Path, image: ImageData) -> str:
                 pass
             wrapper.close()
             found = {str(each): each for each in wrapper.formats or ()}
-            if found.keys() == {"iso", "gpt"}:  # one that can be started from a CD and from a disk
+            if found.keys() == {"iso", "gpt"}:  # a hybrid image, bootable from a CD and from a disk
                 del found["gpt"]
             if len(found) != 1:
                 raise _unusable(image, f"it looks like several formats at once: {', '.join(sorted(found))}")
@@ -81,7 +84,7 @@ def _found_in(file: Path, image: ImageData) -> str:
 
 
 def _described(file: Path, image: ImageData, disk_format: str, vmdk_types: Collection[str]) -> int:
-    """Return how large the disk in a file is."""
+    """Return the virtual size of the disk in a file, after checking its features. Raises: ImageUnusable."""
     try:
         described: dict[str, Any] = orjson.loads(disk_tool.describe(file, QEMU_FORMATS[disk_format]))
     except (CommandFailed, orjson.JSONDecodeError) as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disks of other sizes. What a guest has written is never cut off."""
+"""Resizing of disks. A disk with data is never shrunk."""
 
 from datetime import datetime
 from pathlib import Path
@@ -17,9 +17,9 @@ _MIB, _GIB = 1 << 20, 1 << 30
 
 
 def resized(folder: Path, record: DiskRecord, guest: GuestSpec, maker: DiskMaker) -> DiskRecord:
-    """Give the disks in a folder the sizes of a flavor, and a config drive what it says now.
+    """Resize the disks in a folder to the sizes of a flavor, and rewrite the config drive.
 
-    Swap space is made anew. Raises: UnsupportedGuest, before anything is changed; DriverError, OSError.
+    Swap space is replaced. Raises: UnsupportedGuest before any change; DriverError, OSError.
     """
     wanted = {DiskRole.ROOT: guest.root_gib, DiskRole.EPHEMERAL: guest.ephemeral_gib}
     found = [(disk, wanted[disk.role] * _GIB) for disk in record.disks if disk.role in wanted and not disk.is_cdrom]
@@ -38,10 +38,13 @@ def resized(folder: Path, record: DiskRecord, guest: GuestSpec, maker: DiskMaker
 
 
 def copied(source: Path, target: Path, record: DiskRecord, ordered_at: datetime | None) -> DiskRecord:
-    """Copy the disks in a folder, swap space excepted, and return their record. Raises: DriverError, OSError."""
+    """Copy the disks in a folder except swap and rescue disks, and return their record.
+
+    Raises: DriverError, OSError.
+    """
     wanted = tuple(disk for disk in record.disks if disk.role not in {DiskRole.SWAP, *OF_RESCUES})
     made = msgspec.structs.replace(record, disks=wanted, ordered_at=ordered_at)
-    write_record(target, made, is_draft=True)  # first, so that nobody removes what the copies need
+    write_record(target, made, is_draft=True)  # first, so that the base images of the copies are not removed
     for disk in wanted:
         disk_tool.copy(source / disk.file, target / disk.file)
     return made
@@ -60,12 +63,12 @@ def _with_swap(folder: Path, record: DiskRecord, guest: GuestSpec, maker: DiskMa
 
 
 def _require_no_shrinking(folder: Path, disk: MadeDisk, size_bytes: int) -> None:
-    """A root disk of a flavor with none may have any size."""
+    """Raise UnsupportedGuest if a disk would shrink. A flavor with a root disk of 0 GiB allows any size."""
     size = _size(folder, disk)
     if size_bytes < size and not (disk.role is DiskRole.ROOT and not size_bytes):
         raise UnsupportedGuest(
-            f"The flavor's {disk.role} disk has {size_bytes} bytes, and that of the guest has {size}: it cannot become "
-            "smaller."
+            f"The flavor's {disk.role} disk has {size_bytes} bytes, but that of the guest has {size}: disks cannot be "
+            "shrunk."
         )
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disks of guests as files that become images.
+"""Copies of guests' disks that are uploaded as images.
 
 ::
 
     INSTANCES/snapshots/UUID.IMAGE.qcow2   the copy for an image, in a format of the image service
-    INSTANCES/snapshots/UUID.IMAGE.brought …which has become the image
-    INSTANCES/snapshots/of-UUID            what the hypervisor copies of a guest that runs, until that is made the copy
+    INSTANCES/snapshots/UUID.IMAGE.brought a marker: the copy has been uploaded
+    INSTANCES/snapshots/of-UUID            a temporary file: the hypervisor copies a running guest's disk to it
 """
 
 import contextlib
@@ -26,8 +26,9 @@ _AMI = "ami"
 
 
 class SnapshotFiles:
-    """Those of a host, in a folder. ``disk_format``, wherever it is asked for: what the image service calls it; "" for
-    one that was not said, which stands for qcow2.
+    """The disk copies of a host that are uploaded as images, in a folder.
+
+    ``disk_format``, in all methods: the format in the image service's words; "" stands for qcow2.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,9 +37,9 @@ class SnapshotFiles:
 
     @contextmanager
     def scratch(self, uuid: str) -> Iterator[Path]:
-        """Give the name of a file that is not there, for whoever copies the disk of a guest that runs.
+        """Yield the path of a file that does not exist yet, for a copy of a running guest's disk.
 
-        It is gone afterwards. Raises: DriverError.
+        The file is removed after the block. Raises: DriverError.
         """
         scratch = self._scratch(uuid)
         try:
@@ -52,16 +53,16 @@ class SnapshotFiles:
             scratch.unlink(missing_ok=True)
 
     def is_done(self, uuid: str, image_id: str) -> bool:
-        """Tell whether there is a copy for an image, or was until it had become it."""
+        """Tell whether the copy for an image exists, or was uploaded already."""
         return self.has_brought(uuid, image_id) or self._copied(uuid, image_id) is not None
 
     def copy_for_image(
         self, uuid: str, image_id: str, source: DiskFile, check: Check, *, disk_format: str = ""
     ) -> None:
-        """Copy a disk with all that it was made of, for an image; done already is success. Other copies of it go.
+        """Copy a disk and its backing file's data for an image; an existing copy is success. Other copies are removed.
 
-        ``source``: of a guest that is off, or a :meth:`scratch` file, which becomes the copy if it can.
-        What ``check`` raises ends the copying and leaves no copy. Raises: DriverError.
+        ``source``: the disk of a guest that is off, or a :meth:`scratch` file, which is moved if its format fits.
+        If ``check`` raises, copying ends and no copy is left. Raises: DriverError.
         """
         if self.is_done(uuid, image_id):
             return
@@ -73,7 +74,7 @@ class SnapshotFiles:
                 disk_tool.convert(source.path, source.format, draft, _qemu_format(disk_format), check)
 
     def for_upload(self, uuid: str, image_id: str, check: Check, *, disk_format: str = "") -> Path:
-        """Return the copy for an image in a format, which it is converted to if it has another. Raises: DriverError."""
+        """Return the copy for an image, converted to ``disk_format`` if it has another format. Raises: DriverError."""
         copied = self._copied(uuid, image_id)
         if copied is None:
             raise DriverError(f"The host has no snapshot of guest {uuid} for image {image_id}.")
@@ -86,18 +87,18 @@ class SnapshotFiles:
         return self._copies.path(uuid, _name(image_id, disk_format))
 
     def has_brought(self, uuid: str, image_id: str) -> bool:
-        """Tell whether the copy for an image has become it."""
+        """Tell whether the copy for an image has been uploaded."""
         return self._copies.has_brought(uuid, image_id)
 
     def note_brought(self, uuid: str, image_id: str) -> None:
-        """Note that a copy has become an image, and drop it."""
+        """Record that the copy for an image was uploaded, and remove it."""
         self._copies.note_brought(uuid, image_id)
         copied = self._copied(uuid, image_id)
         if copied is not None:
             copied[0].unlink(missing_ok=True)
 
     def discard(self, uuid: str) -> None:
-        """Drop all copies of a disk; absent is success. Raises: DriverError."""
+        """Remove all copies of a guest's disk; absent is success. Raises: DriverError."""
         try:
             self._scratch(uuid).unlink(missing_ok=True)
             self._copies.discard(uuid)
@@ -105,7 +106,7 @@ class SnapshotFiles:
             raise DriverError(f"The host cannot drop a snapshot of guest {uuid}: {error.strerror}.") from error
 
     def _copied(self, uuid: str, image_id: str) -> tuple[Path, str] | None:
-        """Return the copy for an image, and its format."""
+        """Return the copy for an image with its format, or None."""
         for disk_format in (*QEMU_FORMATS, _AMI):
             copy = self._copies.copied(uuid, _name(image_id, disk_format))
             if copy is not None:
@@ -121,9 +122,9 @@ def _name(image_id: str, disk_format: str) -> str:
 
 
 def _qemu_format(disk_format: str) -> str:
-    """Return what QEMU writes for an image. Raises: DriverError."""
+    """Return QEMU's name of a format. Raises: DriverError if images cannot be made in that format."""
     if disk_format == _AMI:
         return RAW
     with contextlib.suppress(KeyError):
         return QEMU_FORMATS[disk_format]
-    raise DriverError(f"Images of the format {disk_format} cannot be made of disks.")
+    raise DriverError(f"Images of the format {disk_format} cannot be created from disks.")
