@@ -138,7 +138,7 @@ def test_an_arm_host_without_firmware_makes_no_guest_and_says_why() -> None:
     assert why_unusable(arm(), LibvirtSettings()) is None
     reason = why_unusable(replace(arm(), machines=boards), LibvirtSettings())
     assert reason is not None
-    assert reason.endswith(": virt machines start by UEFI, and libvirt finds no UEFI firmware here.")
+    assert reason.endswith(": virt machines need UEFI, but libvirt finds no UEFI firmware on this host.")
 
 
 @pytest.mark.parametrize(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What libvirt is told of a guest: a description of it, and the XML that is made of that. Nothing here has effects."""
+"""Description of a guest, and the libvirt XML made from it. Nothing here has side effects."""

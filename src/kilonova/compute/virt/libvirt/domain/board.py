@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The board that a guest is built on: its kind of machine, its firmware, its clock and what it says of itself."""
+"""The board of a guest: machine type, firmware, clock and SMBIOS texts."""
 
 from dataclasses import dataclass, replace
 
@@ -13,22 +13,23 @@ from kilonova.errors import UnsupportedGuest
 from kilonova.model.image_properties import canonical_architecture, canonical_vm_mode
 from kilonova.model.instance import GuestSpec
 
-#: Kinds of machine for guests that name none, else the emulator's. pc, not q35, on x86: guests were installed for it.
+#: Default machine types by architecture; for others the emulator's default. On x86 it is pc, not q35, because existing
+#: guests were installed on pc.
 _DEFAULT_MACHINES = {"x86_64": "pc", "i686": "pc", "aarch64": "virt", "armv7l": "virt", "ppc64le": "pseries"}
 _SECURE_BOOT = ("required", "optional", "disabled")
 _FIRMWARE = {"bios": "bios", "uefi": "efi"}
 _X86 = frozenset({"x86_64", "i686"})
-#: In the names of UEFI programs that want keys, or encrypt memory. A guest gets them only where it asks for them.
+#: Parts of file names of UEFI firmware that enforces keys or encrypts memory. Such firmware is never chosen by default.
 _SPECIAL_LOADERS = ("secboot", "secure", ".ms.", "snakeoil", "amdsev", "inteltdx")
-#: Architectures whose guests run on a host of another one.
+#: Architecture of a guest → architectures of hosts that can run it, if there are several.
 _RUNS_ON = {"i686": frozenset({"i686", "x86_64"})}
-#: What cloud-init and its like know a cloud of this kind by.
+#: SMBIOS texts by which cloud-init and similar programs recognize an OpenStack guest.
 _MANUFACTURER, _PRODUCT = "OpenStack Foundation", "OpenStack Nova"
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The kind of machine of a guest. ``facts``: what such a board has here, None where nothing is known."""
+    """The machine type of a guest. ``facts``: its features on this host, None if they are unknown."""
 
     name: str
     architecture: str
@@ -44,7 +45,7 @@ class Board:
 
 
 def choose_board(options: GuestOptions, host: HostCapabilities, settings: LibvirtSettings) -> Board:
-    """Return the board. Raises: UnsupportedGuest naming the property, or the option of the operator."""
+    """Return the board. Raises: UnsupportedGuest naming the property or the operator's option."""
     _require_architecture(options, host)
     source, name = "hw_machine_type", options.property("hw_machine_type")
     if name is None:
@@ -54,12 +55,12 @@ def choose_board(options: GuestOptions, host: HostCapabilities, settings: Libvir
     known = board.facts is not None or not host.machines
     fits = not board.is_x86 or real == "q35" or real.split("-")[0] == "pc"
     if not known or not fits or not name.isascii() or not name.replace("-", "").replace(".", "").isalnum():
-        raise UnsupportedGuest(f"{source}={shown(name)} is no kind of machine that this host makes guests on.")
+        raise UnsupportedGuest(f"{source}={shown(name)} is not a machine type that this host supports.")
     return board
 
 
 def describe_firmware(options: GuestOptions, board: Board) -> Firmware:
-    """Return what boots the guest. Raises: UnsupportedGuest naming the property."""
+    """Return the firmware that boots the guest. Raises: UnsupportedGuest naming the property."""
     asked = options.property("hw_firmware_type")
     kind = (asked or ("uefi" if board.architecture in EFI_ONLY else "bios")).lower()
     one_of("hw_firmware_type", kind, _FIRMWARE)
@@ -73,7 +74,7 @@ def describe_firmware(options: GuestOptions, board: Board) -> Firmware:
         return firmware
     if board.facts is not None and kind not in board.facts.firmware:
         if asked is None:
-            raise UnsupportedGuest(f"{board.name} machines start by UEFI, and libvirt finds no UEFI firmware here.")
+            raise UnsupportedGuest(f"{board.name} machines need UEFI, but libvirt finds no UEFI firmware on this host.")
         raise UnsupportedGuest(f"hw_firmware_type=uefi is not supported by this host on {board.name} machines.")
     stateless = bool(options.property_flag("hw_firmware_stateless"))
     why_insecure = _why_insecure(board, stateless=stateless)
@@ -87,7 +88,7 @@ def describe_firmware(options: GuestOptions, board: Board) -> Firmware:
 def describe_features(
     options: GuestOptions, board: Board, virt_type: str, settings: LibvirtSettings, iommu: Iommu | None = None
 ) -> Features:
-    """Return what the board offers beside its devices."""
+    """Return the hypervisor features of the board, apart from its devices."""
     hidden = any(
         (
             options.spec_flag("hide_hypervisor_id"),
@@ -107,7 +108,7 @@ def describe_features(
 
 
 def describe_clock(options: GuestOptions, board: Board, virt_type: str) -> Clock:
-    """Return the clock, which Windows takes for one of local time."""
+    """Return the clock. It runs in local time for Windows guests, which expect that."""
     offset = "localtime" if is_windows(options) else "utc"
     if virt_type != VirtType.KVM or not board.is_x86:
         return Clock(offset)
@@ -122,7 +123,7 @@ def describe_clock(options: GuestOptions, board: Board, virt_type: str) -> Clock
 
 
 def describe_system(guest: GuestSpec, settings: LibvirtSettings) -> dict[str, str]:
-    """Return what the guest reads of its machine: the words by which guests know that a cloud of this kind made it."""
+    """Return the SMBIOS texts of the guest, by which its software recognizes an OpenStack cloud."""
     system = {
         "manufacturer": _MANUFACTURER,
         "product": _PRODUCT,
@@ -141,7 +142,7 @@ def is_windows(options: GuestOptions) -> bool:
 
 
 def _why_insecure(board: Board, *, stateless: bool) -> str | None:
-    """Say why there can be no Secure Boot, None when there can."""
+    """Return why Secure Boot is impossible, or None if it is possible."""
     if board.is_x86 and not board.is_q35:
         return "needs hw_machine_type=q35"
     if board.facts is not None and not board.facts.secure_boot:
@@ -150,7 +151,10 @@ def _why_insecure(board: Board, *, stateless: bool) -> str | None:
 
 
 def _plain_loader(board: Board) -> str | None:
-    """Return a UEFI program that does without variables. libvirt by itself knows few that say so."""
+    """Return the path of a UEFI firmware that needs no variable store, or None.
+
+    libvirt knows few stateless firmware images itself.
+    """
     loaders = board.facts.loaders if board.facts is not None else ()
     plain = [path for path in loaders if "CODE" in path and not any(word in path.lower() for word in _SPECIAL_LOADERS)]
     return min(plain, default=None)
@@ -165,7 +169,7 @@ def _default_machine(host: HostCapabilities, settings: LibvirtSettings) -> str:
 
 
 def _require_architecture(options: GuestOptions, host: HostCapabilities) -> None:
-    """Raise UnsupportedGuest for a guest of another architecture, or of a mode that hypervisors of this kind lack."""
+    """Raise UnsupportedGuest for an architecture or a vm_mode that this host does not run."""
     for name in ("hw_architecture", "hw_emulation_architecture"):
         asked = options.property(name)
         if asked is not None:

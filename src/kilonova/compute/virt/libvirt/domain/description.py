@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guest as libvirt is told of it: everything that a domain has, and nothing of how that is written.
+"""Description of a guest: all properties of its domain, independent of their XML form.
 
-The words are libvirt's own, so that what libvirt's manual says of an attribute is true here. Its devices are in
-``device_description``. None and empty fields stand for "libvirt decides".
+The terms are libvirt's, so libvirt's manual applies. Devices are in ``device_description``. None and empty fields leave
+the choice to libvirt.
 """
 
 from collections.abc import Mapping
@@ -14,14 +14,17 @@ from kilonova.compute.virt.libvirt.domain.device_description import Devices
 
 
 class VirtType(StrEnum):
-    """How guests run: by KVM, or by an emulator."""
+    """How guests run: with KVM, or emulated by QEMU."""
 
     KVM = "kvm"
     QEMU = "qemu"
 
 
 class DiskRole(StrEnum):
-    """What a disk is for. A guest has one of each at most, but for ``EPHEMERAL``; the last two only in a rescue."""
+    """The purpose of a disk.
+
+    A guest has at most one of each, except ``EPHEMERAL``; the last two exist only in a rescue.
+    """
 
     ROOT = "root"
     EPHEMERAL = "ephemeral"
@@ -33,9 +36,9 @@ class DiskRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiskFile:
-    """A file that a guest has as a disk. ``format``: qcow2 or raw, as it is and as QEMU is told, never guessed.
+    """A disk file of a guest. ``format``: qcow2 or raw, stated to QEMU and never probed.
 
-    ``is_cdrom``: of a root disk, that it is a CD-ROM as it came (an image in the format iso), and never written to.
+    ``is_cdrom``: whether a root disk is an unmodified CD image (format iso) that is attached as a read-only CD-ROM.
     """
 
     role: DiskRole
@@ -46,7 +49,7 @@ class DiskFile:
 
 @dataclass(frozen=True, slots=True)
 class NumaCell:
-    """One NUMA cell of a guest. ``host_cell``: where its memory is; ``page_size_kib``: of the pages it is made of."""
+    """A NUMA cell of a guest. ``host_cell``: host cell of its memory; ``page_size_kib``: size of its memory pages."""
 
     id: int
     vcpus: frozenset[int]
@@ -59,7 +62,7 @@ class NumaCell:
 class Cpu:
     """The CPUs of a guest.
 
-    ``mode``: host-model, host-passthrough, maximum, custom, or None for what the emulator takes.
+    ``mode``: host-model, host-passthrough, maximum, custom, or None for the emulator's default.
     ``features``: name → require or disable. ``address_mode``, ``address_bits``: of physical addresses.
     """
 
@@ -76,9 +79,9 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class CpuTuning:
-    """Where CPUs run and how much they get. ``pins``: vCPU → host CPUs. ``floating``: host CPUs of all vCPUs.
+    """CPU pinning and CPU limits of a guest. ``pins``: vCPU → host CPUs. ``floating``: host CPUs of unpinned vCPUs.
 
-    ``realtime``: vCPUs with a scheduler of real time, at ``realtime_priority``.
+    ``realtime``: vCPUs with real-time scheduling, at ``realtime_priority``.
     """
 
     floating: frozenset[int] = frozenset()
@@ -93,9 +96,9 @@ class CpuTuning:
 
 @dataclass(frozen=True, slots=True)
 class Firmware:
-    """What boots the guest. ``efi``: UEFI, else the BIOS of the board. ``stateless``: it keeps no variables.
+    """The firmware of a guest. ``efi``: UEFI, else the board's BIOS. ``stateless``: without a variable store.
 
-    ``loader``: path of the program, None for one that libvirt chooses.
+    ``loader``: path of the firmware image, None if libvirt chooses it.
     """
 
     efi: bool = False
@@ -107,9 +110,9 @@ class Firmware:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What the board offers. ``tb_cache_mib``: memory in which the emulator keeps what it has translated.
+    """Hypervisor features of the board. ``tb_cache_mib``: size of the emulator's translation cache.
 
-    ``hyperv``: what Windows knows of hypervisors. ``hidden``: whether the guest is not to see that it is one.
+    ``hyperv``: the Hyper-V enlightenments for Windows. ``hidden``: hide the hypervisor from the guest.
     """
 
     apic: bool = True
@@ -131,7 +134,7 @@ class Timer:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """``offset``: utc or localtime."""
+    """The clock of a guest. ``offset``: utc or localtime."""
 
     offset: str = "utc"
     timers: tuple[Timer, ...] = ()
@@ -139,10 +142,10 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A guest. ``machine``: kind of board. ``mark``: XML text of our own metadata, an element in a namespace.
+    """A guest. ``machine``: machine type. ``mark``: XML of Kilonova's metadata, an element in a namespace.
 
-    ``system``: what the firmware says of the machine (SMBIOS), by libvirt's names such as manufacturer and product.
-    ``locked_memory``: its memory is never swapped out; ``merged_memory``: equal pages of guests may be merged.
+    ``system``: SMBIOS texts by libvirt's names, such as manufacturer and product.
+    ``locked_memory``: memory is never swapped out; ``merged_memory``: equal pages of guests may be merged (KSM).
     """
 
     uuid: str

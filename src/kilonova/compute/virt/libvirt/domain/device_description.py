@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The devices of a guest as libvirt is told of them. None stands for "libvirt decides"."""
+"""Description of the devices of a guest. None leaves the choice to libvirt."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A file that is a disk. ``device``: disk, cdrom or floppy. ``target``: vda, as libvirt calls it.
+    """A disk file as a device. ``device``: disk, cdrom or floppy. ``target``: libvirt's device name, such as vda.
 
     ``boot_order``: from 1. ``limits``: libvirt's name of a limit, such as read_iops_sec → its value.
     """
@@ -27,7 +27,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """``type``: usb, scsi, pci. ``model``: none for "there is no such thing"."""
+    """A controller. ``type``: usb, scsi or pci. ``model``: "none" for an explicitly absent controller."""
 
     type: str
     index: int | None = None
@@ -49,7 +49,10 @@ class Nic:
 
 @dataclass(frozen=True, slots=True)
 class Serial:
-    """A serial port. ``log``: file that all output is added to. ``host``, ``port``: TCP address it listens at."""
+    """A serial port.
+
+    ``log``: file to which its output is appended. ``host``, ``port``: TCP address where it listens.
+    """
 
     log: Path | None = None
     host: str | None = None
@@ -58,14 +61,14 @@ class Serial:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel to a program inside the guest, by a socket that libvirt makes."""
+    """A virtio channel to a program inside the guest, connected to a socket that libvirt creates."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Graphics:
-    """A VNC server of the guest's screen, at a port that libvirt finds."""
+    """The VNC server of the guest's screen, on a port that libvirt chooses."""
 
     listen: str
 
@@ -84,7 +87,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Rng:
-    """A source of random numbers. ``rate_bytes`` in each ``rate_period`` milliseconds, when that is limited."""
+    """A random number generator. ``rate_bytes``: limit for each ``rate_period`` in milliseconds, None for no limit."""
 
     source: Path
     rate_bytes: int | None = None
@@ -99,7 +102,7 @@ class Watchdog:
 
 @dataclass(frozen=True, slots=True)
 class Tpm:
-    """A TPM in software. ``version``: 1.2 or 2.0, ``model``: tpm-tis or tpm-crb."""
+    """An emulated TPM. ``version``: 1.2 or 2.0, ``model``: tpm-tis or tpm-crb."""
 
     version: str
     model: str
@@ -107,7 +110,7 @@ class Tpm:
 
 @dataclass(frozen=True, slots=True)
 class Iommu:
-    """An IOMMU for the guest itself. ``options``: libvirt's names of what its driver does → on, off or a number."""
+    """A virtual IOMMU. ``options``: libvirt's names of its driver options → on, off or a number."""
 
     model: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -115,7 +118,10 @@ class Iommu:
 
 @dataclass(frozen=True, slots=True)
 class HostDevice:
-    """A PCI device of the host, by its four numbers. ``managed``: libvirt takes it from the host and gives it back."""
+    """A PCI device of the host, by its four address numbers.
+
+    ``managed``: libvirt detaches it from the host and reattaches it afterwards.
+    """
 
     domain: int
     bus: int
@@ -126,7 +132,7 @@ class HostDevice:
 
 @dataclass(frozen=True, slots=True)
 class Balloon:
-    """What gives memory back and counts what is used, every ``stats_period_s`` seconds. ``model``: virtio or none."""
+    """The memory balloon. ``stats_period_s``: interval of its statistics in seconds. ``model``: virtio or none."""
 
     model: str = "virtio"
     stats_period_s: int | None = None
@@ -134,7 +140,7 @@ class Balloon:
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """Every device of a guest, in the order in which they are told."""
+    """All devices of a guest, in the order of their XML elements."""
 
     disks: tuple[Disk, ...] = ()
     controllers: tuple[Controller, ...] = ()

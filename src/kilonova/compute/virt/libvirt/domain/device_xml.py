@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The devices of domains as libvirt reads them."""
+"""libvirt XML of the devices of a domain."""
 
 from xml.etree import ElementTree as ET
 
@@ -19,7 +19,7 @@ from kilonova.compute.virt.libvirt.domain.xml_elements import child, flag
 
 
 def add_devices(parent: ET.Element, devices: Devices) -> None:
-    """Add every device to the element of that name. Raises: UnsupportedGuest for a text that XML cannot hold."""
+    """Add all devices to the ``devices`` element. Raises: UnsupportedGuest for a text that XML cannot represent."""
     for disk in devices.disks:
         _add_disk(parent, disk)
     for controller in devices.controllers:

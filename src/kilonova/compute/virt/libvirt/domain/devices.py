@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The devices of a guest that are neither disks nor its screen."""
+"""The devices of a guest other than disks and screen."""
 
 import re
 from pathlib import Path
@@ -37,7 +37,7 @@ _NO = frozenset({"no", "false", "0", "off", "n", "f"})
 
 
 def serial_ports(options: GuestOptions) -> int:
-    """Return how many serial ports the guest has. The image may ask for fewer than the flavor, never for more.
+    """Return the number of serial ports. The image may ask for fewer than the flavor, never for more.
 
     Raises: UnsupportedGuest naming the property.
     """
@@ -51,7 +51,10 @@ def serial_ports(options: GuestOptions) -> int:
 def describe_serials(
     options: GuestOptions, consoles: ConsoleSettings, console_log: Path, tcp_ports: tuple[int, ...]
 ) -> tuple[Serial, ...]:
-    """Return the serial ports; what is written to the first one is kept. ``tcp_ports``: where users reach them."""
+    """Return the serial ports; the output of the first one is logged.
+
+    ``tcp_ports``: their TCP ports for console users.
+    """
     wanted = serial_ports(options)
     if not consoles.serial_enabled or not tcp_ports:
         return (Serial(console_log), *(Serial() for _ in range(wanted - 1)))
@@ -66,7 +69,7 @@ def describe_channels(options: GuestOptions) -> tuple[Channel, ...]:
 
 
 def describe_rng(options: GuestOptions, settings: LibvirtSettings) -> Rng | None:
-    """Return the source of random numbers, which every guest has unless its flavor says no."""
+    """Return the random number generator, which every guest has unless its flavor forbids it."""
     one_of("hw_rng_model", options.property("hw_rng_model"), ("virtio",))
     rate = options.spec_number("hw_rng:rate_bytes", 0, 2**31 - 1)
     period = options.spec_number("hw_rng:rate_period", 0, 2**31 - 1)
@@ -88,7 +91,7 @@ def describe_sound(options: GuestOptions, host: HostCapabilities) -> str | None:
 
 
 def describe_tpm(options: GuestOptions, settings: LibvirtSettings) -> Tpm | None:
-    """Return the TPM. Raises: UnsupportedGuest, also where operators have not switched TPMs on."""
+    """Return the TPM. Raises: UnsupportedGuest, also if the operator has not enabled TPMs."""
     version = one_of("hw:tpm_version", options.agreed("tpm_version"), ("1.2", "2.0"))
     model = one_of("hw:tpm_model", options.agreed("tpm_model"), _TPM_MODELS) or _TPM_MODELS[0]
     if version is None:
@@ -98,14 +101,14 @@ def describe_tpm(options: GuestOptions, settings: LibvirtSettings) -> Tpm | None
             f"hw:tpm_version={version} is not supported by this host: [libvirt] swtpm_enabled is off."
         )
     if options.spec("hw:tpm_secret_security") is not None:
-        raise UnsupportedGuest("hw:tpm_secret_security is not supported by this host: TPMs have no secret here.")
+        raise UnsupportedGuest("hw:tpm_secret_security is not supported by this host: its TPMs store no secret.")
     if model == "tpm-crb" and version != "2.0":
         raise UnsupportedGuest("hw:tpm_model=tpm-crb needs hw:tpm_version=2.0.")
     return Tpm(version, model)
 
 
 def describe_iommu(options: GuestOptions, board: Board, virt_type: str) -> Iommu | None:
-    """Return an IOMMU for the guest. Raises: UnsupportedGuest naming the property."""
+    """Return the virtual IOMMU. Raises: UnsupportedGuest naming the property."""
     asked = options.spec("hw:viommu_model") or options.property("hw_viommu_model")
     model = one_of("hw:viommu_model", asked, _VIOMMU_MODELS)
     if model is None:
@@ -125,7 +128,7 @@ def describe_iommu(options: GuestOptions, board: Board, virt_type: str) -> Iommu
 
 
 def describe_host_devices(devices: tuple[GuestDevice, ...]) -> tuple[HostDevice, ...]:
-    """Return the PCI devices that the claim reserved. Raises: UnsupportedGuest for one without such an address."""
+    """Return the PCI devices that the claim reserved. Raises: UnsupportedGuest for an address that is not of PCI."""
     return tuple(_host_device(device) for device in devices)
 
 
@@ -135,7 +138,7 @@ def describe_balloon(settings: LibvirtSettings) -> Balloon:
 
 
 def pcie_ports(board: Board, settings: LibvirtSettings) -> tuple[Controller, ...]:
-    """Return the slots that operators want guests with PCI Express to have free."""
+    """Return the free PCI Express slots that the operator configures, with their root."""
     if not settings.num_pcie_ports or not board.is_q35:
         return ()
     ports = [Controller("pci", None, "pcie-root-port")] * settings.num_pcie_ports
@@ -145,7 +148,7 @@ def pcie_ports(board: Board, settings: LibvirtSettings) -> tuple[Controller, ...
 def _host_device(device: GuestDevice) -> HostDevice:
     found = _PCI_ADDRESS.fullmatch(device.address)
     if found is None:
-        raise UnsupportedGuest(f"The address {shown(device.address)} of a reserved device is none of PCI.")
+        raise UnsupportedGuest(f"The address {shown(device.address)} of a reserved device is not a PCI address.")
     domain, bus, slot, function = (int(part, 16) for part in found.groups())
     managed = dict(device.tags).get("managed", "yes").lower() not in _NO
     return HostDevice(domain, bus, slot, function, managed)

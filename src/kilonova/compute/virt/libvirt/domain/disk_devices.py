@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disks of a guest as devices: their buses, their names, and which one is booted from."""
+"""The disks of a guest as devices: their buses, device names and boot order."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from kilonova.errors import UnsupportedGuest
 from kilonova.model.image_properties import RESCUE_PROPERTIES, read_property
 
 _BUSES = frozenset({"virtio", "scsi", "ide", "sata", "usb", "fdc"})
-#: Buses for each kind of device. A CD-ROM changes its medium, which virtio disks cannot.
+#: Buses for each device type. A CD-ROM needs a bus with removable media, so virtio is not one.
 _BUSES_OF = {
     "disk": _BUSES - {"fdc"},
     "cdrom": frozenset({"scsi", "ide", "sata", "usb"}),
@@ -28,7 +28,7 @@ _SCSI_SPELLINGS: Mapping[str, str] = {"lsilogicsas": "lsisas1068", "paravirtual"
 _RESCUE_DEVICES = ("disk", "cdrom", "floppy")
 _LIMITS = tuple(
     f"{what}_{unit}_sec" for unit in ("bytes", "iops") for what in ("total", "read", "write")
-)  # as libvirt and flavors call them
+)  # names used by both libvirt and flavors
 
 
 def describe_disks(
@@ -40,10 +40,10 @@ def describe_disks(
 ) -> tuple[Disk, ...]:
     """Return the disks, the root disk first. Raises: UnsupportedGuest naming the property.
 
-    ``rescue``: properties of the image that a guest is rescued with. If they name a device or a bus for it, all of
-    the guest's disks keep their names and the rescue disk comes behind them. Otherwise it takes the place of the root
-    disk, which comes behind it, and ephemeral disks and swap are left out. The config drive of the rescue is in the
-    place of the guest's own.
+    ``rescue``: properties of the rescue image. If they name a device or a bus for the rescue disk, the guest's disks
+    keep their device names and the rescue disk is added last (stable device rescue). Otherwise the rescue disk takes
+    the place of the root disk, which comes second, and ephemeral disks and swap are omitted. The config drive of the
+    rescue replaces the guest's own.
     """
     files = {role: [disk for disk in disks if disk.role is role] for role in DiskRole}
     own = [*files[DiskRole.ROOT], *files[DiskRole.EPHEMERAL], *files[DiskRole.SWAP]]
@@ -89,13 +89,16 @@ def disk_bus(options: GuestOptions, board: Board) -> str:
 
 
 def cdrom_bus(options: GuestOptions, board: Board) -> str:
-    """Return the bus of CD-ROMs, config drives among them: what the board has by itself where nothing is said."""
+    """Return the bus of CD-ROMs, including config drives; by default the one that the board has.
+
+    Raises: UnsupportedGuest naming the property.
+    """
     bus = options.property("hw_cdrom_bus")
     return _supported("hw_cdrom_bus", bus.lower() if bus else _default_cdrom_bus(board), "cdrom", board)
 
 
 def scsi_controllers(disks: Sequence[Disk], options: GuestOptions) -> tuple[Controller, ...]:
-    """Return the SCSI controller that the image names; libvirt adds one of its choice if there is none."""
+    """Return the SCSI controller that the image names; without one libvirt adds its default."""
     name, model = "hw_scsi_model", options.property("hw_scsi_model")
     adapter = options.property("vmware_adaptertype")
     if model is None and adapter not in {None, "ide"}:
@@ -106,7 +109,7 @@ def scsi_controllers(disks: Sequence[Disk], options: GuestOptions) -> tuple[Cont
 
 
 def canonical_scsi_model(model: str) -> str:
-    """Return the one spelling of a SCSI controller; images of VMware have others."""
+    """Return the canonical spelling of a SCSI controller model; VMware images use other spellings."""
     return _SCSI_SPELLINGS.get(model.lower(), model.lower())
 
 
@@ -117,7 +120,10 @@ def _default_cdrom_bus(board: Board) -> str:
 
 
 def _supported(name: str, bus: str, device: str, board: Board, given: str | None = None) -> str:
-    """Return a bus that the board has, and on which there is such a device."""
+    """Return the bus, if the board has it and it supports the device type.
+
+    Raises: UnsupportedGuest naming the property.
+    """
     buses = _BUSES if board.facts is None or not board.facts.disk_buses else board.facts.disk_buses
     allowed = buses & (_BUSES_OF[device] | ({"fdc"} if device == "disk" else set()))
     if bus not in allowed:
@@ -133,7 +139,7 @@ def _is_stable(rescue: Mapping[str, str]) -> bool:
 
 
 def _rescue_kind(rescue: Mapping[str, str], options: GuestOptions, board: Board) -> tuple[str, str]:
-    """Return device and bus of a rescue disk that comes behind the others."""
+    """Return device type and bus of a rescue disk that is added last."""
     device = one_of("hw_rescue_device", (read_property(rescue, "hw_rescue_device") or "disk").lower(), _RESCUE_DEVICES)
     assert device is not None
     bus = read_property(rescue, "hw_rescue_bus")
@@ -153,17 +159,17 @@ def _target(bus: str, used: Counter[str]) -> str:
 
 
 def _cache_mode(settings: LibvirtSettings) -> str | None:
-    """Return how the host caches files that are disks, None where the operator says nothing."""
+    """Return the host's cache mode for disk files, or None if the operator sets none."""
     modes = dict(entry.split("=", 1) for entry in settings.disk_cachemodes if "=" in entry)
     return modes.get("file")
 
 
 def _limits(options: GuestOptions) -> dict[str, int]:
-    """Return how fast disks may be. Raises: UnsupportedGuest naming the extra spec."""
+    """Return the I/O limits of disks. Raises: UnsupportedGuest naming the extra spec."""
     limits = {}
     for name in _LIMITS:
         value = number(f"quota:disk_{name}", options.spec(f"quota:disk_{name}"))
-        if value:  # 0 is no limit
+        if value:  # 0 stands for no limit
             limits[name] = value
     for unit in ("bytes", "iops"):
         parts = [part for part in ("read", "write") if limits.get(f"{part}_{unit}_sec")]

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What libvirt's schema has to say of a domain: the same for guests that are alike.
+"""Cache of domain XML shapes that libvirt has validated against its schema.
 
-Checking a definition against the schema takes libvirt several times as long as everything else it does with it, so it
-is done once for each shape: the elements, the attributes, and the words that they have, without numbers, paths and
-texts. libvirt itself refuses numbers that make no sense.
+Validation takes several times as long as the rest of a definition, so it is done once for each shape: the elements, the
+attributes and their keywords, without numbers, paths and texts. libvirt itself rejects invalid numbers.
 """
 
 import re
 import threading
 
-#: So many shapes at most are remembered: guests may be asked for with any number of devices.
+#: Maximum number of cached shapes, since users can request any number of device combinations.
 _MOST = 1000
 _METADATA = re.compile("<metadata>.*</metadata>", re.DOTALL)
 _FREE = re.compile(' (?:address|bridge|dev|file)="[^"]*"')
@@ -18,7 +17,7 @@ _TEXT = re.compile(">[^<]+<")
 
 
 def shape_of(xml: str) -> str:
-    """Return the shape of a domain that ``domain_xml`` has written."""
+    """Return the shape of a domain's XML, as written by ``domain_xml``."""
     shape = _METADATA.sub("", xml)
     for what, instead in ((_FREE, ""), (_NUMBER, '=""'), (_TEXT, "><")):
         shape = what.sub(instead, shape)
@@ -26,7 +25,7 @@ def shape_of(xml: str) -> str:
 
 
 class CheckedShapes:
-    """The shapes that a libvirtd has found to be right."""
+    """The shapes that a libvirtd has validated."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -43,6 +42,6 @@ class CheckedShapes:
             self._shapes.add(shape_of(xml))
 
     def forget(self) -> None:
-        """Another libvirtd may have another schema."""
+        """Clear the cache, since another libvirtd may have another schema."""
         with self._lock:
             self._shapes.clear()

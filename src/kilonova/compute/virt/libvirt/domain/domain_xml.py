@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Domains as libvirt reads them: the only place, with ``device_xml``, where such XML is made.
+"""libvirt XML of domains, written only here and in ``device_xml``.
 
-Values become text of elements and attributes, never markup; one that XML cannot hold is refused.
+Values become text of elements and attributes, never markup; a value that XML cannot represent is rejected.
 """
 
 from xml.etree import ElementTree as ET
@@ -14,12 +14,12 @@ from kilonova.model.cpu_set import cpus_text
 
 _HYPERV = ("relaxed", "vapic", "vpindex", "runtime", "synic", "reset", "frequencies", "tlbflush", "ipi")
 _SPINLOCK_RETRIES = 8191
-#: What guests find in place of the hypervisor's own name: twelve letters, as they are all.
+#: Vendor id shown to guests in place of the hypervisor's: exactly twelve letters.
 _VENDOR = "KilonovaVirt"
 
 
 def domain_xml(domain: Domain) -> str:
-    """Return the XML of a domain. Raises: UnsupportedGuest for a text that XML cannot hold."""
+    """Return the XML of a domain. Raises: UnsupportedGuest for a text that XML cannot represent."""
     root = ET.Element("domain", type=domain.virt_type)
     child(root, "name", domain.name)
     child(root, "uuid", domain.uuid)
@@ -53,7 +53,7 @@ def _parsed(mark: str) -> ET.Element:
     try:
         return ET.fromstring(mark)  # noqa: S314 - made by ourselves
     except ET.ParseError:
-        raise UnsupportedGuest("The names of the guest have characters that libvirt cannot be told of.") from None
+        raise UnsupportedGuest("The names of the guest contain characters that XML cannot represent.") from None
 
 
 def _add_memory_backing(root: ET.Element, domain: Domain) -> None:
@@ -99,7 +99,7 @@ def _add_numa_memory(root: ET.Element, cpu: Cpu) -> None:
 
 
 def _add_firmware(root: ET.Element, domain: Domain) -> None:
-    """Write what boots the guest. Where its variables are kept is libvirt's choice."""
+    """Add the firmware. libvirt chooses the path of its variable store."""
     firmware = domain.firmware
     chosen_by_libvirt = firmware.efi and firmware.loader is None
     element = child(root, "os", firmware="efi" if chosen_by_libvirt else None)
@@ -109,7 +109,7 @@ def _add_firmware(root: ET.Element, domain: Domain) -> None:
         child(element, "loader", firmware.loader, readonly="yes", type="pflash", stateless=stateless)
     elif firmware.efi:
         options = child(element, "firmware")
-        for name in ("enrolled-keys", "secure-boot"):  # signatures count only by keys that are there already
+        for name in ("enrolled-keys", "secure-boot"):  # Secure Boot checks signatures only if keys are enrolled
             child(options, "feature", enabled=flag(firmware.secure_boot, otherwise="no"), name=name)
         if firmware.secure_boot or firmware.stateless:
             child(element, "loader", secure=flag(firmware.secure_boot), stateless=flag(firmware.stateless))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CPUs and the memory of a guest: their topology, their cells, where they run and of what pages they are made."""
+"""CPUs and memory of a guest: topology, NUMA cells, pinning and page sizes."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from kilonova.model.instance import GuestSpec
 _PARTS = ("sockets", "cores", "threads")
 _UNLIMITED = 65536
 _SMALL_PAGE_KIB = 4
-#: What guests see as their CPU where operators do not say, the best first that libvirt has for the host.
+#: Default CPU modes, best first; the first one that libvirt supports on the host is used.
 _MODES = ("host-model", "host-passthrough", "maximum")
 _ARM_MODES = ("host-passthrough", "maximum", "host-model")
 _ADDRESS_MODES = ("passthrough", "emulate")
@@ -28,7 +28,7 @@ class Topology:
 
 
 def choose_topology(vcpus: int, options: GuestOptions) -> Topology:
-    """Return the topology that fits what is preferred best: few threads, then many sockets, where nothing is said.
+    """Return the best topology: the most preferences fulfilled, then few threads and many sockets.
 
     A limit of the image must not exceed the flavor's; a preference of the image replaces the flavor's as a whole.
     Raises: UnsupportedGuest. Source: Nova admin guide, "CPU topologies".
@@ -42,7 +42,9 @@ def choose_topology(vcpus: int, options: GuestOptions) -> Topology:
     ]
     allowed = [each for each in possible if all(getattr(each, part) <= limits[part] for part in _PARTS)]
     if not allowed:
-        raise UnsupportedGuest(f"hw_cpu_max_sockets, hw_cpu_max_cores and hw_cpu_max_threads allow no {vcpus} vCPUs.")
+        raise UnsupportedGuest(
+            f"hw_cpu_max_sockets, hw_cpu_max_cores and hw_cpu_max_threads do not allow {vcpus} vCPUs."
+        )
 
     def merit(each: Topology) -> tuple[int, int, int, int]:
         met = sum(getattr(each, part) == preferred[part] for part in _PARTS if preferred[part])
@@ -85,7 +87,7 @@ def describe_tuning(
     settings: LibvirtSettings,
     shared_cpus: frozenset[int] = frozenset(),
 ) -> CpuTuning:
-    """Return where the CPUs run and how much they get. Raises: UnsupportedGuest naming the extra spec."""
+    """Return CPU pinning and limits. Raises: UnsupportedGuest naming the extra spec."""
     pins: dict[int, frozenset[int]] = {}
     emulator: set[int] = set()
     realtime = realtime_vcpus(guest, options)
@@ -114,7 +116,7 @@ def describe_tuning(
 
 
 def realtime_vcpus(guest: GuestSpec, options: GuestOptions) -> frozenset[int]:
-    """Return which vCPUs run in real time. Raises: UnsupportedGuest."""
+    """Return the vCPUs with real-time scheduling. Raises: UnsupportedGuest."""
     if not options.spec_flag("hw:cpu_realtime"):
         return frozenset()
     everything = frozenset(range(guest.vcpus))
@@ -133,7 +135,7 @@ def realtime_vcpus(guest: GuestSpec, options: GuestOptions) -> frozenset[int]:
 
 
 def memory_is_locked(guest: GuestSpec, options: GuestOptions) -> bool:
-    """Tell whether the memory is never swapped out. Raises: UnsupportedGuest."""
+    """Tell whether the memory of a guest is never swapped out. Raises: UnsupportedGuest."""
     locked = options.agreed_flag("locked_memory")
     if locked and not (options.spec("hw:mem_page_size") or options.property("hw_mem_page_size")):
         raise UnsupportedGuest("hw:locked_memory needs hw:mem_page_size.")
@@ -141,13 +143,13 @@ def memory_is_locked(guest: GuestSpec, options: GuestOptions) -> bool:
 
 
 def _default_mode(host: HostCapabilities) -> str | None:
-    """Return what guests see as their CPU where operators do not say; None for what the emulator takes."""
+    """Return the default CPU mode, or None for the emulator's default."""
     modes = _ARM_MODES if host.architecture == "aarch64" else _MODES
     return next((mode for mode in modes if mode in host.cpu_modes or not host.cpu_modes), None)
 
 
 def _addresses(options: GuestOptions) -> tuple[str | None, int | None]:
-    """Return how wide physical addresses are: as those of the host, or so many bits; None for what is usual."""
+    """Return mode and width of physical addresses; None for the default. Raises: UnsupportedGuest."""
     asked = options.spec("hw:maxphysaddr_mode") or options.property("hw_maxphysaddr_mode")
     mode = one_of("hw:maxphysaddr_mode", asked, _ADDRESS_MODES)
     bits = options.spec_number("hw:maxphysaddr_bits", 1, 64) or options.property_number("hw_maxphysaddr_bits", 1, 64)
@@ -173,7 +175,7 @@ def _cells(guest: GuestSpec, host: HostCapabilities) -> tuple[NumaCell, ...]:
 
 
 def _cpus_of(host: HostCapabilities, cell: int) -> frozenset[int]:
-    """Return the CPUs of a cell of the host, as far as they are known."""
+    """Return the known CPUs of a host cell."""
     return frozenset(cpu.id for facts in host.cells if facts.id == cell for cpu in facts.cpus)
 
 
@@ -203,13 +205,13 @@ def _divisors(number: int) -> list[int]:
 
 
 def _flag(text: str) -> tuple[str, str]:
-    """Return the name of a feature of CPUs, and whether it is required or disabled."""
+    """Return the name of a CPU feature, and its policy: require or disable."""
     name = text.strip().lower()
     return name.lstrip("+-"), "disable" if name.startswith("-") else "require"
 
 
 def _quota(options: GuestOptions) -> int | None:
-    """Return microseconds of each period, 0 or less for any number of them."""
+    """Return the quota in microseconds for each period; 0 or less for no limit. Raises: UnsupportedGuest."""
     most = 17592186044415
     quota = options.spec_number("quota:cpu_quota", -1, most)
     if quota is not None and 0 < quota < 1000:

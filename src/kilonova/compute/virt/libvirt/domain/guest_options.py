@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the flavor and the image of a guest ask for, read as values. Whatever cannot be read is refused by its name."""
+"""Extra specs and image properties of a guest, parsed to values. An unreadable value is rejected with its name."""
 
 from collections.abc import Collection
 
@@ -12,9 +12,9 @@ _MOST_DIGITS = 18
 
 
 class GuestOptions:
-    """Extra specs of the flavor (``hw:name``) beside properties of the image (``hw_name``).
+    """The flavor's extra specs (``hw:name``) and the image's properties (``hw_name``).
 
-    Every method raises UnsupportedGuest naming what it could not read. Empty values count as absent.
+    Every method raises UnsupportedGuest with the name of a value that it cannot read. Empty values count as absent.
     """
 
     def __init__(self, guest: GuestSpec) -> None:
@@ -22,29 +22,29 @@ class GuestOptions:
         self._properties = guest.image_properties
 
     def spec(self, key: str) -> str | None:
-        """Return an extra spec of the flavor."""
+        """Return an extra spec of the flavor, or None."""
         return self._specs.get(key) or None
 
     def property(self, name: str) -> str | None:
-        """Return a property of the image, under its present or its former name."""
+        """Return an image property by its present or former name, or None."""
         return read_property(self._properties, name)
 
     def agreed(self, name: str, prefix: str = "hw") -> str | None:
-        """Return what both may say, if only the same."""
+        """Return a value that flavor and image may both set, but only to the same value. Raises: UnsupportedGuest."""
         of_flavor, of_image = self.spec(f"{prefix}:{name}"), self.property(f"{prefix}_{name}")
         if of_flavor is not None and of_image is not None and of_flavor.lower() != of_image.lower():
             raise contradiction(f"{prefix}:{name}", of_flavor, f"{prefix}_{name}", of_image)
         return of_flavor or of_image
 
     def agreed_flag(self, name: str) -> bool | None:
-        """Return a switch that both may set, if only to the same; None where neither does."""
+        """Return a flag that flavor and image may both set, but only to the same value; None if neither does."""
         of_flavor, of_image = self.spec_flag(f"hw:{name}"), self.property_flag(f"hw_{name}")
         if of_flavor is not None and of_image is not None and of_flavor != of_image:
             raise contradiction(f"hw:{name}", str(of_flavor), f"hw_{name}", str(of_image))
         return of_image if of_flavor is None else of_flavor
 
     def image_first(self, name: str) -> str | None:
-        """Return what the image says, else what the flavor says."""
+        """Return the image's value, or else the flavor's."""
         return self.property(f"hw_{name}") or self.spec(f"hw:{name}")
 
     def spec_flag(self, key: str) -> bool | None:
@@ -61,7 +61,7 @@ class GuestOptions:
 
 
 def number(name: str, text: str | None, least: int = 0, most: int | None = None) -> int | None:
-    """Return a text as a whole number within bounds. Raises: UnsupportedGuest."""
+    """Return a text as an integer from ``least`` to ``most``. Raises: UnsupportedGuest."""
     if text is None:
         return None
     try:
@@ -70,12 +70,12 @@ def number(name: str, text: str | None, least: int = 0, most: int | None = None)
         value = None
     if value is None or value < least or (most is not None and value > most):
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise UnsupportedGuest(f"{name}={shown(text)} is no whole number {bounds}.")
+        raise UnsupportedGuest(f"{name}={shown(text)} is not an integer {bounds}.")
     return value
 
 
 def one_of(name: str, value: str | None, supported: Collection[str]) -> str | None:
-    """Return a value that is among the supported ones. Raises: UnsupportedGuest naming them."""
+    """Return ``value`` if it is supported or None. Raises: UnsupportedGuest naming the supported values."""
     if value is None or value in supported:
         return value
     known = ", ".join(sorted(supported)) or "none"
@@ -89,11 +89,11 @@ def contradiction(of_flavor: str, value: str, of_image: str, other: str) -> Unsu
 
 
 def shown(text: str) -> str:
-    """Return a value of a user as a message shows it: short, and on one line."""
+    """Return a user's value for a message: shortened, and on one line."""
     plain = text if text.isprintable() else ascii(text)[1:-1]
     return plain if len(plain) <= 80 else f"{plain[:77]}…"
 
 
 def _flag(text: str | None) -> bool | None:
-    """Return a switch; whatever does not stand for yes stands for no, as in the rest of the cloud."""
+    """Return a flag; any text that does not mean yes means no, as in Nova."""
     return None if text is None else text.strip().lower() in _YES

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From flavor, image and what the claim reserved to the description of a guest. What cannot be had is refused by name.
+"""Builds the description of a guest from flavor, image and claim. Unsupported requests are rejected by name.
 
-Reads nothing but its arguments. The parts are in ``board``, ``guest_cpus``, ``disk_devices``, ``screen`` and
+A pure function of its arguments. Its parts are in ``board``, ``guest_cpus``, ``disk_devices``, ``screen`` and
 ``devices``.
 """
 
@@ -53,18 +53,18 @@ from kilonova.errors import UnsupportedGuest
 from kilonova.model.image_values import canonical_vif_model
 from kilonova.model.instance import GuestSpec
 
-#: So many vCPUs have numbers that interrupts reach by themselves.
+#: Maximum number of vCPUs whose interrupts are delivered without a virtual IOMMU (xAPIC).
 _MOST_VCPUS = 255
-#: Names that are safe in the paths that libvirt makes of them.
+#: Guest names that are safe in the file paths that libvirt derives from them.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-#: What guests may ask for and no host of this kind gives: extra specs and properties that must not be set …
+#: Extra specs and properties that this driver does not support: they must not be set.
 _NEVER = {
     "accel:device_profile": "Accelerators",
     "hw:pmem": "Persistent memory",
     "kernel_id": "Booting a kernel of its own",
     "ramdisk_id": "Booting a RAM disk of its own",
 }
-#: … and switches that must not be on.
+#: Flags that this driver does not support: they must not be on.
 _NEVER_ON = {
     "mem_encryption": "Encrypted memory",
     "ephemeral_encryption": "Encryption of disks",
@@ -86,9 +86,10 @@ def describe(
 ) -> Domain:
     """Return the description of a guest. Raises: UnsupportedGuest naming the property.
 
-    ``mark``: XML of our metadata. ``rescue``: properties of the image that is booted for a rescue; the disk of it is
-    among ``disks``. ``serial_tcp_ports``: free ports for serial consoles, where operators have switched those on.
-    ``shared_cpus``: host CPUs for vCPUs that have none of their own; empty stands for all of them.
+    ``mark``: XML of Kilonova's metadata.
+    ``rescue``: properties of the rescue image, whose disk is among ``disks``.
+    ``serial_tcp_ports``: free ports for serial consoles, if they are enabled.
+    ``shared_cpus``: host CPUs for unpinned vCPUs; empty for all of them.
     """
     consoles = ConsoleSettings() if consoles is None else consoles
     options = GuestOptions(guest)
@@ -143,18 +144,18 @@ def describe(
 
 
 def _require_room(guest: GuestSpec, board: Board, iommu: Iommu | None) -> None:
-    """Raise UnsupportedGuest for more vCPUs than the board has, or can interrupt."""
+    """Raise UnsupportedGuest for more vCPUs than the board supports, or than it can interrupt."""
     if board.facts is not None and 0 < board.facts.max_vcpus < guest.vcpus:
-        raise UnsupportedGuest(f"{guest.vcpus} vCPUs are more than {board.name} machines have here.")
+        raise UnsupportedGuest(f"{guest.vcpus} vCPUs exceed the maximum of {board.name} machines on this host.")
     extended = iommu is not None and iommu.options.get("eim") == "on"
     if board.is_x86 and guest.vcpus > _MOST_VCPUS and not extended:
         raise UnsupportedGuest(f"{guest.vcpus} vCPUs need hw:viommu_model=intel, and KVM.")
 
 
 def _require_possible(guest: GuestSpec, options: GuestOptions, host: HostCapabilities) -> None:
-    """Raise UnsupportedGuest for what no guest of this host has."""
+    """Raise UnsupportedGuest for an invalid guest name or a request that this driver never supports."""
     if _NAME.fullmatch(guest.name) is None or not _is_uuid(guest.uuid):
-        raise UnsupportedGuest(f"The guest {shown(guest.name)} ({shown(guest.uuid)}) has a name that is none here.")
+        raise UnsupportedGuest(f"The guest {shown(guest.name)} ({shown(guest.uuid)}) has an invalid name or uuid.")
     for name, what in _NEVER.items():
         value = options.spec(name) if ":" in name else options.property(name)
         if value is not None:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What our domains bear: whose guest it is, and by which order it was made. Nothing without it is touched."""
+"""Kilonova's mark in the metadata of a domain: its instance and the time of its order.
+
+Domains without a mark are never touched.
+"""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,7 +12,7 @@ from xml.etree import ElementTree as ET
 from kilonova.model.image_properties import read_property
 from kilonova.model.instance import GuestSpec
 
-#: Of the element in a domain's metadata, with the prefix that it has in there.
+#: XML namespace of the mark in a domain's metadata, and its prefix there.
 NAMESPACE, PREFIX = "urn:kilonova:guest:1", "kilonova"
 _TAG = f"{{{NAMESPACE}}}guest"
 
@@ -23,11 +26,13 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GuestMark:
-    """``ordered_at``: when it was ordered that the guest be made, in UTC without a zone.
+    """The mark of a guest.
 
-    ``rescue_image``: what it runs from, while it is rescued. ``administrator``: whose password is set in it.
-    ``must_be_quiet``: its agent has to freeze its file systems while its disk is copied.
-    The rest is for those who look at the host.
+    ``ordered_at``: time of the order that created the guest, in UTC without a zone.
+    ``rescue_image``: the image it is rescued with, None without a rescue.
+    ``administrator``: the account whose password can be set.
+    ``must_be_quiet``: whether its guest agent must freeze the file systems while its disk is copied.
+    The other fields are information for operators.
     """
 
     uuid: str
@@ -46,7 +51,7 @@ class GuestMark:
     def of(cls, guest: GuestSpec, origin: Origin) -> "GuestMark":
         return cls(
             guest.uuid,
-            guest.ordered_at or datetime.now(UTC).replace(tzinfo=None),  # a conductor of before says nothing
+            guest.ordered_at or datetime.now(UTC).replace(tzinfo=None),  # older conductors do not send it
             origin,
             name=guest.config_drive.display_name if guest.config_drive else guest.hostname,
             flavor=f"{guest.vcpus} VCPU, {guest.memory_mib} MiB, {guest.root_gib} GiB",
@@ -58,12 +63,12 @@ class GuestMark:
         )
 
     def xml(self) -> str:
-        """Return the element as a domain's metadata has it."""
+        """Return the XML element of the mark, as in a domain's metadata."""
         ET.register_namespace(PREFIX, NAMESPACE)
         return ET.tostring(ET.Element(_TAG, self._attributes()), "unicode")
 
     def bare_xml(self) -> str:
-        """Return the element as libvirt takes it when it is given the namespace apart from it."""
+        """Return the XML element without its namespace, which libvirt takes as a separate argument."""
         return ET.tostring(ET.Element("guest", self._attributes()), "unicode")
 
     def _attributes(self) -> dict[str, str]:
@@ -84,7 +89,7 @@ class GuestMark:
 
 
 def read_mark(text: str) -> GuestMark | None:
-    """Return the mark in an element, or in the metadata of a whole domain; None where there is none of ours."""
+    """Return the mark in an element or in the XML of a domain; None if there is no valid one."""
     root = ET.fromstring(text)  # noqa: S314 - from libvirt, which has parsed it itself
     found = root if root.tag in {_TAG, "guest"} else root.find(f"metadata/{_TAG}")
     if found is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Free TCP ports for the serial ports of guests. QEMU listens there as long as the guest runs."""
+"""Free TCP ports for the serial consoles of guests. QEMU listens on them while the guest runs."""
 
 import socket
 import threading
@@ -11,7 +11,10 @@ from kilonova.errors import DriverError
 
 
 class SerialPorts:
-    """Those of one address. No port is named twice in a row, so guests that are made at a time get different ones."""
+    """The port range of one address.
+
+    Ports are tried in rotation, so that guests created at the same time get different ones.
+    """
 
     def __init__(self, address: str, ports: PortRange) -> None:
         self._address = address
@@ -20,7 +23,7 @@ class SerialPorts:
         self._lock = threading.Lock()
 
     def find(self, count: int, taken: Collection[int]) -> tuple[int, ...]:
-        """Return ports at which nobody listens, and which are not ``taken``. Raises: DriverError."""
+        """Return ``count`` ports that are neither in use nor ``taken``. Raises: DriverError."""
         found: list[int] = []
         with self._lock:
             for _ in self._ports:
@@ -46,6 +49,6 @@ class SerialPorts:
 
 
 def serial_ports_in(domain: str) -> tuple[int, ...]:
-    """Return the ports at which a guest is listened to, first port first, as the XML of its domain has them."""
+    """Return the serial console ports in the XML of a domain, first port first."""
     sources = ET.fromstring(domain).iterfind("devices/serial[@type='tcp']/source[@mode='bind']")  # noqa: S314 - libvirt's
     return tuple(int(source.get("service", "0")) for source in sources)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements of XML: the words and numbers that descriptions hold, and nothing that XML cannot hold."""
+"""Helpers that write XML elements and reject texts that XML cannot represent."""
 
 import re
 from xml.etree import ElementTree as ET
 
 from kilonova.errors import UnsupportedGuest
 
-#: What XML 1.0 has no way to write, and the tabs and lines that a reader would take for spaces.
+#: Characters that XML 1.0 cannot represent, and tabs and line breaks, which parsers turn into spaces.
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def child(parent: ET.Element, tag: str, text: object = None, **attributes: object) -> ET.Element:
-    """Add an element and return it. What is None is left out. Raises: UnsupportedGuest for a text XML cannot hold."""
+    """Add an element and return it, without attributes that are None. Raises: UnsupportedGuest for an invalid text."""
     given = {name: _written(tag, value) for name, value in attributes.items() if value is not None}
     element = ET.SubElement(parent, tag, given)
     if text is not None:
@@ -20,7 +20,7 @@ def child(parent: ET.Element, tag: str, text: object = None, **attributes: objec
 
 
 def flag(value: bool, otherwise: str | None = None) -> str | None:
-    """Return yes, or what stands for no; None leaves the attribute out."""
+    """Return "yes", or ``otherwise``; None omits the attribute."""
     return "yes" if value else otherwise
 
 
@@ -31,5 +31,5 @@ def on_off(value: bool) -> str:
 def _written(tag: str, value: object) -> str:
     text = str(value)
     if _FORBIDDEN.search(text) is not None:
-        raise UnsupportedGuest(f"The {tag} of the guest, {text!a}, has characters that libvirt cannot be told of.")
+        raise UnsupportedGuest(f"The {tag} of the guest, {text!a}, contains characters that XML cannot represent.")
     return text

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the host can do and has, and what it reports of that to the scheduler."""
+"""Capabilities and resources of a libvirt host, and its report to the scheduler."""

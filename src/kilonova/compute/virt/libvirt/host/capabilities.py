@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What libvirt and QEMU of one host can do, as far as guests are made by it. ``capabilities_xml`` reads it."""
+"""Capabilities of libvirt and QEMU on one host. ``capabilities_xml`` parses them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-#: Architectures whose boards have no firmware of their own: guests on them start by UEFI.
+#: Architectures whose boards have no BIOS: their guests boot with UEFI.
 EFI_ONLY = frozenset({"aarch64", "armv7l", "loongarch64", "riscv64"})
 
 
 @dataclass(frozen=True, slots=True)
 class MachineType:
-    """One kind of board. ``name``: as the emulator calls it, also where a guest asks for an alias such as q35.
+    """A machine type. ``name``: the emulator's name, also if a guest asks for an alias such as q35.
 
-    ``disk_buses``, ``video_models``, ``rng_models`` …: what guests on it may have. ``firmware``: bios, which stands for
-    whatever the board has built in, and efi. ``loaders``: paths of the efi firmware; ``secure_boot``: whether one of
-    them can insist on signed software. ``filesystems``: how a folder of the host is shared, such as virtiofs.
+    ``disk_buses``, ``video_models``, ``rng_models`` …: the supported devices.
+    ``firmware``: bios, which stands for any built-in firmware, and efi.
+    ``loaders``: paths of the UEFI firmware; ``secure_boot``: whether one of them supports Secure Boot.
+    ``filesystems``: methods of sharing a host folder, such as virtiofs.
     """
 
     name: str
@@ -35,7 +36,7 @@ class MachineType:
 
 @dataclass(frozen=True, slots=True)
 class CpuModel:
-    """A CPU by the name of a model, ``features`` that it has beside those of the model, and ``disabled`` ones."""
+    """A CPU by its model name, with additional ``features``, and ``disabled`` ones."""
 
     name: str
     vendor: str = ""
@@ -45,9 +46,9 @@ class CpuModel:
 
 @dataclass(frozen=True, slots=True)
 class HostCpu:
-    """The CPUs of the host. ``cores``: of each die or socket; ``threads``: of each core.
+    """The CPUs of the host. ``cores``: for each die or socket; ``threads``: for each core.
 
-    ``features``: beside those of the model. ``address_bits``: how wide its physical addresses are, 0 when unknown.
+    ``features``: in addition to those of the model. ``address_bits``: width of physical addresses, 0 if unknown.
     """
 
     model: str = ""
@@ -62,7 +63,7 @@ class HostCpu:
 
 @dataclass(frozen=True, slots=True)
 class CellCpu:
-    """One CPU of a NUMA cell. ``siblings``: the hyperthreads of its core, itself included."""
+    """A CPU of a NUMA cell. ``siblings``: the hyperthreads of its core, including itself."""
 
     id: int
     socket: int | None = None
@@ -71,7 +72,7 @@ class CellCpu:
 
 @dataclass(frozen=True, slots=True)
 class CellFacts:
-    """One NUMA cell. Units: KiB; ``pages``: size in KiB → how many there are."""
+    """A NUMA cell of the host. Units: KiB; ``pages``: page size in KiB → number of pages."""
 
     id: int
     memory_kib: int
@@ -81,7 +82,7 @@ class CellFacts:
 
 @dataclass(frozen=True, slots=True)
 class GuestKind:
-    """One architecture for which there is an emulator. ``domain_types``: how it runs, such as kvm and qemu."""
+    """An architecture that an emulator supports. ``domain_types``: how its guests can run, such as kvm and qemu."""
 
     architecture: str
     vm_mode: str
@@ -91,13 +92,15 @@ class GuestKind:
 
 @dataclass(frozen=True, slots=True)
 class HostCapabilities:
-    """``virt_type``: kvm or qemu. ``emulator``: path of the program. Versions: as libvirt counts, major * 1,000,000 + …
+    """All capabilities of a host.
 
-    ``machines``: alias or name → board, of the host's own architecture. ``nic_models``: in the words of image
-    properties, such as virtio or e1000e. ``cpu_models``: names that a guest may ask for.
-    ``default_machine``: the board that the emulator takes when a guest names none.
-    ``cpu_modes``: host-passthrough, host-model, maximum, custom. ``host_model``: what host-model stands for here.
-    ``guest_features``: the features of a guest's CPU. ``device_types``: every device of the emulator, in its own words.
+    ``virt_type``: kvm or qemu. ``emulator``: path of the program. Versions: in libvirt's form, major * 1,000,000 + …
+    ``machines``: alias or name → machine type, of the host's own architecture.
+    ``nic_models``: in terms of image properties, such as virtio or e1000e. ``cpu_models``: models that a guest may
+    request.
+    ``default_machine``: the emulator's default machine type.
+    ``cpu_modes``: host-passthrough, host-model, maximum, custom. ``host_model``: the CPU that host-model stands for.
+    ``guest_features``: features of a guest's CPU. ``device_types``: all devices of the emulator, by its own names.
     """
 
     architecture: str
@@ -119,5 +122,5 @@ class HostCapabilities:
 
     @property
     def boards(self) -> Iterator[MachineType]:
-        """Every board once."""
+        """Each machine type once."""
         return iter({board.name: board for board in self.machines.values()}.values())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read what libvirt says of a host: the XML of ``getCapabilities`` and ``getDomainCapabilities``.
+"""Parser of libvirt's ``getCapabilities`` and ``getDomainCapabilities``.
 
-What an older libvirt does not tell yet is taken where a newer one does.
+Elements that older versions of libvirt lack are used if they are present.
 """
 
 from collections.abc import Collection, Mapping
@@ -26,7 +26,7 @@ _KIB = {"b": 1 / 1024, "bytes": 1 / 1024, "KB": 1000 / 1024, "KiB": 1, "MiB": 10
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What ``getCapabilities`` says. ``machines``: alias or name → name, of the host's own architecture."""
+    """Content of ``getCapabilities``. ``machines``: alias or name → name, of the host's own architecture."""
 
     architecture: str
     emulator: str
@@ -37,7 +37,7 @@ class HostFacts:
 
 
 def read_host(text: str) -> HostFacts:
-    """Read the XML of ``getCapabilities``. Raises: ValueError for a host that cannot emulate what it is itself."""
+    """Parse ``getCapabilities``. Raises: ValueError if there is no emulator for the host's own architecture."""
     root = _parsed(text)
     cpu = root.find("host/cpu")
     architecture = (cpu is not None and cpu.findtext("arch")) or ""
@@ -65,10 +65,11 @@ def read_capabilities(
     libvirt_version: int,
     qemu_version: int,
 ) -> HostCapabilities:
-    """Put together what a host can do.
+    """Combine all answers to the capabilities of a host.
 
-    ``domains``: name of each machine → the XML of its ``getDomainCapabilities``, ``default``: that of a guest which
-    names no machine. ``device_types``: those of the emulator.
+    ``domains``: name of each machine type → its ``getDomainCapabilities``; ``default``: that of the default machine
+    type.
+    ``device_types``: the emulator's devices.
     """
     boards = {name: _machine(name, host.architecture, text) for name, text in domains.items()}
     machines = {alias: boards[name] for alias, name in host.machines.items() if name in boards}
@@ -169,7 +170,7 @@ def _nic_models(told: ET.Element) -> frozenset[str]:
 
 
 def _values(told: ET.Element, path: str, name: str) -> frozenset[str]:
-    """Return what an enumeration lists; nothing where its element is not supported."""
+    """Return the values of an enumeration; none if its element is not supported."""
     element = told.find(path)
     if element is None or element.get("supported") == "no":
         return frozenset()

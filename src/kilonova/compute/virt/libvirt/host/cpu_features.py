@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CPUs whose features libvirt is asked for: the host's own, and what guests get. Pure: makes and reads XML."""
+"""CPU descriptions for feature queries to libvirt: the host's CPU and the guests' CPU. Pure XML functions."""
 
 from collections.abc import Iterable
 from xml.etree import ElementTree as ET
@@ -8,13 +8,13 @@ from kilonova.config.libvirt import LibvirtSettings
 
 
 def host_cpu(capabilities: str) -> str | None:
-    """Return the CPU of the host out of ``getCapabilities``, as libvirt takes it."""
+    """Return the host's CPU from ``getCapabilities``, in the form that libvirt accepts."""
     found = ET.fromstring(capabilities).find("host/cpu")  # noqa: S314  libvirtd's own words
     return None if found is None or found.find("model") is None else ET.tostring(found, encoding="unicode")
 
 
 def guest_cpu(default_domain: str, architecture: str, settings: LibvirtSettings) -> str | None:
-    """Return the CPU of guests, None where the emulator decides. ``default_domain``: of ``getDomainCapabilities``."""
+    """Return the guests' CPU, or None if the emulator decides. ``default_domain``: ``getDomainCapabilities``."""
     if settings.cpu_mode == "none":
         return None
     cpu = ET.Element("cpu")
@@ -23,7 +23,7 @@ def guest_cpu(default_domain: str, architecture: str, settings: LibvirtSettings)
         if not settings.cpu_models:
             return None
         ET.SubElement(cpu, "model").text = settings.cpu_models[0]
-    else:  # what guests have of the host's own CPU is at least what is known of its model
+    else:  # features of a guest's CPU are at least those of the host's model
         domain = ET.fromstring(default_domain)  # noqa: S314  libvirtd's own words
         mode = domain.find("cpu/mode[@name='host-model']")
         if mode is None or mode.get("supported") != "yes":
@@ -33,9 +33,9 @@ def guest_cpu(default_domain: str, architecture: str, settings: LibvirtSettings)
 
 
 def features_of(expanded: str, asked: str, extra_flags: Iterable[str] = ()) -> frozenset[str]:
-    """Return the features of a CPU that libvirt has ``expanded``. What ``asked`` disables it may name nevertheless.
+    """Return the features of an ``expanded`` CPU without those that ``asked`` disables, which libvirt may list anyway.
 
-    ``extra_flags``: features beside those, or, with a - before them, none of those.
+    ``extra_flags``: additional features, or, with a leading -, excluded ones.
     """
     found = _features(expanded, "require") - _features(asked, "disable")
     flags = [flag.strip().lower() for flag in extra_flags]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Features of CPUs in libvirt's words, and the standard traits that stand for them."""
+"""CPU features by libvirt's names, and the standard traits for them."""
 
 from collections.abc import Collection, Mapping
 
 from kilonova.model.device_models import STANDARD_TRAITS
 
 _X86, _ARM = "HW_CPU_X86_", "HW_CPU_AARCH64_"
-#: Features of x86 whose traits are called something else than they are themselves.
+#: x86 features whose traits have another name: feature → traits.
 _CALLED: Mapping[str, tuple[str, ...]] = {
     "aes": ("AESNI",),
     "amd-no-ssb": ("AMD_NO_SSB",),
@@ -40,7 +40,7 @@ _CALLED: Mapping[str, tuple[str, ...]] = {
 
 
 def cpu_traits(architecture: str, features: Collection[str]) -> frozenset[str]:
-    """Return the traits of the features of a guest's CPU; those without a trait are left out."""
+    """Return the traits for the features of a guest's CPU; features without a trait are ignored."""
     if architecture == "aarch64":
         found = {_ARM + feature.upper() for feature in features}
     elif architecture in {"x86_64", "i686"}:

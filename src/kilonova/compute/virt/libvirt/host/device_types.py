@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The devices of QEMU that stand for the models of image properties."""
+"""QEMU devices for the models of image properties."""
 
 from collections.abc import Collection, Mapping
 
-#: Image property → value → QEMU's names of devices, any of which will do. They differ by the bus of a machine.
+#: Image property → value → QEMU's names of suitable devices. One of them is enough; they differ by the machine's bus.
 DEVICE_TYPES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "hw_vif_model": {
         "virtio": ("virtio-net-pci", "virtio-net-ccw", "virtio-net-device"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask an emulator itself what libvirt does not tell of it: which devices it has."""
+"""Query of an emulator for its devices, which libvirt does not report."""
 
 import json
 import subprocess
@@ -18,14 +18,14 @@ _TIMEOUT_S = 20.0
 
 
 def device_types(emulator: str, timeout_s: float = _TIMEOUT_S) -> frozenset[str]:
-    """Return the devices of an emulator, as it calls them itself. It is asked once, and again when it is replaced.
+    """Return the names of an emulator's devices. The result is cached until the program file changes.
 
     Raises: DriverError.
     """
     try:
         replaced_at = Path(emulator).stat().st_mtime_ns
     except OSError as error:
-        raise DriverError(f"The emulator {emulator} cannot be asked for its devices: {error.strerror}.") from error
+        raise DriverError(f"The emulator {emulator} cannot list its devices: {error.strerror}.") from error
     return _device_types(emulator, replaced_at, timeout_s)
 
 
@@ -38,12 +38,12 @@ def _device_types(emulator: str, replaced_at: int, timeout_s: float) -> frozense
             [emulator, *_NO_MACHINE], input=asked, capture_output=True, text=True, timeout=timeout_s, check=False
         )
     except OSError as error:
-        raise DriverError(f"The emulator {emulator} cannot be asked for its devices: {error.strerror}.") from error
+        raise DriverError(f"The emulator {emulator} cannot list its devices: {error.strerror}.") from error
     except subprocess.TimeoutExpired:
-        raise DriverError(f"The emulator {emulator} did not name its devices within {timeout_s:g} s.") from None
+        raise DriverError(f"The emulator {emulator} did not list its devices within {timeout_s:g} s.") from None
     found = _answer(done.stdout)
     if not found:
-        raise DriverError(f"The emulator {emulator} did not name its devices; it ended with {done.returncode}.")
+        raise DriverError(f"The emulator {emulator} did not list its devices; it exited with {done.returncode}.")
     return found
 
 

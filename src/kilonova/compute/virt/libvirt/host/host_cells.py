@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CPUs and NUMA cells of a host, as far as guests may have them."""
+"""CPUs and NUMA cells of a host that are offered to guests."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,24 +15,24 @@ _SIZE = re.compile(r"(\d{1,9})\s*(|KB|KIB|MB|MIB|GB|GIB)", re.IGNORECASE)
 _KIB = {"": 1, "K": 1, "M": 1024, "G": 1024**2}
 _KEYS = {"node", "size", "count"}
 
-#: (cell, size in KiB) → pages.
+#: (cell, page size in KiB) → number of reserved pages.
 ReservedPages = Mapping[tuple[int, int], int]
 
 
 @dataclass(frozen=True, slots=True)
 class GuestCpus:
-    """The CPUs for guests: those over which vCPUs float, and those that are pinned to one vCPU each."""
+    """CPUs for guests: ``shared`` by floating vCPUs, and ``dedicated`` to one pinned vCPU each."""
 
     shared: frozenset[int]
     dedicated: frozenset[int] = frozenset()
 
 
 def require_consistent(settings: HostResourceSettings) -> None:
-    """Refuse sets of CPUs that contradict each other. Raises: ConfigurationError."""
+    """Check that the configured CPU sets do not contradict each other. Raises: ConfigurationError."""
     shared, dedicated = settings.cpu_shared_set, settings.cpu_dedicated_set
     if both := (shared or frozenset()) & (dedicated or frozenset()):
         raise ConfigurationError(
-            f"[compute] cpu_shared_set and [compute] cpu_dedicated_set both have the CPUs {cpus_text(both)}."
+            f"[compute] cpu_shared_set and [compute] cpu_dedicated_set both contain the CPUs {cpus_text(both)}."
         )
     if settings.reserved_host_cpus and (shared is not None or dedicated is not None):
         raise ConfigurationError(
@@ -42,15 +42,15 @@ def require_consistent(settings: HostResourceSettings) -> None:
 
 
 def cpus_for_guests(online: frozenset[int], settings: HostResourceSettings) -> GuestCpus:
-    """Return the CPUs for guests: all, where operators say nothing.
+    """Return the CPUs for guests; by default all of them.
 
-    Raises: ConfigurationError for one that is not there.
+    Raises: ConfigurationError for a configured CPU that does not exist or is offline.
     """
     shared, dedicated = settings.cpu_shared_set, settings.cpu_dedicated_set
     for name, wanted in (("cpu_shared_set", shared), ("cpu_dedicated_set", dedicated)):
         if missing := (wanted or frozenset()) - online:
             raise ConfigurationError(
-                f"[compute] {name} has the CPUs {cpus_text(missing)}, which this host has not or are offline."
+                f"[compute] {name} contains the CPUs {cpus_text(missing)}, which this host lacks or are offline."
             )
     if shared is None:
         shared = frozenset() if dedicated else online
@@ -58,12 +58,12 @@ def cpus_for_guests(online: frozenset[int], settings: HostResourceSettings) -> G
 
 
 def cells_for_guests(cells: Iterable[CellFacts], cpus: GuestCpus, reserved: ReservedPages) -> tuple[HostCell, ...]:
-    """Return the NUMA cells as they are reported."""
+    """Return the NUMA cells for the report."""
     return tuple(_cell(cell, cpus, reserved) for cell in sorted(cells, key=lambda cell: cell.id))
 
 
 def read_reserved_pages(texts: Iterable[str]) -> ReservedPages:
-    """Read ``[DEFAULT] reserved_huge_pages``. Raises: ConfigurationError naming the value."""
+    """Parse ``[DEFAULT] reserved_huge_pages``. Raises: ConfigurationError naming the value."""
     found: dict[tuple[int, int], int] = {}
     for text in texts:
         given = dict(part.strip().partition(":")[::2] for part in text.split(",") if part.strip())
@@ -71,7 +71,7 @@ def read_reserved_pages(texts: Iterable[str]) -> ReservedPages:
         node, count = given.get("node", "").strip(), given.get("count", "").strip()
         if given.keys() != _KEYS or size is None or not (node.isdecimal() and count.isdecimal()):
             raise ConfigurationError(
-                f"[DEFAULT] reserved_huge_pages must be such as node:0,size:2048,count:64, not {text!r}."
+                f"[DEFAULT] reserved_huge_pages must have the form node:0,size:2048,count:64, not {text!r}."
             )
         found[int(node), int(size[1]) * _KIB[size[2][:1].upper()]] = int(count)
     return found

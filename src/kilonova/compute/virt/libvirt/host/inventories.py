@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a host of real guests says of itself to the scheduler: amounts, kinds of guests, its CPUs."""
+"""Inventories, supported instance types and CPU description of a libvirt host, for its report."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,10 @@ from kilonova.model.provider import Inventory
 def inventories_of(
     cpus: GuestCpus, memory_mib: int, disk_gib: int, ratios: AllocationRatios, settings: HostResourceSettings
 ) -> tuple[Inventory, ...]:
-    """Return what the host has; classes it has nothing of are left out. What is reserved is at most everything."""
+    """Return the inventories of a host, without classes of which it has nothing.
+
+    Reserved amounts are capped at the total.
+    """
 
     def inventory(name: str, total: int, reserved: int, ratio: float) -> Inventory:
         return Inventory(name, total, min(reserved, total), 1, total, 1, ratio)
@@ -30,7 +33,7 @@ def inventories_of(
 
 
 def supported_instances(host: HostCapabilities) -> tuple[tuple[str, str, str], ...]:
-    """Return the kinds of guests that are made here: (architecture, hypervisor type, vm mode)."""
+    """Return the supported kinds of guests: (architecture, hypervisor type, vm mode)."""
     architectures, types = guest_architectures(host), hypervisor_types(host)
     found = {
         (kind.architecture, kept, kind.vm_mode)
@@ -42,7 +45,7 @@ def supported_instances(host: HostCapabilities) -> tuple[tuple[str, str, str], .
 
 
 def cpu_info(host: HostCapabilities) -> Mapping[str, Any]:
-    """Return what is known of the host's CPUs, in Nova's words."""
+    """Return the description of the host's CPUs, in Nova's form of ``cpu_info``."""
     cpu = host.cpu
     return {
         "arch": host.architecture,

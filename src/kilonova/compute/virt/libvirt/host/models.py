@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which values of image properties a host can serve. Traits and the late check are both made of this one table."""
+"""Values of image properties that a host supports: the common source of its traits and of the late check."""
 
 from collections.abc import Mapping
 
@@ -7,26 +7,29 @@ from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities, Ma
 from kilonova.compute.virt.libvirt.host.device_types import models_of
 from kilonova.config.libvirt import LibvirtSettings
 
-#: The first versions of libvirt and QEMU with …
+#: Minimum versions of (libvirt, QEMU) for some devices.
 _IGB = (9_003_000, 8_000_000)
 _VIRTIO_SOUND = (10_004_000, 8_002_000)
-#: QEMU from which libvirt cannot make a PC speaker any more.
+#: The version of QEMU from which libvirt can no longer create a PC speaker.
 _NO_SPEAKER = 7_001_000
 _VIRTIO_IOMMU = 8_003_000
 _STATELESS_FIRMWARE = 8_006_000
 _ADDRESS_SPACE = 8_007_000
 _TPM_VERSIONS = frozenset({"1.2", "2.0"})
-#: The boards of PCs that guests are made on. Others are for special purposes.
+#: Machine types of x86 guests; the others are for special purposes.
 _X86 = ("x86_64", "i686")
 _PC_BOARDS = ("pc", "q35")
-#: Architecture of a host → those of guests on it that need no emulator of their own.
+#: Architecture of a host → further architectures whose guests its CPUs run natively.
 _ALSO_RUNS = {"x86_64": frozenset({"i686"})}
-#: Boards on which there can be an IOMMU.
+#: Parts of the names of machine types that support an IOMMU.
 _WITH_IOMMU = ("q35", "virt")
 
 
 def supported_models(host: HostCapabilities, settings: LibvirtSettings) -> Mapping[str, frozenset[str]]:
-    """Return image property → the values that a guest on some board of the host may have. Others are not judged."""
+    """Return image property → supported values, on any machine type of the host.
+
+    Properties not listed are not checked.
+    """
     boards = [board for board in host.boards if is_for_guests(board, host)]
     buses = frozenset[str]().union(*(board.disk_buses for board in boards))
     firmware = frozenset[str]().union(*(board.firmware for board in boards))
@@ -59,28 +62,28 @@ def supported_models(host: HostCapabilities, settings: LibvirtSettings) -> Mappi
 
 
 def guest_architectures(host: HostCapabilities) -> frozenset[str]:
-    """Return the architectures of guests: those that the CPUs of the host run themselves."""
+    """Return the architectures of guests that the host's CPUs run natively."""
     return frozenset({host.architecture}) | _ALSO_RUNS.get(host.architecture, frozenset())
 
 
 def hypervisor_types(host: HostCapabilities) -> frozenset[str]:
-    """Return what an image may say that it needs: QEMU, which is always there, and KVM where guests run by it."""
+    """Return the hypervisor types that images may require: always qemu, and kvm if guests use it."""
     return frozenset({"qemu", host.virt_type})
 
 
 def unusable_sound_cards(host: HostCapabilities) -> frozenset[str]:
-    """Return the sound cards that the releases of libvirt and QEMU cannot make, whatever devices QEMU has."""
+    """Return the sound cards that the host's versions of libvirt and QEMU cannot create, even with the device."""
     virtio = frozenset() if _at_least(host, _VIRTIO_SOUND) else {"virtio"}
     return frozenset(virtio) | (frozenset({"pcspk"}) if host.qemu_version >= _NO_SPEAKER else frozenset())
 
 
 def is_for_guests(board: MachineType, host: HostCapabilities) -> bool:
-    """Whether guests of users are made on a board."""
+    """Tell whether guests of users may run on a machine type."""
     return host.architecture not in _X86 or board.name.startswith(_PC_BOARDS)
 
 
 def _network_cards(host: HostCapabilities) -> frozenset[str]:
-    """Return the models that libvirt accepts and the emulator has. libvirt alone finds out only at the start."""
+    """Return the network cards that libvirt accepts and the emulator has: libvirt checks only at a guest's start."""
     return host.nic_models - (frozenset() if _at_least(host, _IGB) else {"igb"})
 
 
@@ -99,7 +102,7 @@ def _watchdog_actions(host: HostCapabilities) -> frozenset[str]:
 
 
 def _tpms(boards: list[MachineType]) -> dict[str, frozenset[str]]:
-    """Return the TPMs that swtpm emulates; a libvirt that names no versions has both."""
+    """Return the TPMs that swtpm emulates. If libvirt lists no versions, it supports both."""
     able = [board for board in boards if "emulator" in board.tpm_backends]
     versions = frozenset[str]().union(*(board.tpm_versions or _TPM_VERSIONS for board in able))
     models = frozenset[str]().union(*(board.tpm_models for board in able)) & {"tpm-tis", "tpm-crb"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a host measures of itself, where ``[DEFAULT] compute_monitors`` asks for it."""
+"""Metrics of a host, if ``[DEFAULT] compute_monitors`` enables them."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -10,16 +10,16 @@ _TIMES = ("user", "kernel", "idle", "iowait")
 
 
 class CpuMonitor:
-    """Turns the CPU times of a host into the metrics of Nova's monitor of the same name.
+    """Turns the CPU times of a host into the metrics of Nova's cpu.virt_driver monitor.
 
-    Shares are between 0 and 1, of the time since the measurement before.
+    Shares are fractions from 0 to 1 of the time since the previous measurement.
     """
 
     def __init__(self) -> None:
         self._before: Mapping[str, int] = {}
 
     def measure(self, times: Mapping[str, int], frequency_mhz: int) -> Mapping[str, float]:
-        """Return metrics by name. ``times``: nanoseconds since the host was started, by what they went for."""
+        """Return metrics by name. ``times``: nanoseconds since the boot of the host, by kind of use."""
         now = {name: int(times.get(name, 0)) for name in _TIMES}
         spent = {name: max(0, now[name] - self._before.get(name, 0)) for name in _TIMES}
         self._before = now
@@ -34,8 +34,8 @@ class CpuMonitor:
 
 
 def measures_cpus(monitors: Iterable[str]) -> bool:
-    """Tell whether the load of CPUs is to be measured; of monitors that are not there the log says so."""
+    """Tell whether the CPU monitor is enabled; unknown monitors are logged."""
     unknown = [name for name in monitors if name.strip() and name.strip() != _CPU]
     if unknown:
-        LOG.warning("[DEFAULT] compute_monitors: there is no %s; %s is what there is", ", ".join(unknown), _CPU)
+        LOG.warning("[DEFAULT] compute_monitors: unknown monitor %s; the only one is %s", ", ".join(unknown), _CPU)
     return any(name.strip() == _CPU for name in monitors)

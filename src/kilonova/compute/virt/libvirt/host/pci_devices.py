@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The PCI devices of a host that guests may have: those that ``[pci] device_spec`` names."""
+"""PCI devices of a host that ``[pci] device_spec`` offers to guests."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from kilonova.model.pci import PF, STANDARD, VF, PciPool
 _OPTION = "[pci] device_spec"
 _ID = re.compile(r"(0x)?[0-9a-f]{4}|\*", re.IGNORECASE)
 _FIELD = re.compile(r"[0-9a-f]{1,4}|\*|", re.IGNORECASE)
-#: The parts of an address, and how many digits each has.
+#: The parts of a PCI address, and their numbers of digits.
 _PARTS = {"domain": 4, "bus": 2, "slot": 2, "function": 1}
 _MATCHING = frozenset({"vendor_id", "product_id", "address"})
 _NO_TAGS = _MATCHING | {"resource_class", "traits"}
@@ -27,7 +27,7 @@ _BRIDGES = "0x06"
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """One function of a device. ``physical``: of a virtual function, the address of the physical one."""
+    """A function of a PCI device. ``physical``: for a virtual function, the address of its physical function."""
 
     address: str
     vendor_id: str
@@ -39,9 +39,9 @@ class PciDevice:
 
 @dataclass(frozen=True, slots=True)
 class DeviceSpec:
-    """Devices that guests may have. ``address``: expressions for its parts; none stands for any address.
+    """An entry of ``[pci] device_spec``. ``address``: patterns for the parts of an address; empty for any address.
 
-    ``is_exact``: whether it is one address. That of a physical function stands for its virtual functions, too.
+    ``is_exact``: whether it is a single address; that of a physical function covers its virtual functions, too.
     """
 
     vendor_id: str = "*"
@@ -63,7 +63,7 @@ class DeviceSpec:
 
 
 def read_device_specs(texts: Iterable[str]) -> tuple[DeviceSpec, ...]:
-    """Read ``[pci] device_spec``. Raises: ConfigurationError naming the value."""
+    """Parse ``[pci] device_spec``. Raises: ConfigurationError naming the value."""
     specs: list[DeviceSpec] = []
     for text in texts:
         try:
@@ -78,7 +78,7 @@ def read_device_specs(texts: Iterable[str]) -> tuple[DeviceSpec, ...]:
 
 
 def read_device(text: str) -> PciDevice | None:
-    """Read libvirt's XML of a device of the host; None for one that guests cannot have, such as a bridge."""
+    """Parse libvirt's XML of a host device; None for a device that guests cannot have, such as a bridge."""
     pci = ET.fromstring(text).find("capability[@type='pci']")  # noqa: S314  libvirtd's own words
     if pci is None or pci.findtext("class", "").startswith(_BRIDGES):
         return None
@@ -101,9 +101,9 @@ def read_device(text: str) -> PciDevice | None:
 
 
 def pools_of(devices: Iterable[PciDevice], specs: Sequence[DeviceSpec]) -> tuple[PciPool, ...]:
-    """Return the devices that guests may have, those that are alike together.
+    """Return the devices for guests, with equal devices grouped in pools.
 
-    The first of ``specs`` that matches a device counts.
+    The first of ``specs`` that matches a device applies.
     """
     found: dict[tuple[Any, ...], list[str]] = {}
     for device in devices:
@@ -123,7 +123,7 @@ def _address(domain: int, bus: int, slot: int, function: int) -> str:
 
 def _spec(text: str, given: Mapping[str, Any]) -> DeviceSpec:
     if "devname" in given:
-        raise _wrong(text, "devname is not offered; name the device by its address")
+        raise _wrong(text, "devname is not supported; use the device's address")
     ids = {name: str(given.get(name, "*")).lower() for name in ("vendor_id", "product_id")}
     for name, value in ids.items():
         if _ID.fullmatch(value) is None:
@@ -135,28 +135,28 @@ def _spec(text: str, given: Mapping[str, Any]) -> DeviceSpec:
         elif name not in _NO_TAGS:
             tags[name] = str(value)
     if tags.get("remote_managed") == "true":
-        raise _wrong(text, "devices whose ports are managed elsewhere are not offered")
+        raise _wrong(text, "remote_managed devices are not supported")
     address, is_exact = _address_of(text, given.get("address"))
     short = {name: value.removeprefix("0x") for name, value in ids.items()}
     return DeviceSpec(short["vendor_id"], short["product_id"], address, is_exact, tuple(sorted(tags.items())))
 
 
 def _address_of(text: str, given: Any) -> tuple[tuple[Any, ...], bool]:
-    """Return expressions for the parts of an address, and whether it is one single address."""
+    """Return patterns for the parts of an address, and whether it is a single address. Raises: ConfigurationError."""
     if given is None:
         return (), False
     if isinstance(given, dict):
         if not given.keys() <= _PARTS.keys():
-            raise _wrong(text, f"an address has {', '.join(_PARTS)}")
+            raise _wrong(text, f"the keys of an address are {', '.join(_PARTS)}")
         try:
             return tuple(re2.compile(f"(?i){given.get(part, '.*')}") for part in _PARTS), False
         except re2.error as error:
-            raise _wrong(text, f"the address is no regular expression: {error}") from None
+            raise _wrong(text, f"the address is not a regular expression: {error}") from None
     first, _, function = str(given).partition(".")
     fields = [*first.split(":"), function]
     fields = ["*"] * (len(_PARTS) - len(fields)) + fields
     if len(fields) > len(_PARTS) or not all(_FIELD.fullmatch(field) for field in fields):
-        raise _wrong(text, "the address must be such as 0000:0a:00.1 or *:0a:00.*")
+        raise _wrong(text, "the address must have the form 0000:0a:00.1 or *:0a:00.*")
     patterns = [
         ".*" if field in {"", "*"} else f"{int(field, 16):0{width}x}"
         for field, width in zip(fields, _PARTS.values(), strict=True)

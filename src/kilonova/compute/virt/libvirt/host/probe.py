@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask libvirt and the emulator of a host what they can do."""
+"""Queries libvirt and the emulator for the capabilities of a host."""
 
 import logging
 from collections.abc import Iterable
@@ -21,9 +21,9 @@ _EXPAND = libvirt.VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES
 def probe(
     connection: Any, capabilities: str, host: HostFacts, virt_type: str, settings: LibvirtSettings
 ) -> HostCapabilities:
-    """Return what a host can do. ``capabilities``: as libvirt gave them, and ``host``: what they say.
+    """Return the capabilities of a host. ``capabilities``: libvirt's XML; ``host``: its content.
 
-    Takes seconds where libvirt has not looked at its emulators yet. Raises: libvirtError, DriverError.
+    Takes seconds if libvirt has not probed its emulators yet. Raises: libvirtError, DriverError.
     """
 
     def domain(machine: str | None) -> str:
@@ -32,14 +32,14 @@ def probe(
     try:
         default = domain(None)
     except libvirt.libvirtError as error:
-        LOG.error("libvirt makes no %s guests by %s here: %s", host.architecture, virt_type, error)  # noqa: TRY400
+        LOG.error("libvirt cannot create %s guests with %s on this host: %s", host.architecture, virt_type, error)  # noqa: TRY400
         raise
     domains = {}
     for machine in sorted(set(host.machines.values())):
         try:
             domains[machine] = domain(machine)
         except libvirt.libvirtError as error:
-            LOG.debug("No guests on %s machines: %s", machine, error)
+            LOG.debug("Machine type %s is not available: %s", machine, error)
     found = read_capabilities(
         host,
         domains,
@@ -67,9 +67,9 @@ def probe(
 
 
 def _expanded(cpu: str, ask: Any, extra_flags: Iterable[str] = ()) -> frozenset[str]:
-    """Return all features of a CPU; none where libvirt does not know its kind of CPU well enough."""
+    """Return all features of a CPU; none if libvirt does not support queries for this type of CPU."""
     try:
         return features_of(ask([cpu]), cpu, extra_flags)
     except libvirt.libvirtError as error:
-        LOG.debug("The features of CPUs are unknown: %s", error)
+        LOG.debug("The CPU features cannot be determined: %s", error)
         return frozenset()

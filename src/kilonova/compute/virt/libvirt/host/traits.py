@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The standard traits of a host of real guests: what the scheduler may ask for, and the driver really does.
+"""Standard traits of a libvirt host: features that the scheduler can require and the driver supports.
 
-A trait that is not among them is taken from the provider when the host reports. Volumes, networks, accelerators,
-shares and encrypted disks are not there, so neither are their traits.
+On a report Kilonova removes all other standard traits from the provider. There are no volumes, networks, accelerators,
+shares and encrypted disks, so their traits are absent.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -13,14 +13,14 @@ from kilonova.compute.virt.libvirt.host.models import supported_models
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.model.device_models import DEVICE_FAMILIES, STANDARD_TRAITS
 
-#: Beside those of what the scheduler translates: image property → the beginning of its traits.
+#: Image property → prefix of its traits, in addition to those that the scheduler translates.
 _FAMILIES: Mapping[str, str] = {
     **DEVICE_FAMILIES,
     "hw_architecture": "COMPUTE_ARCH_",
     "hw_sound_model": "COMPUTE_SOUND_MODEL_",
     "hw_usb_model": "COMPUTE_USB_MODEL_",
 }
-#: Image property, value → trait, of which there are only some.
+#: (Image property, value) → trait, for properties of which only some values have a trait.
 _SINGLE: Mapping[tuple[str, str], str] = {
     ("hw_firmware_stateless", "true"): "COMPUTE_SECURITY_STATELESS_FIRMWARE",
     ("hw_maxphysaddr_mode", "emulate"): "COMPUTE_ADDRESS_SPACE_EMULATED",
@@ -31,14 +31,14 @@ _SINGLE: Mapping[tuple[str, str], str] = {
     ("hw_tpm_version", "2.0"): "COMPUTE_SECURITY_TPM_2_0",
     ("os_secure_boot", "required"): "COMPUTE_SECURITY_UEFI_SECURE_BOOT",
 }
-#: The disk formats of images that guests are made of here.
+#: Disk formats of images from which this driver creates guests.
 IMAGE_TYPES = ("ami", "iso", "qcow2", "raw", "vdi", "vhd", "vhdx", "vmdk")
 
 
 def traits_of(
     host: HostCapabilities, settings: LibvirtSettings, excluded_image_types: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return the traits of a host, in order."""
+    """Return the traits of a host, sorted."""
     found = set(_of_models(supported_models(host, settings)))
     excluded = {name.strip().lower() for name in excluded_image_types}
     found |= {f"COMPUTE_IMAGE_TYPE_{name.upper()}" for name in IMAGE_TYPES if name not in excluded}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether guests of this host run by KVM, which is tried with a tiny guest: some machines have a device that hangs."""
+"""Choice between KVM and QEMU emulation. KVM is tested with a tiny guest, because on some machines it hangs."""
 
 import logging
 import os
@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 DEVICE = Path("/dev/kvm")
 _TIMEOUT_S = 5.0
 _X86 = ("x86_64", "i686")
-#: Architecture → machine type; others call theirs "virt".
+#: Architecture → machine type; the default is "virt".
 _MACHINES = {"ppc64": "pseries", "ppc64le": "pseries", "s390x": "s390-ccw-virtio"}
 _BARE = ("-nodefaults", "-no-user-config", "-display", "none", "-qmp", "stdio", "-S")
 _RUN = b'{"execute": "qmp_capabilities"}\n{"execute": "cont"}\n'
@@ -33,7 +33,10 @@ def _may_open(device: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class KvmTrial:
-    """How KVM is tried. ``may_open``: whether this process may use the device, as libvirtd's may be another user."""
+    """Parameters of the KVM test.
+
+    ``may_open``: tells whether this process may open the device; libvirtd may run as another user.
+    """
 
     device: Path = DEVICE
     timeout_s: float = _TIMEOUT_S
@@ -46,27 +49,27 @@ _TRIAL = KvmTrial()
 def choose_virt_type(
     setting: str, emulator: str, architecture: str, domain_types: Collection[str], trial: KvmTrial = _TRIAL
 ) -> str:
-    """Return kvm or qemu: what ``[libvirt] virt_type`` says, or what works.
+    """Return kvm or qemu: the value of ``[libvirt] virt_type`` if it is set, else what works.
 
-    ``domain_types``: those that libvirt offers. Raises: ConfigurationError, where KVM is configured and does not work.
+    ``domain_types``: those that libvirt offers. Raises: ConfigurationError if kvm is configured and does not work.
     """
     if setting == "qemu":
         return "qemu"
     if setting == "kvm" and "kvm" in domain_types and trial.device.exists() and not trial.may_open(trial.device):
-        LOG.warning("[libvirt] virt_type is kvm, which was not tried: this process may not open %s", trial.device)
+        LOG.warning("[libvirt] virt_type is kvm, which was not tested: this process may not open %s", trial.device)
         return "kvm"
     reason = why_no_kvm(emulator, architecture, domain_types, trial)
     if reason is None:
-        LOG.info("Guests run by KVM")
+        LOG.info("Guests run with KVM")
         return "kvm"
     if setting == "kvm":
         raise ConfigurationError(f"[libvirt] virt_type is kvm, which does not work on this host: {reason}.")
-    LOG.warning("Guests run by QEMU's emulation, which is slow: KVM does not work on this host: %s", reason)
+    LOG.warning("Guests run with QEMU's slow emulation, since KVM does not work on this host: %s", reason)
     return "qemu"
 
 
 def why_no_kvm(emulator: str, architecture: str, domain_types: Collection[str], trial: KvmTrial = _TRIAL) -> str | None:
-    """Say why guests cannot run by KVM here, None where they can."""
+    """Return why guests cannot run with KVM on this host, or None if they can."""
     if not trial.device.exists():
         return f"there is no {trial.device}"
     if not trial.may_open(trial.device):
@@ -77,9 +80,9 @@ def why_no_kvm(emulator: str, architecture: str, domain_types: Collection[str], 
 
 
 def try_guest(emulator: str, architecture: str, accelerator: str, timeout_s: float) -> str | None:
-    """Run a tiny guest and say what went wrong, None when it ran.
+    """Run a tiny guest; return why it failed, or None on success.
 
-    On other architectures than x86 the emulator only makes a machine, whose CPUs never run.
+    On architectures other than x86 the emulator only creates a machine whose CPUs never run.
     """
     command = [emulator, "-accel", accelerator, *_BARE]
     if architecture not in _X86:
@@ -93,7 +96,7 @@ def try_guest(emulator: str, architecture: str, accelerator: str, timeout_s: flo
 
 
 def _outcome(command: Sequence[str], orders: bytes, expected: int, timeout_s: float) -> str | None:
-    """Run an emulator until it ends, its guest stands still, or the time is over."""
+    """Run an emulator until it exits, its guest stops, or the timeout is over; return why it failed, or None."""
     late, stopped = Event(), False
     with TemporaryFile() as said:
         try:
@@ -123,7 +126,7 @@ def _outcome(command: Sequence[str], orders: bytes, expected: int, timeout_s: fl
 
 
 def _stops(emulator: subprocess.Popen[bytes], orders: bytes) -> bool:
-    """Give an emulator its orders, and tell whether it says that its guest stands still; it is killed then."""
+    """Send commands to an emulator; if it reports that its guest stopped, kill it and return True."""
     assert emulator.stdin is not None
     assert emulator.stdout is not None
     try:
@@ -139,7 +142,7 @@ def _stops(emulator: subprocess.Popen[bytes], orders: bytes) -> bool:
 
 
 def _complaint(said: IO[bytes]) -> str:
-    """Return the first line that an emulator has written beside warnings, after a comma."""
+    """Return the first output line of an emulator that is no warning, with a leading comma, or ""."""
     said.seek(0)
     lines = said.read(_MOST_BYTES).decode(errors="replace").splitlines()
     first = next((line.strip() for line in lines if line.strip() and "warning:" not in line), "")

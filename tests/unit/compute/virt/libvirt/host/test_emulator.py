@@ -35,10 +35,10 @@ def test_it_is_asked_once_and_again_when_it_is_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("exec sleep 30", "did not name its devices within 0.3 s"),
-        ("exit 3", "did not name its devices; it ended with 3"),
-        (f"echo '{_GREETING}'; echo nonsense; echo '[1]'", "did not name its devices; it ended with 0"),
-        ('echo \'{"error": {"desc": "no"}, "id": "devices"}\'', "did not name its devices"),
+        ("exec sleep 30", "did not list its devices within 0.3 s"),
+        ("exit 3", "did not list its devices; it exited with 3"),
+        (f"echo '{_GREETING}'; echo nonsense; echo '[1]'", "did not list its devices; it exited with 0"),
+        ('echo \'{"error": {"desc": "no"}, "id": "devices"}\'', "did not list its devices"),
     ],
     ids=["it hangs", "it fails", "it says something else", "it refuses"],
 )

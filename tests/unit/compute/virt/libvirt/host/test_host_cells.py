@@ -36,13 +36,13 @@ def test_which_cpus_guests_may_have(settings: dict[str, Any], shared: set[int], 
 @pytest.mark.parametrize("name", ["cpu_shared_set", "cpu_dedicated_set"])
 def test_a_cpu_that_is_not_there_is_refused(name: str) -> None:
     settings = HostResourceSettings(**{name: frozenset({1, 8, 9})})
-    with pytest.raises(ConfigurationError, match=rf"\[compute\] {name} has the CPUs 8-9"):
+    with pytest.raises(ConfigurationError, match=rf"\[compute\] {name} contains the CPUs 8-9"):
         cpus_for_guests(_ALL, settings)
 
 
 def test_sets_must_not_overlap() -> None:
     settings = HostResourceSettings(cpu_shared_set=frozenset({0, 1}), cpu_dedicated_set=frozenset({1, 2}))
-    with pytest.raises(ConfigurationError, match="both have the CPUs 1"):
+    with pytest.raises(ConfigurationError, match="both contain the CPUs 1"):
         require_consistent(settings)
 
 

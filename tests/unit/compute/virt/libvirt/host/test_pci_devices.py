@@ -74,13 +74,13 @@ def test_alike_devices_are_a_pool_with_the_tags_of_the_first_spec_that_matches()
     [
         ("{", "JSON"),
         ("[1]", "object"),
-        ('{"devname": "eth0"}', "devname is not offered"),
+        ('{"devname": "eth0"}', "devname is not supported"),
         ('{"vendor_id": "nvidia"}', "vendor_id"),
         ('{"address": "81:zz.0"}', "0000:0a:00.1"),
         ('{"address": "0:0:0:0:0.0"}', "0000:0a:00.1"),
         ('{"address": {"bus": "["}}', "regular expression"),
         ('{"address": {"device": "1"}}', "domain, bus, slot, function"),
-        ('{"address": "*:*:*.*", "remote_managed": "true"}', "managed elsewhere"),
+        ('{"address": "*:*:*.*", "remote_managed": "true"}', "remote_managed devices"),
     ],
 )
 def test_a_spec_that_cannot_be_read_is_refused(text: str, said: str) -> None:
