@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent of one host: receives orders, carries them out with the virt driver, and sends replies.
 
-Orders for the same instance run in the order of arrival, orders for different instances concurrently. Interrupts bypass
-both queues. Each step runs once: a duplicate of its message gets the stored reply again.
+Orders for the same instance run in the order of arrival, orders for different instances concurrently. Interrupts are
+handled at once. Each step runs once: a duplicate of its message gets the stored reply again.
 """
 
 import logging
@@ -209,7 +209,7 @@ class Agent:
     def remove(self, removals: Iterable[Removal]) -> None:
         """Remove the guests named by removal records before messages are accepted.
 
-        A guest that cannot be removed stays until the next report. Raises: AgentStopsError.
+        A guest that cannot be removed is left for the next report. Raises: AgentStopsError.
         """
         for removal in removals:
             try:

@@ -15,7 +15,7 @@ from kilonova.periodic import PeriodicPart, PeriodicThread
 from kilonova.process_parts import PartOf, ProcessParts
 
 LOG = logging.getLogger(__name__)
-#: Pause before a retry when the control side does not answer the report of the hosts.
+#: Seconds before the next heartbeat or report of the hosts while the lease is not held.
 _TRY_AGAIN_S = 1.0
 
 

@@ -21,9 +21,10 @@ def waiting(order: RebootGuest) -> TaskState:
 def reboot(
     order: RebootGuest, able: AbleDriver, shutdowns: Shutdowns, begins: Callable[[TaskState], None]
 ) -> PowerState:
-    """Reboot a guest, unless a repeated order finds it done or too late; return its state, NOSTATE if it is absent.
+    """Reboot a guest and return its power state, NOSTATE if the guest is absent.
 
-    A guest that is only kept for a move counts as absent; if the order describes it, it is restored first.
+    A repeated order does nothing if the guest runs again; a soft reboot does nothing if the guest is not running. A
+    guest that is only kept for a move counts as absent; if the order describes it, it is restored first.
     ``begins``: called with the task state of the server when the driver is about to begin.
     Raises: DriverError, AgentStopsError.
     """

@@ -13,7 +13,7 @@ _REMEMBERED = 1_000
 
 
 class SupersededError(Exception):
-    """A later attempt of the same workflow has arrived, so this message is stale: it comes from a former owner."""
+    """A later attempt of the workflow has arrived: this message is stale, its sender no longer owns the workflow."""
 
 
 class StepMemory:

@@ -136,7 +136,7 @@ def test_a_terminal_talks_to_the_serial_port(consoles: Consoles, server: str) ->
     terminal = connect(consoles.serial, f"/?{urlsplit(url).query}", subprotocols=["binary", "base64"])
     terminal.read_until(b"login:")
     terminal.websocket.send("root\n")  # as text, which some clients send
-    terminal.read_until(b"Nobody can log in to a simulated guest.")
+    terminal.read_until(b"Simulated guests accept no login.")
     terminal.close()
     without = connect(consoles.serial, f"/?token={consoles.token(server, 'serial')}", subprotocols=None)
     assert without.read(10)

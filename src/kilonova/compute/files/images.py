@@ -41,10 +41,13 @@ class ImageTransfers(Protocol):
     def download(
         self, image: ImageData, start: int, *, verify: bool | str
     ) -> AbstractContextManager[tuple[int, Iterator[bytes]]]:
-        """Yield the data of an image and its offset, which is ``start`` or 0. Raises: TransferBroken, …"""
+        """Yield the data of an image and its offset, which is ``start`` or 0. Raises: as :meth:`upload`."""
 
     def upload(self, image: ImageData, data: Any, *, verify: bool | str) -> Any:
-        """Upload the data of an image; return its description in the image service. Raises: TransferBroken, …"""
+        """Upload the data of an image; return its description in the image service.
+
+        Raises: TransferBroken, TransferPostponed, ImageUnusable.
+        """
 
 
 class HostImages:
@@ -169,7 +172,7 @@ class HostImages:
 
         return image_transfers
 
-    # --- one image ----------------------------------------------------------------------------------------------------
+    # --- single files -------------------------------------------------------------------------------------------------
 
     def find(self, name: str) -> Path | None:
         """Return the file of a name, or None if it does not exist; this marks the file as used now."""
@@ -261,7 +264,7 @@ class HostImages:
     def _until_done(self, image: ImageData, transfer: Callable[[], Any]) -> Any:
         """Run a transfer, and retry it with back-off.
 
-        A postponed transfer does not count as a retry; it is repeated at the latest until the ticket expires.
+        A postponed transfer is not counted as a retry; it is repeated until the ticket expires.
         """
         tries = waits = 0
         while True:
@@ -277,7 +280,7 @@ class HostImages:
             longest = min(_PAUSE_S * 2 ** min(tries + waits, _DOUBLED), _LONGEST_PAUSE_S)
             self._sleep(random.uniform(longest / 2, longest))
 
-    # --- all of them --------------------------------------------------------------------------------------------------
+    # --- the cache as a whole -----------------------------------------------------------------------------------------
 
     def _make_room(self, newest: Path) -> None:
         """Evict the least recently used images until the cache is within its limit.

@@ -14,7 +14,7 @@ class AgentStopsError(Exception):
 
 
 class ShutdownPatience(Protocol):
-    """Shutdown timeout of a guest, as a driver waits for it."""
+    """Shutdown timeout of a guest, for the driver that waits for the shutdown."""
 
     def wait(self, seconds: float) -> bool:
         """Wait for ``seconds``; return False if the timeout is over and the guest has to be powered off.

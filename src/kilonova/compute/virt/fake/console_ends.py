@@ -119,7 +119,7 @@ def serial_port(output: Callable[[], str]) -> Talk:
     async def talk(reader: StreamReader, writer: StreamWriter) -> None:
         writer.write(_terminal(output()))
         while await reader.readline():
-            writer.write(_terminal("Nobody can log in to a simulated guest.\nlogin: "))
+            writer.write(_terminal("Simulated guests accept no login.\nlogin: "))
             await writer.drain()
 
     return talk

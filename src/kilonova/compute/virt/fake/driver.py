@@ -67,7 +67,7 @@ class FakeDriver:
     def lacks(self) -> frozenset[Ability]:
         return self._lacks if self.hypervisor.images is not None else self._lacks | {Ability.IMAGE_CACHE}
 
-    # --- what every driver does ---------------------------------------------------------------------------------------
+    # --- VirtDriver ---------------------------------------------------------------------------------------------------
 
     def report(self) -> NodeReport:
         return self.hypervisor.report()
@@ -97,7 +97,7 @@ class FakeDriver:
     def close(self) -> None:
         self._consoles.close()
 
-    # --- its abilities ------------------------------------------------------------------------------------------------
+    # --- optional abilities -------------------------------------------------------------------------------------------
 
     def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
         self._reboots.soft_reboot(uuid, patience)

@@ -45,7 +45,7 @@ class ConsoleEntry:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedGuest:
-    """One guest. The size of a guest from an old file is unknown, and 0.
+    """One guest. Its sizes are 0 if it comes from an old file without them.
 
     ``console``: its last console entries, the newest at the end.
     ``rescue_image_ref``: the image it was rescued with; None if it runs from its own disk.
@@ -76,7 +76,9 @@ class SimulatedGuest:
 
     @classmethod
     def of(cls, guest: GuestSpec, state: PowerState, origin: Origin) -> "SimulatedGuest":
-        ordered_at = guest.ordered_at or datetime.now(UTC).replace(tzinfo=None)  # older conductors do not send it
+        ordered_at = guest.ordered_at or datetime.now(UTC).replace(
+            tzinfo=None
+        )  # older control processes do not send it
         size = guest.vcpus, guest.memory_mib, guest.root_gib
         has_drive = guest.config_drive is not None
         return cls(state, origin, *size, ordered_at, guest.image_ref, has_config_drive=has_drive)

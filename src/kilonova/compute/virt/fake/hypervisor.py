@@ -20,7 +20,7 @@ from kilonova.model.host import NodeReport
 from kilonova.model.instance import GuestSpec, PowerState
 from kilonova.scenario.model import SimulatedHost
 
-#: Power states in which a guest has its memory.
+#: Power states of a guest that is powered on.
 AWAKE = (PowerState.RUNNING, PowerState.PAUSED)
 
 

@@ -103,7 +103,9 @@ class Connection:
             if is_new:
                 self._events, self._opening = found, None
         if is_new:
-            LOG.info("libvirtd at %s: libvirt %d, %s", self._uri, found[0].getLibVersion(), found[0].getType())
+            LOG.info(
+                "Connected to libvirtd at %s: libvirt %d, %s", self._uri, found[0].getLibVersion(), found[0].getType()
+            )
             self._has_complained = False
             self._on_open()
 
@@ -125,7 +127,7 @@ class Connection:
             LOG.warning("libvirtd at %s cannot be reached; retrying: %s", self._uri, why)
 
     def close(self) -> None:
-        """Close for good. The connection of each thread is closed when the thread ends."""
+        """Drop the event connection for good. Each thread's own connection is closed when the thread ends."""
         with self._lock:
             self._is_closed = True
             self._let_go()
@@ -153,7 +155,7 @@ class Connection:
 
 def _silence(connection: Any, events: int) -> None:
     """Deregister the event callback of a connection, which otherwise keeps it from being closed."""
-    with suppress(libvirt.libvirtError):  # a lost connection needs no more than the attempt
+    with suppress(libvirt.libvirtError):  # raised for a lost connection, which is deregistered all the same
         connection.domainEventDeregisterAny(events)
 
 
@@ -164,14 +166,14 @@ def _begin(work: Callable[[], T]) -> Future[T]:
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - goes to whoever waits
+        except BaseException as error:  # noqa: BLE001 - passed to the waiting thread
             future.set_exception(error)
 
     threading.Thread(target=run, name="libvirt-open", daemon=True).start()
     return future
 
 
-# --- libvirt's event loop, one a process ------------------------------------------------------------------------------
+# --- libvirt's event loop, one per process ----------------------------------------------------------------------------
 
 _loop_lock = threading.Lock()
 _loop: threading.Thread | None = None

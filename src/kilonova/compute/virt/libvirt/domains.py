@@ -20,7 +20,7 @@ _STATES = {
     libvirt.VIR_DOMAIN_RUNNING: PowerState.RUNNING,
     libvirt.VIR_DOMAIN_BLOCKED: PowerState.RUNNING,
     libvirt.VIR_DOMAIN_PAUSED: PowerState.PAUSED,
-    libvirt.VIR_DOMAIN_SHUTDOWN: PowerState.RUNNING,  # still shutting down
+    libvirt.VIR_DOMAIN_SHUTDOWN: PowerState.RUNNING,  # a guest that is still shutting down
     libvirt.VIR_DOMAIN_SHUTOFF: PowerState.SHUTDOWN,
     libvirt.VIR_DOMAIN_CRASHED: PowerState.CRASHED,
     libvirt.VIR_DOMAIN_PMSUSPENDED: PowerState.SUSPENDED,
@@ -56,7 +56,7 @@ class OwnDomain:
             return _state(self.handle, self.handle.state()[0])
 
     def power_on(self) -> None:
-        """Start it, or resume it with its saved memory; a running domain is success. Raises: DriverError."""
+        """Start the domain, or resume it with its saved memory; a running domain is success. Raises: DriverError."""
         with explained(f"start guest {self.uuid}"):
             try:
                 self.handle.create()
@@ -65,12 +65,12 @@ class OwnDomain:
                     raise
 
     def power_off(self) -> None:
-        """Power it off at once and discard its saved memory; a domain that is off is success. Raises: DriverError."""
+        """Power the domain off at once and discard its saved memory; off already is success. Raises: DriverError."""
         with explained(f"power off guest {self.uuid}"):
             _power_off(self.handle)
 
     def ask_to_shut_down(self) -> None:
-        """Press its ACPI power button. Raises: DriverError."""
+        """Press the ACPI power button of the domain. Raises: DriverError."""
         with explained(f"shut down guest {self.uuid}"):
             try:
                 self.handle.shutdown()
@@ -79,7 +79,7 @@ class OwnDomain:
                     raise
 
     def undefine(self, *, for_good: bool = True) -> None:
-        """Power it off and undefine it, keeping its disks; absent is success. Raises: DriverError.
+        """Power the domain off and undefine it, keeping its disks; absent is success. Raises: DriverError.
 
         ``for_good``: also remove its firmware variables and TPM state, which it needs if it is to be defined again.
         """
@@ -92,7 +92,7 @@ class OwnDomain:
                     raise
 
     def remark(self, mark: GuestMark) -> None:
-        """Change its mark, in the running and in the persistent domain. Raises: DriverError."""
+        """Change the mark of the domain, in its running and its persistent configuration. Raises: DriverError."""
         flags = libvirt.VIR_DOMAIN_AFFECT_CONFIG
         with explained(f"mark guest {self.uuid}"):
             if self.handle.isActive():

@@ -51,7 +51,7 @@ class LibvirtDriver:
         self._snapshots = Snapshots(self.host)
         self._image_cache = ImageCache(self.host)
 
-    # --- what every driver does ---------------------------------------------------------------------------------------
+    # --- VirtDriver ---------------------------------------------------------------------------------------------------
 
     def report(self) -> NodeReport:
         return self.host.node_report()
@@ -79,13 +79,13 @@ class LibvirtDriver:
 
     @property
     def periodic_threads(self) -> Sequence[PeriodicThread]:
-        """Its periodic tasks, which start with the driver."""
+        """The driver's periodic tasks, which start with it."""
         return self.host.console_logs.periodic_threads
 
     def close(self) -> None:
         self.host.close()
 
-    # --- its abilities ------------------------------------------------------------------------------------------------
+    # --- optional abilities -------------------------------------------------------------------------------------------
 
     def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
         self._reboots.soft_reboot(uuid, patience)

@@ -83,7 +83,7 @@ class LibvirtHost:
         """Return instance uuid → power state of all guests; a guest that is only kept is shut down."""
         return {**dict.fromkeys(self.disks.kept(), PowerState.SHUTDOWN), **self.domains.states()}
 
-    # --- making one ---------------------------------------------------------------------------------------------------
+    # --- definition of domains ----------------------------------------------------------------------------------------
 
     def require_possible(self, guest: GuestSpec) -> None:
         """Check that the host supports all that a guest requests.
@@ -133,7 +133,7 @@ class LibvirtHost:
         taken = {port for domain in self.domains.all() for port in _serial_ports_of(domain)}
         return self.serial_ports.find(serial_ports(GuestOptions(guest)), taken)
 
-    # --- what is noted of it beside its disks -------------------------------------------------------------------------
+    # --- stored domain XML --------------------------------------------------------------------------------------------
 
     def note(self, uuid: str, xml: str) -> None:
         """Store the domain XML of a guest beside its disks, so that it can be defined again. Raises: DriverError."""

@@ -59,7 +59,7 @@ class Power:
                 domain.power_on()
 
     def start_domain(self, domain: OwnDomain) -> None:
-        """Make a guest run from its own disk, whatever its power state. Raises: DriverError."""
+        """Make a guest run from its own disk, in any power state. Raises: DriverError."""
         state = domain.power_state()
         if state is PowerState.RUNNING:
             return

@@ -14,7 +14,7 @@ from kilonova.model.instance import PowerState
 
 
 class PowerChanges:
-    """The unordered power state changes of one host. ``states``: lists all guests with their power states."""
+    """Power state changes of one host's guests without an order. ``states``: lists all guests with their states."""
 
     def __init__(self, states: Callable[[], Mapping[str, PowerState]]) -> None:
         self._states = states
@@ -37,7 +37,7 @@ class PowerChanges:
 
     @contextmanager
     def ordered(self, uuid: str, after: PowerState) -> Iterator[None]:
-        """Attribute changes of a guest within the block to an order.
+        """Treat state changes of a guest within the block as ordered, so that they are not reported.
 
         ``after``: its resulting state, unless the block raises.
         """

@@ -106,7 +106,7 @@ class HostReport:
             facts = _facts(text)
             found = probe(connection, text, facts, self._choose_virt_type(facts), self._settings)
             LOG.info(
-                "libvirt %s, QEMU %s, %s: %d kinds of machine, by %s",
+                "libvirt %s, QEMU %s, %s: %d machine types, guests run with %s",
                 *(_shown(version) for version in (found.libvirt_version, found.qemu_version)),
                 found.architecture,
                 len(set(facts.machines.values())),
@@ -129,7 +129,7 @@ class HostReport:
             LOG.error("%s", reason)
 
     def _choose_virt_type(self, facts: HostFacts) -> str:
-        """Return KVM or QEMU. The choice is made once, because running guests cannot be changed any more."""
+        """Return KVM or QEMU. The choice is made once, because existing guests cannot be converted."""
         if self._virt_type is None:
             own = next(kind for kind in facts.kinds if kind.emulator == facts.emulator)
             self._virt_type = choose_virt_type(
@@ -190,4 +190,4 @@ def _facts(text: str) -> HostFacts:
     try:
         return read_host(text)
     except ValueError as error:
-        raise DriverError(f"The hypervisor cannot make guests: {error}.") from error
+        raise DriverError(f"The hypervisor cannot create guests: {error}.") from error

@@ -10,9 +10,9 @@ from kilonova.errors import DriverError
 
 
 def from_own_disk(host: LibvirtHost, domain: OwnDomain) -> OwnDomain:
-    """Redefine a powered-off guest as it is without a rescue, and remove its rescue disks. Raises: DriverError.
+    """Redefine a powered-off guest to boot from its own disk, and remove its rescue disks. Raises: DriverError.
 
-    Its normal domain XML is stored beside its disks.
+    The domain XML from before the rescue is stored beside its disks.
     """
     if domain.mark.rescue_image is None:
         host.disks.drop_rescue(domain.uuid)  # an agent may have been killed before it removed them

@@ -53,7 +53,7 @@ class BaseImages:
         self._settings = settings
 
     def has(self, image: ImageData) -> bool:
-        """Tell whether the base image of an image exists already."""
+        """Tell whether the base image made from ``image`` exists already."""
         return self._find(name_of(image)) is not None
 
     def list(self, instances: Path) -> tuple[CachedImage, ...]:
@@ -66,7 +66,7 @@ class BaseImages:
 
     @contextmanager
     def use(self, image: ImageData, root_gib: int = 0) -> Iterator[Base]:
-        """Yield the base image of an image, protected from removal within the block and while a disk record names it.
+        """Yield the base image made from ``image``, protected from removal in the block and while a record names it.
 
         ``root_gib``: size of the root disk to create; 0 for the size of the image.
         Raises: DriverError; ImageUnusable, also if the image is larger than the root disk.
@@ -84,7 +84,7 @@ class BaseImages:
         with self._images.locked(name):
             yield self._find(name) or self._make_ephemeral(name, gib, file_system)
 
-    # --- one of them --------------------------------------------------------------------------------------------------
+    # --- single base images -------------------------------------------------------------------------------------------
 
     def _find(self, name: str) -> Base | None:
         for kind in FORMATS:

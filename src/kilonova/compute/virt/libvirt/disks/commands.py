@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs disk programs such as qemu-img with resource limits. They are killed when the calling thread ends."""
+"""Execution of disk programs such as qemu-img, with resource limits. They are killed when the calling thread ends."""
 
 import os
 import select
@@ -52,7 +52,7 @@ def run(command: Sequence[str | PurePath], limits: Limits = SHORT, check: Callab
     check()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
-            child = subprocess.Popen(  # noqa: S603 - no shell, and paths are ours
+            child = subprocess.Popen(  # noqa: S603 - no shell, and trusted paths
                 [*_confined(limits), *(str(each) for each in command)],
                 stdin=subprocess.DEVNULL,
                 stdout=out,

@@ -153,7 +153,7 @@ def _why_insecure(board: Board, *, stateless: bool) -> str | None:
 def _plain_loader(board: Board) -> str | None:
     """Return the path of a UEFI firmware that needs no variable store, or None.
 
-    libvirt knows few stateless firmware images itself.
+    libvirt's own firmware descriptors name few stateless images.
     """
     loaders = board.facts.loaders if board.facts is not None else ()
     plain = [path for path in loaders if "CODE" in path and not any(word in path.lower() for word in _SPECIAL_LOADERS)]

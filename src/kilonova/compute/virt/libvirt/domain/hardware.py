@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the description of a guest from flavor, image and claim. Unsupported requests are rejected by name.
+"""Builder of guest descriptions from flavor, image and claim. An error names the property that is not supported.
 
 A pure function of its arguments. Its parts are in ``board``, ``guest_cpus``, ``disk_devices``, ``screen`` and
 ``devices``.

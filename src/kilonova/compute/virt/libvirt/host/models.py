@@ -16,7 +16,7 @@ _VIRTIO_IOMMU = 8_003_000
 _STATELESS_FIRMWARE = 8_006_000
 _ADDRESS_SPACE = 8_007_000
 _TPM_VERSIONS = frozenset({"1.2", "2.0"})
-#: Machine types of x86 guests; the others are for special purposes.
+#: x86 architectures, and prefixes of their machine types for guests; the others are for special purposes.
 _X86 = ("x86_64", "i686")
 _PC_BOARDS = ("pc", "q35")
 #: Architecture of a host → further architectures whose guests its CPUs run natively.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries libvirt and the emulator for the capabilities of a host."""
+"""Detection of a host's capabilities, by queries to libvirt and the emulator."""
 
 import logging
 from collections.abc import Iterable

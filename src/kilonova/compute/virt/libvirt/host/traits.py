@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Standard traits of a libvirt host: features that the scheduler can require and the driver supports.
 
-On a report Kilonova removes all other standard traits from the provider. There are no volumes, networks, accelerators,
-shares and encrypted disks, so their traits are absent.
+A COMPUTE_ or HW_ trait that is not reported is removed from the host's provider. There are no volumes, networks,
+accelerators, shares and encrypted disks, so their traits are absent.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -142,7 +142,7 @@ def _stops(emulator: subprocess.Popen[bytes], orders: bytes) -> bool:
 
 
 def _complaint(said: IO[bytes]) -> str:
-    """Return the first output line of an emulator that is no warning, with a leading comma, or ""."""
+    """Return the first line of an emulator's output that is not a warning, prefixed for a message, or ""."""
     said.seek(0)
     lines = said.read(_MOST_BYTES).decode(errors="replace").splitlines()
     first = next((line.strip() for line in lines if line.strip() and "warning:" not in line), "")
