@@ -64,7 +64,7 @@ def _ask(method: str, image: ImageData, verify: bool | str, headers: dict[str, s
                 timeout=_TIMEOUTS_S,
                 allow_redirects=False,
             )
-        except OSError as error:  # also requests' exceptions, and a missing CA file
+        except OSError as error:  # includes all errors of requests, and a missing CA file
             raise TransferBroken(f"The control plane cannot be reached: {type(error).__name__}.") from error
         with answer:
             if answer.status_code not in {_OK, _PARTIAL}:

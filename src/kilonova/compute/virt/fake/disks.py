@@ -46,7 +46,7 @@ class Disks:
                     raise
                 shutil.copyfile(data, draft)
             draft.replace(self._folder / uuid)
-            draft.unlink(missing_ok=True)  # both are hard links to one file: then a rename does nothing
+            draft.unlink(missing_ok=True)  # a rename does nothing if both are links to one file
         except OSError as error:
             raise DriverError(f"Host {self._host} cannot make a disk: {error.strerror}.") from error
 

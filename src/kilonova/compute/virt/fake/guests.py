@@ -23,7 +23,7 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 
 class Origin(StrEnum):
-    """How a guest came to its host. ``INCOMING``: a live migration is still copying it."""
+    """Origin of a guest on its host. ``INCOMING``: a live migration is still copying it."""
 
     SPAWNED = "spawned"
     MOVED = "moved"

@@ -68,7 +68,7 @@ class LibvirtHost:
         try:
             self.connection.use()  # events are delivered only while a connection is open
             return self.changes.take()
-        except HypervisorAway:  # logged once, by the connection
+        except HypervisorAway:  # the connection has logged this once
             return {}
 
     def marks(self) -> Mapping[str, datetime]:

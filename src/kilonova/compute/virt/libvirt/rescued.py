@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Return of a rescued libvirt guest to its own disk."""
+"""Switch of a rescued libvirt guest back to its own disk."""
 
 from dataclasses import replace
 

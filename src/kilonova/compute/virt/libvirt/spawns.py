@@ -48,7 +48,7 @@ class Spawns:
             is_made = domain is not None and domain.mark.ordered_at == guest.ordered_at
             if domain is None or not is_made:
                 self.host.require_possible(guest)
-                self.host.disks.fetch(guest)  # a bad image is found before anything is removed
+                self.host.disks.fetch(guest)  # rejects a bad image before anything is removed
                 if domain is not None:
                     domain.undefine()
                 try:

@@ -97,7 +97,7 @@ class BaseImages:
     def _prepare(self, image: ImageData, name: str, root_gib: int) -> Base:
         """Download an image, check it, and convert it if its format requires that."""
         if image.disk_format in {RAW, _ISO}:
-            _require_room(image, image.size_bytes, root_gib)  # fails before the download
+            _require_room(image, image.size_bytes, root_gib)  # rejects the image before the download
         fetched = self._images.fetch_locked(image)
         try:
             found = checked(fetched, image, self._settings.vmdk_allowed_types)

@@ -88,7 +88,7 @@ class DiskMaker:
 
     def _noted(self, folder: Path, record: DiskRecord, role: DiskRole, file: str, base: Base) -> DiskRecord:
         record = record.having(MadeDisk(role, file, self._format, base.name, is_cdrom=base.is_iso))
-        write_record(folder, record, is_draft=True)  # no sync: a crash of the host loses the disk, too
+        write_record(folder, record, is_draft=True)  # no sync: a host crash loses the new disk, too
         return record
 
     def _made(self, folder: Path, record: DiskRecord, role: DiskRole, base: Base, size_bytes: int) -> DiskRecord:

@@ -45,7 +45,7 @@ class Board:
 
 
 def choose_board(options: GuestOptions, host: HostCapabilities, settings: LibvirtSettings) -> Board:
-    """Return the board. Raises: UnsupportedGuest naming the property or the operator's option."""
+    """Return the machine type for a guest. Raises: UnsupportedGuest naming the property or the operator's option."""
     _require_architecture(options, host)
     source, name = "hw_machine_type", options.property("hw_machine_type")
     if name is None:
@@ -108,7 +108,7 @@ def describe_features(
 
 
 def describe_clock(options: GuestOptions, board: Board, virt_type: str) -> Clock:
-    """Return the clock. It runs in local time for Windows guests, which expect that."""
+    """Return the clock of a guest: local time for Windows, which expects that, else UTC."""
     offset = "localtime" if is_windows(options) else "utc"
     if virt_type != VirtType.KVM or not board.is_x86:
         return Clock(offset)

@@ -14,7 +14,7 @@ from kilonova.compute.virt.libvirt.domain.device_description import Devices
 
 
 class VirtType(StrEnum):
-    """How guests run: with KVM, or emulated by QEMU."""
+    """Kind of virtualization: KVM, or emulation by QEMU."""
 
     KVM = "kvm"
     QEMU = "qemu"

@@ -91,7 +91,7 @@ def describe_sound(options: GuestOptions, host: HostCapabilities) -> str | None:
 
 
 def describe_tpm(options: GuestOptions, settings: LibvirtSettings) -> Tpm | None:
-    """Return the TPM. Raises: UnsupportedGuest, also if the operator has not enabled TPMs."""
+    """Return the requested TPM. Raises: UnsupportedGuest, also if the operator has not enabled TPMs."""
     version = one_of("hw:tpm_version", options.agreed("tpm_version"), ("1.2", "2.0"))
     model = one_of("hw:tpm_model", options.agreed("tpm_model"), _TPM_MODELS) or _TPM_MODELS[0]
     if version is None:
@@ -108,7 +108,7 @@ def describe_tpm(options: GuestOptions, settings: LibvirtSettings) -> Tpm | None
 
 
 def describe_iommu(options: GuestOptions, board: Board, virt_type: str) -> Iommu | None:
-    """Return the virtual IOMMU. Raises: UnsupportedGuest naming the property."""
+    """Return the virtual IOMMU that the flavor or image requests. Raises: UnsupportedGuest naming the property."""
     asked = options.spec("hw:viommu_model") or options.property("hw_viommu_model")
     model = one_of("hw:viommu_model", asked, _VIOMMU_MODELS)
     if model is None:
@@ -138,7 +138,7 @@ def describe_balloon(settings: LibvirtSettings) -> Balloon:
 
 
 def pcie_ports(board: Board, settings: LibvirtSettings) -> tuple[Controller, ...]:
-    """Return the free PCI Express slots that the operator configures, with their root."""
+    """Return the PCI Express root ports for hotplug, [libvirt] num_pcie_ports of them, with their root bus."""
     if not settings.num_pcie_ports or not board.is_q35:
         return ()
     ports = [Controller("pci", None, "pcie-root-port")] * settings.num_pcie_ports

@@ -149,7 +149,7 @@ def _default_mode(host: HostCapabilities) -> str | None:
 
 
 def _addresses(options: GuestOptions) -> tuple[str | None, int | None]:
-    """Return mode and width of physical addresses; None for the default. Raises: UnsupportedGuest."""
+    """Return mode and width in bits of physical addresses, each None for the default. Raises: UnsupportedGuest."""
     asked = options.spec("hw:maxphysaddr_mode") or options.property("hw_maxphysaddr_mode")
     mode = one_of("hw:maxphysaddr_mode", asked, _ADDRESS_MODES)
     bits = options.spec_number("hw:maxphysaddr_bits", 1, 64) or options.property_number("hw_maxphysaddr_bits", 1, 64)

@@ -18,7 +18,7 @@ _TAG = f"{{{NAMESPACE}}}guest"
 
 
 class Origin(StrEnum):
-    """How a guest came to its host."""
+    """Origin of a guest on its host."""
 
     SPAWNED = "spawned"
     MOVED = "moved"

@@ -36,7 +36,7 @@ def require_consistent(settings: HostResourceSettings) -> None:
         )
     if settings.reserved_host_cpus and (shared is not None or dedicated is not None):
         raise ConfigurationError(
-            "[DEFAULT] reserved_host_cpus cannot be set beside [compute] cpu_shared_set or cpu_dedicated_set: a CPU "
+            "[DEFAULT] reserved_host_cpus excludes [compute] cpu_shared_set and cpu_dedicated_set: a CPU "
             "that is in neither is the host's own."
         )
 

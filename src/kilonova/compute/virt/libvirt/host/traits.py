@@ -13,7 +13,7 @@ from kilonova.compute.virt.libvirt.host.models import supported_models
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.model.device_models import DEVICE_FAMILIES, STANDARD_TRAITS
 
-#: Image property → prefix of its traits, in addition to those that the scheduler translates.
+#: Image property → prefix of its traits, in addition to the properties that the scheduler translates.
 _FAMILIES: Mapping[str, str] = {
     **DEVICE_FAMILIES,
     "hw_architecture": "COMPUTE_ARCH_",
