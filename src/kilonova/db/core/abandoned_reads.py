@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""End statements on a database server that nobody waits for any more.
+"""Cancellation of reads on a database server whose client has gone or whose deadline has passed.
 
-A thread that waits for a server cannot look at its deadline meanwhile, so one thread of the process does that for all.
-SQLite, which works in the thread that waits, asks the deadline by itself.
+A thread that waits for a database server cannot check its deadline, so one watcher thread checks all deadlines.
+SQLite runs in the thread that reads and checks the deadline through its progress handler.
 """
 
 import threading
@@ -23,7 +23,10 @@ _CANCEL_S = 5.0
 
 @dataclass(slots=True, eq=False)
 class _Read:
-    """A read under way. ``lock``: held while it is cancelled, so that it cannot end and give its connection away."""
+    """A running read.
+
+    ``lock``: held during its cancellation, so that the read cannot end and return its connection to the pool meanwhile.
+    """
 
     deadline: Deadline
     cancel: Callable[[], None]
@@ -33,7 +36,10 @@ class _Read:
 
 
 class AbandonedReads:
-    """Watches reads on a server. ``orders``: where to get connections for what must not wait for those of readers."""
+    """Watcher of the reads on a database server. ``orders``: engine whose connections send the KILL QUERY statements.
+
+    It is not the readers' engine, because their connection pool may be exhausted.
+    """
 
     def __init__(self, orders: Engine) -> None:
         self._orders = orders
@@ -43,9 +49,9 @@ class AbandonedReads:
 
     @contextmanager
     def watched(self, connection: Connection) -> Iterator[None]:
-        """Cancel what runs on ``connection`` as soon as the deadline of this thread is over.
+        """Cancel the statement that runs on ``connection`` as soon as the deadline of this thread is over.
 
-        Raises: ClientGone, DeadlineExceeded, where nothing was running any more.
+        Raises: ClientGone or DeadlineExceeded, if the cancellation came after the last statement had ended.
         """
         limit = deadline.current()
         if limit is None or limit is deadline.NEVER:
@@ -60,7 +66,7 @@ class AbandonedReads:
                     self._look,
                     _LOOK_EVERY_S,
                     description="Cancel database reads whose client has gone or whose deadline is over.",
-                    complaint="Reads that nobody waits for were not ended",
+                    complaint="Abandoned database reads could not be cancelled",
                 )
                 self._thread.start()
         try:
@@ -71,13 +77,13 @@ class AbandonedReads:
             with read.lock:
                 read.has_ended = True
             if read.is_cancelled:
-                connection.invalidate()  # the server may hear of it only now, in the middle of somebody else's read
+                connection.invalidate()  # the cancellation may arrive late and would hit the next read on it
         if read.is_cancelled:
             limit.check()
 
     @property
     def periodic_threads(self) -> Sequence[PeriodicThread]:
-        """Its thread, from the first read on that has a deadline."""
+        """The watcher thread; empty before the first read with a deadline."""
         thread = self._thread
         return () if thread is None else (thread,)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The change log: what every commit changed, kept as long as a mirror may need to follow; an older one loads anew.
+"""The change log: one row for each commit, with its changes. A mirror that lags behind the kept rows reloads.
 
-Numbers come from a one-row counter whose lock is held until the commit, so their order is the order of commits. What
-came after the oldest checkpoint stays, too, so that every state since then can be made again.
+The seq of a row comes from a one-row counter that stays locked until the commit, so seqs are in commit order. Rows
+after the oldest checkpoint are kept as well, so that every state since that checkpoint can be rebuilt.
 """
 
 from datetime import datetime, timedelta
@@ -20,11 +20,12 @@ _COUNTER = t.change_counter.c
 _TAKE_SEQ = sa.update(t.change_counter).where(_COUNTER.id == 1)
 _NEXT_SEQ = _TAKE_SEQ.values(seq=_COUNTER.seq + 1)
 _TAKE_SEQ_RETURNING = Prepared(_NEXT_SEQ.returning(_COUNTER.seq))
-# The servers' functions that tell the time when they are called, which is after the wait for the lock.
+# clock_timestamp() and SYSDATE() return the time of their evaluation, which is after the wait for the lock; now() would
+# return the start of the transaction.
 _TAKE_SEQ_POSTGRESQL = Prepared(
     _NEXT_SEQ.returning(_COUNTER.seq, sa.literal_column("clock_timestamp() AT TIME ZONE 'UTC'"))
 )
-# MariaDB cannot return anything from an UPDATE, and can from an INSERT that turns into one.
+# MariaDB has no UPDATE … RETURNING, but an upsert may return values.
 _TAKE_SEQ_MARIADB = Prepared(
     sa.text(
         "INSERT INTO change_counter (id, seq) VALUES (1, 1) ON DUPLICATE KEY UPDATE seq = seq + 1"
@@ -35,9 +36,10 @@ _ROW = Prepared(sa.insert(t.change_log).values({column.name: sa.bindparam(column
 
 
 def lock(connection: Connection) -> tuple[int | None, datetime | None]:
-    """Keep every other process from writing until the end of this transaction; return its seq, and the server's time.
+    """Lock the change counter, so that no other process writes until this transaction ends; return its seq and time.
 
-    SQLite has locked the file already, has no time of its own, and takes a seq only for what mirrors must know.
+    Both are None on SQLite: BEGIN IMMEDIATE has locked the file already, SQLite has no clock of its own, and a seq is
+    taken only for commits with changes for the mirrors.
     """
     if connection.dialect.name == "sqlite":
         return None, None
@@ -47,16 +49,17 @@ def lock(connection: Connection) -> tuple[int | None, datetime | None]:
 
 
 def time_of(connection: Connection) -> datetime:
-    """Return the present of a server."""
+    """Return the current time of a database server, in UTC without zone."""
     clock = "clock_timestamp() AT TIME ZONE 'UTC'" if connection.dialect.name == "postgresql" else "UTC_TIMESTAMP(6)"
     now: datetime = connection.execute(sa.text(f"SELECT {clock}")).scalar_one()
     return now
 
 
 def append(tx: Transaction, token: str, seq: int | None) -> Commit | None:
-    """Write the row of a transaction. On a server, where a commit may go unanswered, every one leaves one.
+    """Write the change-log row of a transaction; return None if there is no row to write.
 
-    ``seq``: what :func:`lock` took. ``token``: finds the row again.
+    On a database server every transaction writes a row, by which an unanswered commit is verified; on SQLite only one
+    with changes does. ``seq``: the number that :func:`lock` returned. ``token``: the key of the row for :func:`has`.
     """
     if seq is None and not tx.changes:
         return None
@@ -73,12 +76,12 @@ def append(tx: Transaction, token: str, seq: int | None) -> Commit | None:
 
 
 def has(connection: Connection, token: str) -> bool:
-    """Tell whether a transaction left its row."""
+    """Return whether the change log has the row of the transaction with this token."""
     return connection.execute(sa.select(t.change_log.c.seq).where(t.change_log.c.token == token)).first() is not None
 
 
 def trim(tx: Transaction, kept: timedelta) -> int:
-    """Drop the rows older than ``kept`` that no checkpoint needs. Returns how many there were."""
+    """Delete the rows that are older than ``kept`` and not needed by a checkpoint; return their number."""
     log = t.change_log.c
     oldest = tx.execute(sa.select(sa.func.min(t.checkpoints.c.seq))).scalar()
     old = sa.delete(t.change_log).where(log.created_at < tx.now - kept)
@@ -86,7 +89,7 @@ def trim(tx: Transaction, kept: timedelta) -> int:
 
 
 def between(connection: Connection, after: int, until: int | None = None) -> tuple[Commit, ...] | None:
-    """Return the commits after one seq up to another, or to the newest; None when the log does not have all of them."""
+    """Return the commits after seq ``after`` up to ``until`` (by default the newest); None if any is missing."""
     log = t.change_log.c
     statement = sa.select(log.seq, log.body).where(log.seq > after).order_by(log.seq)
     if until is not None:
@@ -98,5 +101,5 @@ def between(connection: Connection, after: int, until: int | None = None) -> tup
 
 
 def decode_commit(seq: int, body: bytes) -> Commit:
-    """Read a row. Raises: FromNewerRelease."""
+    """Decode a row of the change log. Raises: FromNewerRelease."""
     return Commit(seq, *changes.decode(body, f"Commit {seq} of the change log"))

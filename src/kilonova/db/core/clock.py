@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The present as a database has it: all processes agree on that, whatever their own clocks say.
+"""The clock of the database, on which all processes agree even if their own clocks differ.
 
-SQLite has one process, whose clock it is. A server tells its time with every write transaction; in between it goes on
-by a clock of this machine that nobody sets.
+An SQLite database has one process and uses the clock of that process. A database server returns its time with every
+write transaction; between transactions the time is extrapolated by this machine's clock since boot, which is never set.
 """
 
 from collections.abc import Callable
@@ -12,28 +12,31 @@ from kilonova.lease import seconds_since_boot
 
 
 def epoch_of(moment: datetime) -> float:
-    """Return seconds since 1970 of a time as the tables keep it."""
+    """Return the seconds since 1970 of a time of a table (UTC without zone)."""
     return moment.replace(tzinfo=UTC).timestamp()
 
 
 class DatabaseClock:
-    """``own``: the clock of a database that has none itself. ``ask``: reads that of a server, if none was told yet."""
+    """Clock of one database. ``own``: clock of this process, for SQLite; None for a database server.
+
+    ``ask``: reads the server's clock; called only if no transaction has returned its time yet.
+    """
 
     def __init__(self, own: Callable[[], datetime] | None, ask: Callable[[], datetime]) -> None:
         self._own = own
         self._ask = ask
-        #: What a server's clock had shown when this machine started; so both are known with one value.
+        #: The server's time at the boot of this machine: the offset between the two clocks.
         self._at_boot: datetime | None = None
 
     def told(self, now: datetime | None) -> datetime:
-        """Take over what a server has just told, and return it; None stands for a database without a clock."""
+        """Synchronise with a time that the server has just returned, and return it; with None, return :meth:`now`."""
         if now is None:
             return self.now()
         self._at_boot = now - timedelta(seconds=seconds_since_boot())
         return now
 
     def now(self) -> datetime:
-        """Return the present in UTC, without zone. Raises: Unavailable, where a server has to be asked first."""
+        """Return the current time in UTC, without zone. Raises: Unavailable, if the server must be queried first."""
         if self._own is not None:
             return self._own()
         if self._at_boot is None:

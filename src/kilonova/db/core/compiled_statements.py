@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled statements, shared by all engines of a process: SQLAlchemy would compile each once for every engine.
+"""Cache of compiled statements that all engines of a process share; SQLAlchemy's own cache is per engine.
 
-A process has several engines: for readers, for itself and for its writer.
+A process has several engines: for the reads of requests, for its own reads and for the writer.
 """
 
 from typing import Any
 
 from sqlalchemy.util import LRUCache
 
-#: More than the code has; statements that are put together from what is asked for make up the rest.
+#: Size of the cache in statements: all statements of the code, and room for those built from query parameters.
 _MOST = 2_000
 
 
 class CompiledStatements(LRUCache[Any, Any]):
-    """What SQLAlchemy takes for its ``compiled_cache``. Its keys begin with the dialect, which each engine has anew."""
+    """The ``compiled_cache`` of all engines.
+
+    SQLAlchemy's keys begin with the dialect object of one engine; here its name, driver and version replace it.
+    """
 
     def get(self, key: Any, default: Any = None) -> Any:
         return super().get(_shared(key), default)
@@ -26,7 +29,7 @@ class CompiledStatements(LRUCache[Any, Any]):
 
 
 def _shared(key: Any) -> Any:
-    """Return the key of a statement for any engine whose dialect compiles it alike."""
+    """Return a cache key that is equal for all engines whose dialects compile the statement to the same SQL."""
     dialect, *rest = key
     version = getattr(dialect, "server_version_info", None)
     return (dialect.name, dialect.driver, version, getattr(dialect, "is_mariadb", False), *rest)

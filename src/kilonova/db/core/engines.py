@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open a database, and read what its errors mean: the one place that knows the drivers.
+"""SQLAlchemy engines of each supported database, and the classification of its errors; all driver knowledge is here.
 
-Readers see one state for as long as their transaction lasts (REPEATABLE READ on the servers, which fails nobody there
-who only reads). The writer works in READ COMMITTED: it holds the change counter's row from its first statement on, so
-that nobody else writes meanwhile; every statement must see what was committed before it got that row, and MariaDB
-shall not lock gaps between rows on top.
+Readers see one snapshot for a whole transaction (REPEATABLE READ on servers, which never fails a read-only
+transaction). The writer uses READ COMMITTED: from its first statement on it holds the lock on the change counter's row,
+so no other process writes meanwhile. Its statements must see all commits made before it got that lock, and gap locks of
+MariaDB would only cost time.
 """
 
 import contextlib
@@ -35,21 +35,21 @@ _DRIVERS = {
     "mysql": "mysql+pymysql",
     "mariadb": "mariadb+pymysql",
 }
-#: Steps of SQLite's machine, some milliseconds of them, after which a thread looks at its deadline.
+#: Instructions of SQLite's virtual machine, a few milliseconds' worth, between two checks of the thread's deadline.
 _STEPS_BETWEEN_LOOKS = 200_000
-#: A process that stops in the middle of a transaction keeps all others from writing for at most this long. One that
-#: was only slow does the transaction again.
+#: Seconds after which the server aborts an idle write transaction: a process that hangs in one blocks all other writers
+#: for no longer. A process that was only slow repeats the transaction.
 _IDLE_WRITER_S = 5
-#: What the process reads for itself: a cloud of any size takes less.
+#: Statement timeout of the process's own reads, in seconds: loading a cloud of any size takes less.
 _LONGEST_PATIENT_S = 600.0
-#: How much later than the server itself a reader gives a statement up, which only a server that hangs makes it do.
+#: Seconds by which a reader's socket timeout exceeds the server's statement timeout; only a hung server reaches it.
 _MARGIN_S = 5.0
-#: How long a reader waits for a connection while all of them are in use.
+#: Seconds that a reader waits for a connection of an exhausted pool.
 _POOL_S = 10
-#: How long SQLite waits for a file that somebody has locked; readers do, at most, while that is being recovered.
+#: Busy timeouts of SQLite, in seconds. A reader only ever waits for the recovery of the file after a crash.
 _READER_BUSY_S, _WRITER_BUSY_S = 5, 30
 
-#: Errors name the statement and never its values: those are what tenants sent, and any number of them.
+#: Options of every engine. Errors quote the statement without its values, which are many and come from projects.
 _ALL_ENGINES: Mapping[str, Any] = {
     "json_serializer": lambda value: orjson.dumps(value).decode(),
     "json_deserializer": orjson.loads,
@@ -57,17 +57,17 @@ _ALL_ENGINES: Mapping[str, Any] = {
     "execution_options": {"compiled_cache": compiled_statements.SHARED},
 }
 _DEADLOCKS = {"40001", "40P01", "55P03", 1205, 1213, 1020}
-#: PostgreSQL: disk full. MariaDB: disk full, table full, and the errors that quote the system's own number.
+#: Error codes of a full disk: PostgreSQL's; MariaDB's for disk full and table full; MariaDB's that quote an errno.
 _FULL = {"53100", 1021, 1114}
 _QUOTING_ERRNO = {3, 1026, 1030}
 _ERRNO_FULL = re2.compile(r"(?i)(errcode|errno|error): ?(28|122)\b|got error (28|122) ")
-#: SQLite: full, and what it says where a quota or a limit of the file's size is in the way.
+#: SQLite's codes of a full disk, an exceeded quota and an exceeded file size limit.
 _FULL_SQLITE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
-#: A statement that took too long or was killed.
+#: Error codes of a statement that timed out or was cancelled.
 _CANCELLED = {"57014", 1317, 1969}
-#: Shut down, starting up, too many connections; MariaDB: the same, and every way to say that the connection is gone.
+#: Error codes of a server that is stopping, starting or out of connections; for MariaDB also of lost connections.
 _AWAY = {"57P01", "57P02", "57P03", "53300", "25P03", 1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
-#: What PostgreSQL says to somebody whom it will not take later either; its driver tells no code before it is connected.
+#: PostgreSQL's messages for a login that will not succeed later either. Its driver gives no code before the login.
 _REFUSED = re2.compile(
     "authentication failed|no password supplied|no pg_hba.conf entry|not permitted to log in|permission denied"
     '|(database|role|user) ".*" does not exist'
@@ -76,16 +76,17 @@ _REFUSED = re2.compile(
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """Where readers get their connections, and where the writer does.
+    """The engines of one database.
 
-    ``readers`` end a statement that takes too long, or that nobody waits for any more; ``patient`` ones do not.
+    ``readers``: for requests; a statement is ended by a timeout or if its client has gone. ``patient``: for the
+    process's own long reads. ``writer``: for the one writer. ``watch``: monitors whether the server answers.
     """
 
     readers: Engine
     patient: Engine
     writer: Engine
     watch: Watch
-    #: Of a server.
+    #: Probe of the newest seq; None on SQLite.
     pulse: SeqProbe | None = None
 
     def dispose(self) -> None:
@@ -98,12 +99,12 @@ class Engines:
 
 
 def without_password(text: str) -> str:
-    """Return what is no URL with everything hidden that may be meant as a password."""
+    """Mask every part of an invalid URL that may be a password."""
     return str(re2.sub(r":[^:/][^/]*@", ":***@", text))
 
 
 def checked_url(text: str) -> URL:
-    """Read a database URL. Raises: ConfigurationError."""
+    """Parse a database URL and add the driver's name. Raises: ConfigurationError."""
     try:
         url = make_url(text)
     except (sa.exc.ArgumentError, ValueError) as error:
@@ -117,16 +118,16 @@ def checked_url(text: str) -> URL:
 
 
 def open_engines(url: URL, longest_read_s: float | None, response_timeout_s: float) -> Engines:
-    """Make the engines of a database; nothing connects yet. Raises: ConfigurationError.
+    """Create the engines of a database without connecting. Raises: ConfigurationError.
 
-    ``longest_read_s``: what one statement of a reader may take on a server. On SQLite the deadline of the
-    thread counts. ``response_timeout_s``: for how long a server may say nothing at all before it counts as away.
+    ``longest_read_s``: statement timeout of readers on a server; on SQLite the deadline of the thread is used.
+    ``response_timeout_s``: after this time without any answer a server is declared unreachable.
     """
     try:
         if url.get_backend_name() == "sqlite":
             readers = _sqlite(url, "BEGIN", _READER_BUSY_S, pool_size=8, max_overflow=16)
-            # What would take a statement back halfway is a file for each that changes many pages, unless it is kept in
-            # memory. Readers keep their files: what they sort may be large.
+            # SQLite writes a statement journal file for each statement that changes many pages; memory is faster.
+            # Readers keep temporary files, because their sorts may be large.
             writer = _sqlite(url, "BEGIN IMMEDIATE", _WRITER_BUSY_S, "temp_store=MEMORY", pool_size=1, max_overflow=1)
             return Engines(readers, readers, writer, NoWatch())
         return _server(url, longest_read_s, response_timeout_s)
@@ -135,9 +136,9 @@ def open_engines(url: URL, longest_read_s: float | None, response_timeout_s: flo
 
 
 def private_file(name: str) -> None:
-    """Make the file of an SQLite database, which SQLite would let everybody read; one that is there stays as it is.
+    """Create the file of an SQLite database with mode 0600; SQLite would make it world-readable. Existing is success.
 
-    Its log and its shared memory get the same mode from SQLite.
+    SQLite gives its write-ahead log and its shared-memory file the same mode.
     """
     if name.startswith("file:"):
         return
@@ -146,9 +147,9 @@ def private_file(name: str) -> None:
 
 
 def settle(name: str) -> None:
-    """Put all that was committed into the file of an SQLite database itself, so that it alone is a whole copy.
+    """Checkpoint the write-ahead log of an SQLite database, so that the database file alone is a complete copy.
 
-    Nobody else may be writing. Absent is success.
+    No other process may be writing. Absent is success.
     """
     if name.startswith("file:") or not Path(name).exists():
         return
@@ -157,17 +158,17 @@ def settle(name: str) -> None:
 
 
 def is_retryable(error: BaseException) -> bool:
-    """Whether the same transaction may succeed later: deadlock, serialisation failure, lock time-out, server away."""
+    """Return whether a retry may succeed: deadlock, serialisation failure, lock timeout or unreachable server."""
     return isinstance(error, DBAPIError) and (_code(error) in _DEADLOCKS or is_away(error) or is_locked(error))
 
 
 def is_locked(error: DBAPIError) -> bool:
-    """Whether somebody else has SQLite's file for longer than one waits."""
+    """Return whether another process held SQLite's file lock for longer than the busy timeout."""
     return isinstance(error, OperationalError) and "database is locked" in str(error.orig)
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether there is no room on the database's disk, by a quota or in fact."""
+    """Return whether the database's disk is full or its quota exhausted."""
     if not isinstance(error, DBAPIError):
         return False
     code = _code(error)
@@ -177,46 +178,46 @@ def is_full(error: BaseException) -> bool:
 
 
 def storage_full(url: URL, error: DBAPIError) -> StorageFull:
-    """Say of what :func:`is_full` found which disk it is about."""
+    """Return the StorageFull for an error that :func:`is_full` accepts; it names the SQLite file or the server."""
     kind = url.get_backend_name()
     where = str(url.database) if kind == "sqlite" else f"the {kind} server {url.host or ''}".rstrip()
     return StorageFull(where, str(error.orig).strip().splitlines()[0])
 
 
 def ends_transaction(error: BaseException) -> bool:
-    """Whether the transaction cannot go on without the statement that failed, whichever job it belongs to."""
+    """Return whether the error aborts the whole transaction, and not only the job whose statement failed."""
     return is_retryable(error) or is_full(error)
 
 
 def is_away(error: DBAPIError) -> bool:
-    """Whether the server cannot be reached or the connection to it broke."""
+    """Return whether the server is unreachable or the connection to it broke."""
     if error.connection_invalidated:
         return True
     code = _code(error)
     if isinstance(code, str):
         return code in _AWAY or code.startswith("08")
-    # psycopg could not connect: there was nobody to give a code.
+    # psycopg could not connect, so no server gave an SQLSTATE.
     unanswered = code is None and hasattr(error.orig, "sqlstate") and isinstance(error, OperationalError)
     return code in _AWAY or unanswered
 
 
 def is_refused(error: DBAPIError) -> bool:
-    """Whether a server answers and does not take this user or has no such database, which waiting does not change."""
+    """Return whether the server rejects the user or has no such database; a retry does not help."""
     if not is_away(error):
         return True
     return hasattr(error.orig, "sqlstate") and _REFUSED.search(str(error.orig)) is not None
 
 
 def is_cancelled(error: DBAPIError) -> bool:
-    """Whether a statement was ended because it took too long or because nobody waits for it."""
+    """Return whether a statement was ended by a timeout or by a cancellation."""
     return _code(error) in _CANCELLED or (isinstance(error, OperationalError) and str(error.orig) == "interrupted")
 
 
 def _code(error: DBAPIError) -> str | int | None:
-    """Return the SQLSTATE of PostgreSQL, or MariaDB's number; None without either."""
+    """Return the SQLSTATE of PostgreSQL or the error number of MariaDB; None if the error has neither."""
     original = error.orig
     first = original.args[0] if original is not None and original.args else None
-    if isinstance(first, int):  # MariaDB's driver knows a SQLSTATE as well, which says less
+    if isinstance(first, int):  # MariaDB's driver gives an SQLSTATE as well, which is less precise
         return first
     state: str | None = getattr(original, "sqlstate", None)
     return state
@@ -228,7 +229,7 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
     watch = ServerWatch(connector(dialect, url, response_timeout_s), response_timeout_s)
 
     def engine(longest_wait_s: float | None, isolation_level: str, *, asks: bool = True, **options: Any) -> Engine:
-        """``asks``: it is for requests, which do not connect while there is no answer to be had."""
+        """Create an engine. ``asks``: it serves requests, which must not connect while the server does not answer."""
 
         def create() -> Any:
             if asks:
@@ -243,7 +244,7 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
         return made
 
     def limited(statement_s: float | None, **options: Any) -> Engine:
-        """Return an engine for reading, which ends statements that take longer."""
+        """Create an engine for reads with a statement timeout of ``statement_s``; None is no timeout."""
         wait_s = None if statement_s is None else statement_s + _MARGIN_S
         made = engine(wait_s, "REPEATABLE READ", pool_pre_ping=True, **options)
         if statement_s is not None:
@@ -258,19 +259,20 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
 
     readers = limited(longest_read_s, pool_size=8, max_overflow=16)
     patient = limited(_LONGEST_PATIENT_S, pool_size=1, max_overflow=15)
-    # No ping for the writer: whatever breaks is done again anyway. It may wait for other processes that write.
+    # The writer needs no ping, because it repeats a transaction whose connection broke. It has no statement timeout,
+    # because it may wait for the writers of other processes.
     writer = engine(None, "READ COMMITTED", asks=False, pool_size=1, max_overflow=1)
 
     @event.listens_for(writer, "connect")
     def _configure(connection: Any, _record: Any) -> None:
         if is_postgresql:
-            # The writer looks rows up by their keys. What was planned while a table was small must not read all of it
-            # for every row once it is large, which is what a seq scan in a cached plan does until the next ANALYZE.
+            # The writer finds rows by their keys. Without this, a plan cached while a table was small would keep its
+            # sequential scan when the table is large, until the next ANALYZE.
             orders = [
                 f"SET idle_in_transaction_session_timeout = '{_IDLE_WRITER_S}s'",
                 "SET enable_seqscan = off",
-                "SET max_parallel_workers_per_gather = 0",  # workers take longer to start than rows to be looked up
-                "SET jit = off",  # which a scan without an index would set off now, as it counts as very expensive
+                "SET max_parallel_workers_per_gather = 0",  # starting workers takes longer than an index lookup
+                "SET jit = off",  # disabled sequential scans have a huge cost estimate, which would trigger the JIT
             ]
         elif _is_mariadb(writer):
             orders = [f"SET SESSION idle_write_transaction_timeout = {_IDLE_WRITER_S}", "SET time_zone = '+00:00'"]
@@ -331,7 +333,7 @@ def _sqlite(url: URL, begin: str, busy_s: int, *pragmas: str, **pool: int) -> En
     def _begin(connection: Any) -> None:
         connection.cursor().execute(begin)
 
-    # The driver begins only with the first write. A listener for "begin" would do, too, but once an engine has any
-    # listener every statement pays for looking through all kinds of them: a fifth of what a claim takes.
+    # The driver would begin the transaction only at the first write. A "begin" event listener would do as well, but any
+    # listener makes SQLAlchemy check all kinds of them at every statement: a fifth of the time of a claim.
     engine.dialect.do_begin = _begin  # type: ignore[assignment, method-assign]
     return engine

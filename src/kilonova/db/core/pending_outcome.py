@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of a write for the one thread that waits for it.
+"""A future for exactly one waiting thread: the outcome of a write.
 
-Every write of a request has one. A ``Future`` does the same for any number of threads, with a condition of several
-locks, and takes ten times as long.
+Each write of a request has one. A ``concurrent.futures.Future`` supports any number of waiting threads by a condition
+with several locks, which takes ten times as long.
 """
 
 import threading
@@ -10,25 +10,25 @@ from typing import Any
 
 
 class PendingOutcome:
-    """What one thread begins, or another one cancels before; its outcome is set once, and one thread waits for it."""
+    """Outcome of a job: one thread starts the job or another cancels it; the outcome is set once, for one waiter."""
 
     __slots__ = ("_is_begun", "_is_done", "_is_there", "_outcome")
 
     def __init__(self) -> None:
-        #: Whoever takes it first begins the job, or gives it up.
+        #: Acquired once, by the thread that starts the job or by the thread that cancels it.
         self._is_begun = threading.Lock()
-        #: Free once the outcome is there.
+        #: Released when the outcome is set.
         self._is_there = threading.Lock()
         self._is_there.acquire()
         self._is_done = False
         self._outcome: Any = None
 
     def set_running_or_notify_cancel(self) -> bool:
-        """Begin, and tell whether that may be: not after :meth:`cancel`."""
+        """Mark the job as started; return False if it was cancelled."""
         return self._is_begun.acquire(blocking=False)
 
     def cancel(self) -> bool:
-        """Give it up, and tell whether that is possible: not once it has begun."""
+        """Cancel the job; return False if it has started already."""
         return self._is_begun.acquire(blocking=False)
 
     def done(self) -> bool:
@@ -42,11 +42,11 @@ class PendingOutcome:
     set_exception = set_result
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the outcome, for ever with -1. Tells whether it is there."""
+        """Wait for the outcome, without limit if ``timeout_s`` is -1; return whether the outcome is set."""
         return self._is_done or self._is_there.acquire(timeout=timeout_s)
 
     def result(self) -> Any:
-        """Return the outcome once it is there, or raise it."""
+        """Return the outcome that was set, or raise it if it is an exception."""
         if isinstance(self._outcome, BaseException):
             raise self._outcome
         return self._outcome

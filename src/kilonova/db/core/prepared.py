@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of the writer's hot path: compiled once, then given to the driver as they are.
+"""Statements of the writer's hot path: compiled once, then passed to the driver without SQLAlchemy.
 
-SQLAlchemy looks a statement up, expands its lists, builds a context and a result for every call, which takes longer
-than SQLite takes to answer. Here that happens once a backend, and once a length of its lists: those are filled up to a
-power of two by repeating a value, so that few texts come about and servers keep their plans.
+For every call SQLAlchemy looks up the compiled statement, expands its lists and builds a context and a result, which
+takes longer than SQLite takes to answer. Here a statement is compiled once for each backend and length of its lists.
+Lists are padded to a power of two by repeating their last value, so that few SQL texts exist and servers reuse plans.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ _Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class _Argument:
-    """One value for the driver: a parameter, a member of one (``index``), or what the statement itself says."""
+    """One value for the driver: a parameter, item ``index`` of a list parameter, or a constant of the statement."""
 
     name: str
     parameter: str | None
@@ -31,19 +31,19 @@ class _Argument:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A statement as a driver takes it."""
+    """A compiled statement in the form that a driver executes."""
 
     text: str
     arguments: tuple[_Argument, ...]
     is_positional: bool
-    #: Whose values the driver takes as they are and in this order; None where there is more to it.
+    #: Names of the parameters in the driver's order, if their values need no conversion; else None.
     plain: tuple[str, ...] | None
 
     def values(self, parameters: Mapping[str, Any]) -> Sequence[Any] | Mapping[str, Any]:
         if self.plain is not None:
             return [parameters[name] for name in self.plain]
         values = []
-        for argument in self.arguments:  # a hundred of them for every new server, so no calls
+        for argument in self.arguments:  # inlined: a new server has about a hundred arguments
             if argument.parameter is None:
                 values.append(argument.constant)
                 continue
@@ -57,9 +57,9 @@ class _Ready:
 
 
 class Prepared:
-    """A statement to run with parameters, on a connection that is in a transaction. Lists are for expanding parameters.
+    """A statement to run with parameters on a connection with an open transaction.
 
-    Errors are those that SQLAlchemy raises for the statement.
+    Values of expanding parameters are lists. Raises: the errors that SQLAlchemy raises for the statement.
     """
 
     def __init__(self, statement: Any) -> None:
@@ -71,11 +71,11 @@ class Prepared:
             for each in dict.fromkeys(iterate(statement))
             if isinstance(each, sa.BindParameter) and each.expanding and each.required
         )
-        #: Backend → what makes values of those that come back, column by column; nothing where all are values already.
+        #: Backend → the converter of each result column; an empty tuple if no column needs a conversion.
         self._columns: dict[str, tuple[_Convert | None, ...]] = {}
 
     def rows(self, connection: Connection, **parameters: Any) -> list[tuple[Any, ...]]:
-        """Run it and return every row."""
+        """Run the statement and return all rows."""
         cursor = self._run(connection, parameters)
         found: list[tuple[Any, ...]] = cursor.fetchall()
         columns = self._columns.get(connection.dialect.name)
@@ -93,14 +93,14 @@ class Prepared:
         ]
 
     def run(self, connection: Connection, **parameters: Any) -> int:
-        """Run it and return how many rows it matched."""
+        """Run the statement and return the number of matched rows."""
         cursor = self._run(connection, parameters)
         count: int = cursor.rowcount
         cursor.close()
         return count
 
     def run_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Run it once a row; rows bring no lists."""
+        """Run the statement once for each row of parameters; lists are not supported."""
         ready = self._made_ready(connection, rows[0])
         try:
             cursor = _driver(connection).cursor()
@@ -165,14 +165,17 @@ class Prepared:
 
 
 class PreparedInsert:
-    """The INSERT of rows into a table. All rows of a call bring the same columns, and all that have a default here."""
+    """The INSERT of rows into a table.
+
+    All rows of a call have the same columns, among them each column that has a client-side default.
+    """
 
     def __init__(self, table: sa.Table) -> None:
         self._table = table
         self._by_columns: dict[tuple[str, ...], Prepared] = {}
 
     def run(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Insert rows, if there are any."""
+        """Insert rows; an empty sequence is success."""
         if rows:
             columns = tuple(rows[0])
             prepared = self._by_columns.get(columns)
@@ -190,7 +193,7 @@ class PreparedInsert:
 
 
 def _filled(count: int) -> int:
-    """Return the next power of two; none at all stays none."""
+    """Round up to a power of two; 0 stays 0."""
     return 1 << (count - 1).bit_length() if count else 0
 
 
@@ -199,7 +202,7 @@ def _driver(connection: Connection) -> Any:
 
 
 def _raised(connection: Connection, text: str, error: Any) -> BaseException:
-    """Return what SQLAlchemy raises where a driver raises ``error``."""
+    """Return SQLAlchemy's exception for a driver's ``error``; invalidate the connection if it broke."""
     dialect = connection.dialect
     gone = dialect.is_disconnect(error, _driver(connection), None)
     raised: BaseException = DBAPIError.instance(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PostgreSQL's driver with an end to every wait. The only module that needs it to be installed."""
+"""A psycopg connection with a timeout for every answer. The only module that imports psycopg."""
 
 from typing import Any
 
@@ -7,15 +7,15 @@ import psycopg
 
 
 class PatientConnection(psycopg.Connection[Any]):  # type: ignore[misc]
-    """Gives its server up when an answer takes longer than ``longest_wait_s``; None waits for ever."""
+    """A connection that breaks if an answer takes longer than ``longest_wait_s``; None is no timeout."""
 
     longest_wait_s: float | None = None
 
     def wait(self, gen: Any, *arguments: Any, timeout: float | None = None, **options: Any) -> Any:
-        """Raises: psycopg.OperationalError; the connection is broken then."""
+        """Wait for an answer. Raises: psycopg.OperationalError; the connection is closed if an answer is pending."""
         try:
             return super().wait(gen, *arguments, timeout=timeout or self.longest_wait_s, **options)
         except psycopg.OperationalError:
             if self.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE:
-                self.pgconn.finish()  # an answer may still come, and nobody would read it
+                self.pgconn.finish()  # a late answer would be read as the answer to the next statement
             raise

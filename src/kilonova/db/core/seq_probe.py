@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The newest seq of a server database, asked for before every decision: one round trip on a connection of its own.
+"""Query of the newest seq of a database server, made before every decision: one round trip on its own connection.
 
-Whoever asks while a question is under way waits for the next one, whose answer is for all who came meanwhile: so each
-gets an answer that is as new as his question, and however many ask, none waits for more than two.
+A thread that arrives while a query is running waits for the next one, whose answer all threads share that arrived
+meanwhile. So each answer is at least as new as the call, and no thread waits for more than two queries.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _NEWEST = "SELECT seq FROM change_counter WHERE id = 1"
 
 
 class SeqProbe:
-    """Reads the change counter outside any transaction, so that each answer is new. Safe to use from any thread."""
+    """Reader of the change counter, outside any transaction, so that no answer is stale. Thread-safe."""
 
     def __init__(self, watch: ServerWatch, dialect: sa.Dialect, connect: Connect) -> None:
         self._watch = watch
@@ -32,7 +32,7 @@ class SeqProbe:
         self._connection: Any = None
         self._turn = threading.Condition()
         self._is_asking = False
-        #: How many questions were begun, how many were answered, and how the last of these was: None is no answer.
+        #: Number of queries started, number answered, and the last answer; None if the server gave none.
         self._begun = 0
         self._answered = 0
         self._answer: int | None = None
@@ -96,7 +96,7 @@ class SeqProbe:
             return int(cursor.fetchone()[0])
 
     def _through_libpq(self, result: Any) -> Any:
-        """Return a result of PostgreSQL's own library, where a cursor would take longer than the server does."""
+        """Return a result of libpq, or raise its error. libpq, as a cursor takes longer than the server's answer."""
         if result.status not in {PGRES_COMMAND_OK, PGRES_TUPLES_OK}:
             raise self._dialect.loaded_dbapi.OperationalError(result.error_message.decode(errors="replace"))
         return result

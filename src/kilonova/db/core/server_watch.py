@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notice that a database server does not answer any more, and let nobody wait for it.
+"""Health check of the database server: detects a server that hangs and fails all waits for it.
 
-A thread asks the server something easy all the time. Where no answer comes, neither to it nor to anybody else, every
-connection is shut down: whoever waits there learns that the server is away, as when it had been stopped. Until it
-answers again requests are refused at once, and the writer waits without trying.
+A thread runs a trivial query periodically. If neither this query nor any other gets an answer, all connections are shut
+down, so that every waiting thread gets the error of a stopped server. Until the server answers again, requests are
+refused at once, and the writer waits without trying.
 
 ::
 
@@ -25,16 +25,16 @@ from kilonova.periodic import PeriodicThread
 LOG = logging.getLogger(__name__)
 AWAY = "The database cannot be reached."
 _EASY = "SELECT 1"
-#: How much of its time limit a question may have taken that was refused rather than left unanswered.
+#: A query that failed within this fraction of its timeout was refused; a slower failure counts as unanswered.
 _PROMPT = 0.9
 
 
 class Watch(Protocol):
-    """Whether it makes sense to ask the database."""
+    """Monitor of whether the database answers."""
 
     @property
     def is_silent(self) -> bool:
-        """Whether the server is there and does not answer."""
+        """Whether the server hangs: connected, but without answers."""
 
     def require_answers(self) -> None:
         """Raises: Unavailable, while the server does not answer."""
@@ -43,17 +43,17 @@ class Watch(Protocol):
         """Wait until the server answers, but no longer than ``timeout_s``."""
 
     def heard(self) -> None:
-        """Note that the server has answered somebody."""
+        """Record that the server has just answered a thread."""
 
     @property
     def periodic_threads(self) -> Sequence[PeriodicThread]:
-        """The thread that asks the server, once there is one."""
+        """The thread of the health check; empty until it is started."""
 
     def close(self) -> None: ...
 
 
 class NoWatch:
-    """Of a database without a server."""
+    """Watch of SQLite, which has no server."""
 
     is_silent = False
     periodic_threads: Sequence[PeriodicThread] = ()
@@ -68,7 +68,10 @@ class NoWatch:
 
 
 class ServerWatch:
-    """Begins with the first connection. ``connect``: makes one that waits at most ``response_timeout_s``."""
+    """Watch of a database server; its thread starts with the first connection.
+
+    ``connect``: opens a connection that waits at most ``response_timeout_s`` for an answer.
+    """
 
     def __init__(self, connect: Connect, response_timeout_s: float) -> None:
         self._connect = connect
@@ -78,7 +81,7 @@ class ServerWatch:
         self._answers = threading.Event()
         self._answers.set()
         self._is_closed = False
-        #: Held while connections and the thread come and go.
+        #: Guards the set of sockets and the start and stop of the thread.
         self._lock = threading.Lock()
         self._sockets: dict[int, socket.socket] = {}
         self._thread: PeriodicThread | None = None
@@ -95,10 +98,10 @@ class ServerWatch:
         self._answers.wait(timeout_s)
 
     def heard(self) -> None:
-        """Note that the server has answered somebody: it is not given up for a question that was asked before.
+        """Record that the server has just answered a thread, which outweighs an earlier health check without answer.
 
-        Once it is given up only an answer to the thread's own question counts: all other connections are shut down, so
-        whoever comes with an answer then got it long ago.
+        Once the server is declared hung, only the health check itself can end that: all other connections are shut
+        down, so an answer reported then is old.
         """
         self._heard_at = time.monotonic()
 
@@ -119,7 +122,7 @@ class ServerWatch:
         self._sockets.clear()
 
     def connected(self, connection: Any) -> None:
-        """Watch over a driver's connection until it is :meth:`closed`."""
+        """Register a driver's connection, to be shut down if the server hangs, until it is :meth:`closed`."""
         with self._lock:
             self._sockets[id(connection)] = socket_of(connection)
             if self._thread is None and not self._is_closed:
@@ -128,12 +131,12 @@ class ServerWatch:
                     self._look,
                     self._timeout_s / 3,
                     description="Ask the database server whether it answers.",
-                    complaint="The database server could not be watched",
+                    complaint="The health check of the database server failed",
                 )
                 self._thread.start()
 
     def closed(self, connection: Any) -> None:
-        """Forget a connection; an unknown one is success."""
+        """Remove a connection from the watch; an unknown connection is success."""
         with self._lock:
             known = self._sockets.pop(id(connection), None)
         if known is not None:
@@ -145,10 +148,10 @@ class ServerWatch:
         began = time.monotonic()
         try:
             self._ask()
-        except Exception as error:  # noqa: BLE001 - of whichever driver
+        except Exception as error:  # noqa: BLE001 - each driver has its own exceptions
             waited_s = time.monotonic() - began
             if waited_s < _PROMPT * self._timeout_s:
-                self._answers.set()  # it is away, or shutting down; everybody hears that at once
+                self._answers.set()  # a stopped server refuses connections at once, so no request has to be held back
             elif self._heard_at < began:
                 self._give_up(error)
         else:

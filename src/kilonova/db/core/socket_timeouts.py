@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections to a database server that wait for an answer only so long, however dead the server is.
+"""Database connections with a client-side timeout for every answer.
 
-A server that is stopped, or that a network drops packets to, breaks no connection: whoever waits for its answer waits
-for ever. Limits that the server keeps itself, such as ``statement_timeout``, do not help then.
+A frozen server, or a network that drops packets, breaks no connection, so a client without a timeout would wait for
+ever. Timeouts that the server enforces, such as ``statement_timeout``, do not help in that case.
 """
 
 import os
@@ -13,14 +13,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
-#: Seconds to connect, all that is said until the connection can be used among it.
+#: Timeout for a connection attempt in seconds, handshake and login included.
 CONNECT_S = 5
 
 Connect = Callable[[], Any]
 
 
 def connector(dialect: sa.Dialect, url: URL, longest_wait_s: float | None, **more: Any) -> Connect:
-    """Return what makes connections of a driver, each of which waits at most ``longest_wait_s`` for one answer."""
+    """Return a function that opens driver connections which wait at most ``longest_wait_s`` for one answer."""
     arguments, options = dialect.create_connect_args(url)
     options = {**_defaults(dialect), **options, **more}
     if dialect.name == "postgresql":
@@ -29,9 +29,9 @@ def connector(dialect: sa.Dialect, url: URL, longest_wait_s: float | None, **mor
 
 
 def socket_of(connection: Any) -> socket.socket:
-    """Return the socket of a driver's connection a second time, so that it can be shut down from another thread.
+    """Return a duplicate of the socket of a driver's connection, to be shut down from another thread.
 
-    It has a number of its own: the driver may close its own meanwhile, and somebody else get that number.
+    A duplicate, because the driver may close its own socket meanwhile and the kernel reuse that file descriptor.
     """
     number = connection.fileno() if hasattr(connection, "fileno") else connection._sock.fileno()  # noqa: SLF001
     return socket.socket(fileno=os.dup(number))
@@ -57,8 +57,8 @@ def _postgresql(arguments: Any, options: Mapping[str, Any], longest_wait_s: floa
 
 
 def _mariadb(dialect: sa.Dialect, arguments: Any, options: Mapping[str, Any], longest_wait_s: float | None) -> Any:
-    """What the driver calls the time to connect ends with TCP's part of it; what comes after counts as reading."""
+    """Connect to MariaDB. PyMySQL's connect timeout covers only TCP; the handshake is limited by its read timeout."""
     limits = {"read_timeout": options["connect_timeout"], "write_timeout": options["connect_timeout"]}
     connection: Any = dialect.connect(*arguments, **{**options, **limits})
-    connection._read_timeout = connection._write_timeout = longest_wait_s  # noqa: SLF001 - it has no other way
+    connection._read_timeout = connection._write_timeout = longest_wait_s  # noqa: SLF001 - PyMySQL has no public setter
     return connection

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that several resources need."""
+"""Statements that several resource modules use: conditional inserts, and statements over many rows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -17,9 +17,9 @@ from kilonova.db.core.transaction import Transaction
 
 
 def insert_missing(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> bool:
-    """Insert ``row`` unless a unique key of it is taken, also by a commit that this transaction cannot see yet.
+    """Insert ``row`` unless one of its unique keys exists, also in a commit that this transaction's snapshot lacks.
 
-    Returns whether the row is new.
+    Returns whether the row was inserted.
     """
     statement = _insert_missing(table, tx.connection.dialect.name, tuple(row))
     return statement.run(tx.connection, **row) == 1
@@ -38,7 +38,7 @@ def _insert_missing(table: sa.Table, backend: str, columns: tuple[str, ...]) -> 
 
 
 def mapping(connection: Connection, statement: sa.Select[Any] | Prepared, **parameters: Any) -> dict[Any, Any]:
-    """Return the rows of a statement with two columns as first column → second."""
+    """Run a statement with two columns; return its rows as first column → second column."""
     if isinstance(statement, Prepared):
         return dict(statement.rows(connection, **parameters))
     return {row[0]: row[1] for row in connection.execute(statement, parameters)}
@@ -49,18 +49,18 @@ _POSTGRESQL: sa.Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
 _MYSQL: sa.Dialect = mysql.dialect()
 
 _GIVEN = "given"
-#: Makes a statement from the columns of the rows that are given.
+#: Builds a statement from the columns of the parameter rows.
 Build = Callable[[Mapping[str, sa.ColumnElement[Any]]], Any]
 
 
 class ManyRows:
-    """A statement that takes any number of rows, each with values of its own, in one go.
+    """A statement that applies any number of parameter rows at once.
 
-    Many rows travel as one JSON text; a single one as plain parameters, which every server plans and runs faster.
+    Several rows are sent as one JSON text; a single row as plain parameters, which every server plans and runs faster.
 
-    ``columns``: name → type of what each row brings, as many as ``build`` needs. ``build`` makes an UPDATE, or the
-    SELECT of an INSERT, from them; it may also use bound parameters, which are the same for all rows.
-    An UPDATE needs rows that touch different rows of the table.
+    ``columns``: name → type of each column of the parameter rows. ``build``: builds an UPDATE or an INSERT … SELECT
+    from these columns; it may also use bound parameters, whose values are the same for all rows.
+    The parameter rows of an UPDATE must match different rows of the table.
     """
 
     def __init__(self, columns: Mapping[str, sa.types.TypeEngine[Any]], build: Build) -> None:
@@ -69,14 +69,14 @@ class ManyRows:
         self._many = {backend: Prepared(build(dict(_given(backend, columns).c))) for backend in _TABLES_OF_JSON}
 
     def run(self, tx: Transaction, rows: Sequence[Mapping[str, Any]], **same: Any) -> int:
-        """Run the statement with ``rows`` and the parameters that are the ``same`` for all; return the rows matched."""
+        """Run the statement with ``rows`` and the common parameters ``same``; return the number of matched rows."""
         if not rows:
             return 0
         statement, given = self._for(tx, rows)
         return statement.run(tx.connection, **given, **same)
 
     def rows(self, tx: Transaction, rows: Sequence[Mapping[str, Any]], **same: Any) -> list[tuple[Any, ...]]:
-        """Do the same with a statement that returns something of each row, and return that."""
+        """Run a statement with a RETURNING clause like :meth:`run`, and return its rows."""
         if not rows:
             return []
         statement, given = self._for(tx, rows)
@@ -91,9 +91,9 @@ class ManyRows:
 def insert_many(
     table: sa.Table, columns: Mapping[str, str], *, returning: Sequence[str] = (), **same: sa.ColumnElement[Any]
 ) -> ManyRows:
-    """Return the INSERT of many rows. ``columns``: column → name in the rows; ``same``: column → value for all.
+    """Return the INSERT of many rows. ``columns``: column → its name in the parameter rows.
 
-    ``returning``: columns of the new rows that it returns.
+    ``same``: column → value that all new rows share. ``returning``: columns of the new rows that the INSERT returns.
     """
 
     def build(given: Mapping[str, sa.ColumnElement[Any]]) -> Any:
@@ -120,7 +120,7 @@ def _postgresql_column(name: str, kind: sa.types.TypeEngine[Any]) -> str:
 
 def _mariadb_column(name: str, kind: sa.types.TypeEngine[Any]) -> str:
     spelt = kind.compile(_MYSQL)
-    # A comparison with a column of another collation would find no index.
+    # A comparison with a column of another collation cannot use an index.
     collated = f" CHARSET utf8mb4 COLLATE {COLLATION}" if isinstance(kind, sa.String) else ""
     return f"{_MYSQL.identifier_preparer.quote(name)} {spelt}{collated} PATH '$.{name}' ERROR ON ERROR"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every table. The migrations must end in exactly this (a test compares them on every database).
+"""All tables. The migrations must produce exactly this schema (a test compares them on every database).
 
-Units as in the column names; times are UTC without zone. ``JSON`` columns hold what is read whole and never searched.
+Units as in the column names; times are UTC without zone. ``JSON`` columns hold values that are never searched.
 """
 
 from typing import Any
@@ -34,9 +34,9 @@ metadata = MetaData(
     }
 )
 
-#: OutgoingMessage for letter, as SQLite and PostgreSQL compare; without "nopad" a trailing blank would not count.
+#: Binary comparison, as in SQLite and PostgreSQL; a collation without "nopad" would ignore trailing blanks.
 COLLATION = "utf8mb4_nopad_bin"
-# SQLAlchemy reads the options of mysql:// and mariadb:// URLs apart.
+# SQLAlchemy has separate table options for mysql:// and mariadb:// URLs.
 _CHARSET = {
     f"{dialect}_{option}": value
     for dialect in ("mysql", "mariadb")
@@ -173,12 +173,12 @@ compute_nodes = _table(
     Column("failed_builds", Integer, nullable=False, default=0),
     *_times(),
     Column("metrics", _Json),
-    # NULL: its agent has reported none yet.
+    # NULL until the agent reports the abilities of its driver.
     Column("abilities", JSON(none_as_null=True)),
     UniqueConstraint("host", "hypervisor_hostname"),
 )
 
-# The guard rows of NUMA cells: their use changes only from the version that was read.
+# Guard rows of NUMA cells: ``used`` is only updated while ``version`` is still as read (compare-and-swap).
 numa_cells = _table(
     "numa_cells",
     Column("node_uuid", String(36), primary_key=True),
@@ -188,7 +188,7 @@ numa_cells = _table(
     Column("version", BigInteger, nullable=False),
 )
 
-# The guard rows of PCI pools: no more used than there are.
+# Guard rows of PCI pools: ``used`` must not exceed ``total``.
 pci_pools = _table(
     "pci_pools",
     Column("node_uuid", String(36), primary_key=True),
@@ -198,7 +198,7 @@ pci_pools = _table(
     Column("used", Integer, nullable=False),
 )
 
-# What each server takes of the cells and pools of its hypervisor.
+# The share of each server in the NUMA cells and PCI pools of its hypervisor.
 device_shares = _table(
     "device_shares",
     Column("instance_uuid", String(36), primary_key=True),
@@ -230,7 +230,7 @@ aggregate_metadata = _table(
     Column("value", String(255), nullable=False),
 )
 
-#: One row, once there is an isolation rule: what claims compare to know that rules and hosts under them are the same.
+#: One row as soon as an isolation rule exists. Claims compare the version to detect changed rules or hosts under rules.
 isolation_version = _table(
     "isolation_version",
     Column("id", Integer, primary_key=True, autoincrement=False),
@@ -269,8 +269,8 @@ flavor_projects = _table(
     Column("project_id", String(255), primary_key=True),
 )
 
-# What the servers of a project count ("" as user), and of each user who has limits of his own there; ram in MiB.
-# ``limits``: resource → limit, those alone that were set for this project or user.
+# Quota usage of each project ("" as user), and of each user with own limits in a project; ram in MiB.
+# ``limits``: resource → limit, only for limits set for this project or user.
 quotas = _table(
     "quotas",
     Column("project_id", String(255), primary_key=True),
@@ -281,7 +281,7 @@ quotas = _table(
     Column("limits", _Json, nullable=False),
 )
 
-# Limits that hold where a project has none of its own; only the class "default" is in force anywhere.
+# Default limits, for projects without own limits. Only the class "default" has an effect.
 quota_classes = _table(
     "quota_classes",
     Column("class_name", String(255), primary_key=True),
@@ -310,7 +310,7 @@ server_groups = _table(
     Column("policy", String(32), nullable=False),
     Column("max_server_per_host", Integer, nullable=False),
     Column("has_rules", Boolean, nullable=False),
-    # The guard row of affinity: the one host of all members, None while there are none.
+    # Guard of the affinity policy: the one host of all members, NULL for an empty group.
     Column("host", String(255)),
     *_times(),
 )
@@ -321,7 +321,7 @@ server_group_members = _table(
     Column("instance_uuid", String(36), primary_key=True, index=True),
 )
 
-# The guard rows of the group policies: how many members each host holds.
+# Guard rows of the group policies: the number of members on each host.
 server_group_hosts = _table(
     "server_group_hosts",
     Column("group_id", ForeignKey("server_groups.id"), primary_key=True),
@@ -367,9 +367,9 @@ instances = _table(
     Column("deleted_at", Time),
     Column("deleted", Boolean, nullable=False),
     Column("image_properties", _Json),
-    # Servers of one request share it; one that is changed later gets one of its own.
+    # Servers of one request share a request spec; a later change of one server gives it a separate copy.
     Column("request_spec_uuid", String(36), index=True),
-    # Of a shelved server: the image that its guest is made of again, and since when.
+    # For a shelved server: the image to unshelve it from, and the time of the shelving.
     Column("shelved_image", String(36)),
     Column("shelved_at", Time),
     Index("ix_instances_listing", "deleted", "project_id", "created_at"),
@@ -396,14 +396,14 @@ instance_faults = _table(
     Column("created_at", Time, nullable=False),
 )
 
-# Passwords of administrators, encrypted with the servers' own public keys.
+# Administrator passwords of servers, encrypted with the servers' public keys.
 server_passwords = _table(
     "server_passwords",
     Column("instance_uuid", ForeignKey("instances.uuid"), primary_key=True),
     Column("encrypted", String(2048), nullable=False),
 )
 
-# Who has one of these tokens, of which only a hash is here, may use the console of a server until it expires.
+# Console tokens, stored as hashes. The holder of a token may use the server's console until the token expires.
 console_auth_tokens = _table(
     "console_auth_tokens",
     Column("token_hash", String(64), primary_key=True),
@@ -417,7 +417,7 @@ console_auth_tokens = _table(
     Column("expires_at", Time, nullable=False, index=True),
 )
 
-# What was asked when servers were made: one row for all servers of a request, gone with the last of them.
+# Request specs: the create requests of servers. One row for all servers of a request, deleted with the last of them.
 request_specs = _table(
     "request_specs",
     Column("uuid", String(36), primary_key=True),
@@ -426,7 +426,7 @@ request_specs = _table(
     Column("body", _Json, nullable=False),
 )
 
-# What was done to a server, by request: what users read as instance actions. Written with the operation's own changes.
+# Instance actions: the operations on a server, by request. Written in the transaction of the operation.
 instance_actions = _table(
     "instance_actions",
     _key(),
@@ -438,12 +438,12 @@ instance_actions = _table(
     Column("started_at", Time, nullable=False),
     Column("updated_at", Time),
     Column("finished_at", Time),
-    # "Error" when it failed for good.
+    # "Error" if the action failed finally.
     Column("message", String(255)),
     Index("ix_instance_actions_instance", "instance_uuid", "request_id"),
 )
 
-# The steps of these actions. ``details`` is for the owner of the server, ``traceback`` for administrators.
+# Steps of instance actions. ``details`` is shown to the owner of the server, ``traceback`` to administrators.
 instance_action_events = _table(
     "instance_action_events",
     _key(),
@@ -459,7 +459,8 @@ instance_action_events = _table(
     Index("ix_instance_action_events_instance", "instance_uuid", "request_id"),
 )
 
-# One row a move of a server between hosts. ``uuid`` is also the consumer that holds the source's resources meanwhile.
+# One row for each move of a server between hosts. During the move the allocations on the source host belong to the
+# consumer ``uuid``.
 server_migrations = _table(
     "server_migrations",
     _key(),
@@ -477,7 +478,7 @@ server_migrations = _table(
     Column("request_id", String(64), nullable=False),
     Column("user_id", String(255), nullable=False),
     Column("project_id", String(255), nullable=False),
-    # What a live migration has copied so far, in bytes: memory and disk, each total, processed and remaining.
+    # Progress of a live migration in bytes: total, processed and remaining, for memory and for disk.
     Column("progress", _Json),
     *_times(),
     Index("ix_server_migrations_status", "status"),
@@ -496,42 +497,42 @@ workflows = _table(
     Column("step", String(32), nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("facts", _Json, nullable=False),
-    # The process that runs it, for as long as that one has its lease (``processes``).
+    # The control process that runs the workflow while its lease lasts (``processes``).
     Column("owner", String(36), nullable=False, index=True),
-    # Set by a process that gave the workflow to another one, which has not noticed yet.
+    # True after a control process handed the workflow over, until the new owner has picked it up.
     Column("handed_over", Boolean, nullable=False, default=False),
     *_times(),
-    # The workflow of the whole request, which decides when this one goes on; none any more once that one is gone.
+    # The batch workflow of the whole request, which decides when this one continues; NULL once the batch has ended.
     Column("batch_uuid", String(36), index=True),
-    # Every change of the row raises it; whoever knows an older one writes nothing.
+    # Optimistic lock: every update increments it and requires the version that was read.
     Column("version", Integer, nullable=False, default=0),
     Column("undoing", Boolean, nullable=False, default=False),
     Column("failure", JSON(none_as_null=True)),
-    # Who wants it to end, or to end sooner; it walks back or goes on accordingly.
+    # A requested interrupt, such as a delete: the workflow rolls back or finishes early, depending on the kind.
     Column("interrupt", String(32)),
     Column("tries", Integer, nullable=False, default=0),
-    # It waits for an operator.
+    # True if the workflow has used up its retries and waits for an operator.
     Column("stuck", Boolean, nullable=False, default=False),
-    # It begins when the other workflows of its instance have ended.
+    # True while the workflow waits for other workflows of its instance to end before it starts.
     Column("waiting", Boolean, nullable=False, default=False),
 )
 
-# Control processes, and sessions of agent processes: which are alive, and in which of them the agent of a host runs.
+# Leases of control processes and of sessions of agent processes; ``host_agents`` maps each host to its agent's session.
 processes = _table(
     "processes",
     Column("uuid", String(36), primary_key=True),
-    # Until when it may act for its hosts, and keeps its workflows.
+    # End of the lease: until then the process may act for its hosts and keeps its workflows.
     Column("lease_until", Time, nullable=False),
     Column("last_seen_at", Time, nullable=False),
-    # Whether its services count as up: only changes of that are logged.
+    # Whether the services of the process count as up. Changes of this value are written to the change log.
     Column("up", Boolean, nullable=False),
-    # The machine that it runs on; empty where nobody said.
+    # The machine that the process runs on; empty if not reported.
     Column("machine", String(255), nullable=False),
-    # The name of an agent process that is reached through the broker.
+    # The name of an agent process connected through the broker; NULL for other processes.
     Column("agent", String(255)),
     Column("release_version", String(64)),
     Column("message_version", Integer),
-    # None for one that was there before it was noted.
+    # NULL for a process of a release that did not record it.
     Column("started_at", Time),
 )
 
@@ -541,7 +542,7 @@ host_agents = _table(
     Column("process", String(36), nullable=False, index=True),
 )
 
-# Guests that have to go from a host where nobody could be asked to remove them, in the words of ``RemovalReason``.
+# Removal records: guests to remove from hosts that were unreachable at the time. ``departure``: a ``RemovalReason``.
 departures = _table(
     "departures",
     Column("host", String(255), primary_key=True),
@@ -550,7 +551,7 @@ departures = _table(
     Column("created_at", Time, nullable=False),
 )
 
-# Guests that have to be what they were before a move that their host could not be asked to undo.
+# Pending rollbacks: guests to restore to their state before a move, on hosts that were unreachable at its rollback.
 homecomings = _table(
     "homecomings",
     Column("host", String(255), primary_key=True),
@@ -560,7 +561,7 @@ homecomings = _table(
     Column("created_at", Time, nullable=False),
 )
 
-# Where the last report of a host and the database differ, in the words of ``StrayKind``.
+# Stray guests: differences between the last report of a host and the database. ``oddity``: a ``StrayKind``.
 odd_guests = _table(
     "odd_guests",
     _key(),
@@ -573,7 +574,8 @@ odd_guests = _table(
     UniqueConstraint("host", "instance_uuid"),
 )
 
-# Agent processes by their users at the broker. ``version``: of their last change, among all.
+# Enrolled agent processes, by their user names at the broker. ``version``: number of the row's last change, counted over
+# all rows.
 enrolled_agents = _table(
     "enrolled_agents",
     Column("name", String(128), primary_key=True),
@@ -588,7 +590,7 @@ enrolled_hosts = _table(
     Column("agent", ForeignKey("enrolled_agents.name"), nullable=False, index=True),
 )
 
-# Keys that sign tickets for image data: the newest signs.
+# Keys for the signatures of image data tickets; new tickets are signed with the newest key.
 ticket_keys = _table(
     "ticket_keys",
     _key(),
@@ -596,14 +598,14 @@ ticket_keys = _table(
     Column("created_at", Time, nullable=False),
 )
 
-# Images that Kilonova registered and nobody needs: removed as soon as the image service can be asked.
+# Images that Kilonova registered and no longer needs: to be deleted when the image service is reachable.
 unwanted_images = _table(
     "unwanted_images",
     Column("image_id", String(36), primary_key=True),
     Column("created_at", Time, nullable=False),
 )
 
-# Switches of the whole cloud that operators turn while it runs: one is on while it has a row.
+# Cloud-wide switches that operators set at run time: a switch is on while it has a row.
 switches = _table(
     "switches",
     Column("name", String(64), primary_key=True),
@@ -611,7 +613,7 @@ switches = _table(
     Column("created_at", Time, nullable=False),
 )
 
-#: ``after_id``: the last instance of which others were told in a period. ``servers``: how many that were.
+#: Progress of the usage notifications of a period. ``after_id``: the last instance handled; ``servers``: their number.
 usage_audits = _table(
     "usage_audits",
     Column("period_beginning", Time, primary_key=True),
@@ -635,7 +637,7 @@ decisions = _table(
     Column("server_index", Integer),
 )
 
-# What one request was decided on, for a replay: one row for all of its servers.
+# Inputs of the scheduling decision of a request, kept for a replay: one row for all servers of the request.
 circumstances = _table(
     "circumstances",
     Column("uuid", String(36), primary_key=True),
@@ -643,7 +645,7 @@ circumstances = _table(
     Column("body", _Blob, nullable=False),
 )
 
-# Everything that mirrors hold, as it was after commit ``seq``. Complete from the moment that it has one.
+# Checkpoints: the whole state of the mirrors after commit ``seq``. A checkpoint without a seq is incomplete.
 checkpoints = _table(
     "checkpoints",
     _key(),
@@ -658,7 +660,7 @@ checkpoint_parts = _table(
     Column("body", _Blob, nullable=False),
 )
 
-# The names behind the rows of a decision, once per change of the set of hosts.
+# Rosters: the host names of the rows of decisions; a new roster for each change of the set of hosts.
 rosters = _table(
     "rosters",
     Column("digest", String(40), primary_key=True),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job of the writer gets: a transaction that remembers what mirrors must know, and jobs kept apart in it.
+"""Write transactions: they record the changes that mirrors must apply, and isolate the failures of their jobs.
 
-A transaction is first tried without savepoints; where one job of several fails, everything is done again with one each.
+A transaction with several jobs is first tried without savepoints; if a job fails, it is repeated with a savepoint each.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,29 +24,29 @@ Outcome = TypeVar("Outcome")
 
 
 class Framing(Enum):
-    """How jobs of one transaction are kept apart."""
+    """Isolation of the jobs of one transaction from each other's failures."""
 
-    #: There is only one, and its failure may undo everything.
+    #: A single job: its failure rolls back the transaction.
     ALONE = auto()
-    #: Not at all, in the hope that none fails.
+    #: Several jobs without savepoints: the first try, which assumes that no job fails.
     NONE = auto()
-    #: By a savepoint each, which takes two statements more.
+    #: A savepoint for each job, at the cost of two more statements.
     EACH = auto()
 
 
 class FramesNeeded(BaseException):
-    """A job failed beside others: everything has to be done again, each job in a frame of its own."""
+    """A job failed in a transaction of several jobs: repeat the transaction with a savepoint for each job."""
 
 
 @dataclass(slots=True)
 class AllUndone(BaseException):
-    """The server has rolled back more than one job (a deadlock, a full disk): nothing may go on from here."""
+    """The server has rolled back the whole transaction, not one job (deadlock, full disk), so it cannot continue."""
 
     error: BaseException
 
 
 class Transaction:
-    """A write transaction. ``now`` is its one time stamp; ``log`` tells the mirrors what changed."""
+    """A write transaction. ``now``: the time stamp of all its rows, in UTC; ``log`` records changes for the mirrors."""
 
     def __init__(self, connection: Connection, now: datetime, *, framing: Framing = Framing.EACH) -> None:
         self.connection = connection
@@ -60,13 +60,13 @@ class Transaction:
         return cast("CursorResult[Any]", self.connection.execute(statement, parameters))
 
     def log(self, kind: str, key: str, value: Payload | None) -> None:
-        """Record a mirrored change. The last value logged for a (kind, key) wins; None says that it is gone."""
+        """Record a change for the mirrors. The last value of a (kind, key) wins; None means deleted."""
         assert kind in KINDS, kind
         self.changes.append(Change(kind, key, value))
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Undo both the rows and the logged changes of the block when it raises."""
+        """Run a block in a savepoint; if it raises, undo its rows and its logged changes. Raises: AllUndone."""
         changes, claims = len(self.changes), len(self.claims)
         nested = self.connection.begin_nested()
         try:
@@ -85,7 +85,10 @@ class Transaction:
             raise AllUndone(error) from error
 
     def attempt(self, job: Callable[[], Outcome]) -> Outcome:
-        """Run a whole job, framed so that its failure undoes all that it did and nothing else."""
+        """Run a job so that its failure undoes this job only.
+
+        Raises: FramesNeeded, if the transaction must be repeated with savepoints for that; the errors of the job.
+        """
         if self._framing is Framing.EACH:
             with self.savepoint():
                 return job()
@@ -102,7 +105,7 @@ BatchedWrite = Callable[[Transaction, Sequence[Item]], Sequence[Outcome | BaseEx
 
 
 def only(outcomes: Sequence[Outcome | BaseException]) -> Outcome:
-    """Return the outcome of an item that was alone. Raises: what it failed with."""
+    """Return the only outcome of a batch of one item, or raise it if it is an exception."""
     (outcome,) = outcomes
     if isinstance(outcome, BaseException):
         raise outcome
@@ -113,11 +116,11 @@ def batched(
     write: Callable[[Transaction, Sequence[Item]], Sequence[Outcome | BaseException]],
     refusal: Callable[[Exception], Outcome | BaseException] = lambda error: error,
 ) -> BatchedWrite[Item, Outcome]:
-    """Return what runs ``write`` for all waiting items at once, and for halves, down to single ones, when that fails.
+    """Return a batched write that calls ``write`` with all queued items, and bisects the batch if that raises.
 
-    An exception that ``write`` answers with, rather than raising it, is the outcome of an item that changed nothing.
-    ``refusal`` turns the exception of an item alone into its outcome. Keep the result: only items given to the same one
-    are written in one batch.
+    ``write`` may return an exception as the outcome of an item that changed nothing. ``refusal`` converts an exception
+    raised for a single item into its outcome. Create each batched write once: only items that are queued for the same
+    object share a batch.
     """
 
     def run(tx: Transaction, items: Sequence[Item]) -> Sequence[Outcome | BaseException]:
@@ -135,7 +138,7 @@ def batched(
 
 
 def run_singly(tx: Transaction, jobs: Sequence[Callable[[Transaction], Any]]) -> Sequence[Any]:
-    """Run unrelated jobs after each other, each undone alone when it fails."""
+    """Run unrelated jobs one after the other; a failed job is undone alone. Returns their outcomes or exceptions."""
     outcomes: list[Any] = []
     for job in jobs:
         try:
@@ -143,5 +146,5 @@ def run_singly(tx: Transaction, jobs: Sequence[Callable[[Transaction], Any]]) ->
         except Exception as error:
             if ends_transaction(error):
                 raise
-            outcomes.append(error)  # handed to the caller who waits for this job
+            outcomes.append(error)  # raised in the thread that waits for this job
     return outcomes

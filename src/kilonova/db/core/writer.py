@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one writer of a process: takes whatever is waiting, runs it in one transaction and commits once (group commit).
+"""The one writer of a process: runs all queued jobs in one transaction and commits once (group commit).
 
-Of all processes on a database one writes at a time: on SQLite by BEGIN IMMEDIATE, on a server because a transaction
-begins by locking the row of the change counter. So a job may read, decide and write as if it were alone.
+Only one process writes to a database at a time: on SQLite by BEGIN IMMEDIATE, on a server because a transaction
+begins by locking the row of the change counter. So a job may read, decide and write without races.
 
 ::
 
     caller ──write(job)──▶ queue ──▶ writer: lock; job … job; change log; COMMIT ──▶ listeners ──▶ callers
 
-The writer is whichever thread has the baton. A caller that waits for its job anyway takes it when nobody has it, for
-one transaction, and so spares two changes of threads; what comes in meanwhile is left to the writer thread.
+The thread that holds the baton, a lock, writes. A caller takes a free baton for one transaction, as it waits for its
+job anyway: this saves two thread switches. Jobs queued meanwhile are left to the writer thread.
 
-While the server is away the writer thread waits for it, with what could not be written; a caller that has the baton
-leaves that to the writer thread. Work of requests is given up after a while, so that they are answered.
+While the server is unreachable, the writer thread keeps the unwritten jobs and retries; a caller that holds the baton
+leaves them to the writer thread. Jobs of requests fail after ``patience_s``, so that the requests are answered.
 """
 
 import contextlib
@@ -47,9 +47,9 @@ Outcome = TypeVar("Outcome")
 _MAX_BATCH = 256
 _MAX_TRIES = 12
 _LONGEST_WAIT_S = 1.0
-#: How often a caller tries by itself to reach the server again: enough for one that was restarted since the last time.
+#: Number of retries that a caller with the baton makes: enough for a server restarted since the last transaction.
 _OWN_TRIES = 2
-#: How often a request that waits looks whether the server is away.
+#: Seconds between two checks, by a waiting request, of whether the server is unreachable.
 _LOOK_EVERY_S = 0.25
 _NOTHING_WRITTEN = f"{AWAY} Nothing was written."
 _UNKNOWN = "The database cannot be reached; it is not known whether this was written."
@@ -57,7 +57,7 @@ _UNKNOWN = "The database cannot be reached; it is not known whether this was wri
 
 @dataclass(slots=True)
 class _Job:
-    """``until``: when whoever waits for it gives up if the server is away; None never does."""
+    """A queued write. ``until``: monotonic time at which it fails if the server is unreachable; None is never."""
 
     run: BatchedWrite[Any, Any]
     item: Any
@@ -69,7 +69,7 @@ class _Job:
         return self.until is not None and time.monotonic() > self.until
 
     def resolve(self, outcome: Any) -> None:
-        """Hand the outcome over, unless its caller was told something already."""
+        """Set the outcome, unless the caller has an answer already."""
         if self.future.done():
             return
         if isinstance(outcome, BaseException):
@@ -80,7 +80,11 @@ class _Job:
 
 @dataclass(slots=True)
 class _Attempt:
-    """Jobs that are to be written in one transaction, and how that went so far."""
+    """The jobs of one transaction, with the state of its retries.
+
+    ``doubt``: an unanswered commit to verify first; ``conflicts``: retries after conflicts; ``waits``: retries while
+    the server was unreachable.
+    """
 
     batch: list[_Job]
     doubt: InDoubt | None = None
@@ -88,7 +92,7 @@ class _Attempt:
     waits: int = 0
 
     def let_go(self) -> None:
-        """Answer those who have waited long enough for a server that is away."""
+        """Answer the jobs whose time limit for an unreachable server has passed."""
         for job in [job for job in self.batch if job.is_given_up]:
             if self.doubt is None:
                 self.batch.remove(job)
@@ -97,15 +101,16 @@ class _Attempt:
                 job.resolve(Unavailable(_UNKNOWN))
 
     def begin_again(self) -> None:
-        """It has not happened: leave out whom nobody waits for any more."""
+        """Prepare a retry after a commit that did not happen: drop the jobs that are answered already."""
         self.doubt = None
         self.batch = [job for job in self.batch if not job.future.done()]
 
 
 class Writer:
-    """``announce``: is called with every commit, in order, before its writers resume.
+    """Queue and executor of all writes of a process.
 
-    ``patience_s``: for how long a request waits for a server that is away.
+    ``announce``: is called with every commit, in commit order, before the callers of its jobs resume.
+    ``patience_s``: seconds that the write of a request waits for an unreachable server.
     """
 
     def __init__(
@@ -122,17 +127,17 @@ class Writer:
         self._watch = watch
         self._announce = announce
         self._patience_s = patience_s
-        #: How many writes happened, or may have, whose callers had been told that this is not known.
+        #: Number of writes that happened, or may have, after their callers got the answer "unknown".
         self.unheard = 0
         self._queue: queue.SimpleQueue[_Job] = queue.SimpleQueue()
-        #: Wakes the writer thread: there are jobs (True), or there will be no more (False).
+        #: Wakes the writer thread: jobs are queued (True), or the writer is closed (False).
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        #: Held by the one thread that writes.
+        #: Lock of the one thread that writes.
         self._baton = threading.Lock()
-        #: What was begun and is not done; who has the baton goes on with it before taking anything new.
+        #: Transactions started and not finished; the holder of the baton finishes them before it starts a new one.
         self._begun: deque[_Attempt] = deque()
-        #: Held while a job is queued, so that none can slip in behind the end.
+        #: Held while a job is queued, so that no job is queued after the close.
         self._gate = threading.Lock()
         self._closed = False
         self._is_full = False
@@ -140,21 +145,21 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """How many jobs nobody has begun."""
+        """Number of queued jobs that are not started."""
         return self._queue.qsize()
 
     def submit(self, run: BatchedWrite[Item, Outcome], item: Item) -> "Future[Outcome]":
-        """Queue ``item``; items waiting together for the same ``run`` are given to it in one call, in order."""
+        """Queue ``item`` for ``run``; all queued items of the same ``run`` are passed to it in one call, in order."""
         future: Future[Outcome] = Future()
         self._queued(_Job(run, item, future))
         self._wake.put(True)
         return future
 
     def write(self, run: BatchedWrite[Item, Outcome], item: Item) -> Outcome:
-        """Queue ``item``, write it here if nobody else is writing, and return its outcome or raise it.
+        """Queue ``item``, write it in this thread if no other thread is writing, and return its outcome or raise it.
 
-        Work of a request (its thread has a deadline) is refused after a while if the server is away. Raises:
-        Unavailable.
+        The write of a request (a thread with a deadline) fails after ``patience_s`` if the server is unreachable.
+        Raises: Unavailable.
         """
         until = None
         if deadline.current() is not None:
@@ -164,7 +169,7 @@ class Writer:
         job = self._queued(_Job(run, item, pending, until))
         if self._baton.acquire(blocking=False):
             try:
-                with deadline.running(deadline.NEVER):  # others' jobs may be among these
+                with deadline.running(deadline.NEVER):  # the batch may include jobs of other requests
                     self._write_waiting(may_wait=False)
             finally:
                 self._baton.release()
@@ -174,7 +179,7 @@ class Writer:
         return outcome
 
     def close(self) -> None:
-        """Finish what is queued, as far as the server answers."""
+        """Finish the queued jobs, and stop; jobs for which the server gives no answer fail."""
         with self._gate:
             self._closed = True
             thread, self._thread = self._thread, None
@@ -194,7 +199,7 @@ class Writer:
 
     def _outcome_of(self, job: _Job, pending: PendingOutcome) -> Any:
         while not pending.wait(-1 if job.until is None else _LOOK_EVERY_S):
-            if self._is_away and job.is_given_up and pending.cancel():  # which only what still waits can be
+            if self._is_away and job.is_given_up and pending.cancel():  # cancel() fails once the job has started
                 raise Unavailable(_NOTHING_WRITTEN)
         return pending.result()
 
@@ -211,7 +216,7 @@ class Writer:
                         return
 
     def _write_waiting(self, *, may_wait: bool) -> None:
-        """Write what was begun, or else what is waiting, up to a whole batch."""
+        """Finish the started transactions, or write one batch of queued jobs if there are none."""
         if not self._begun and (batch := self._next_batch()):
             self._begun.append(_Attempt(batch))
         try:
@@ -230,11 +235,11 @@ class Writer:
         return batch
 
     def _finish(self, attempt: _Attempt, *, may_wait: bool) -> None:
-        """Write the first of what was begun and answer its callers. Raises: _NotNow, with which it stays the first."""
+        """Finish the first started transaction and answer its callers. Raises: _NotNow, and it stays the first."""
         try:
             done = self._transact_until_done(attempt, may_wait=may_wait)
         except _OutcomeUnknown as error:
-            LOG.exception("It is not known whether %d writes happened", len(attempt.batch))
+            LOG.exception("The outcome of %d writes is unknown", len(attempt.batch))
             self._begun.popleft()
             self.unheard += len(attempt.batch)
             for job in attempt.batch:
@@ -266,16 +271,16 @@ class Writer:
             job.resolve(outcome)
 
     def _tell_of_full_disk(self, error: StorageFull) -> None:
-        """Log it once, however many writes are refused until there is room."""
+        """Log a full disk once, not for every write that fails until there is room."""
         if not self._is_full:
             LOG.error("Writes are refused: %s", error.what)
             self._is_full = True
 
     def _transact_until_done(self, attempt: _Attempt, *, may_wait: bool) -> Done:
-        """Repeat the transaction while that may help: a few times after a conflict, for ever while the server is away.
+        """Retry the transaction until it succeeds: a few times after conflicts, for ever while the server is away.
 
-        Raises: _NotNow, when it is away and this thread may not wait; Unavailable when the database is closed
-        meanwhile; any error that repeating does not mend.
+        Raises: _NotNow, if the server is unreachable and this thread may not wait; _OutcomeUnknown; Unavailable, if the
+        writer is closed meanwhile; any error that a retry does not fix.
         """
         while attempt.batch:
             if self._watch.is_silent and not self._closed:
@@ -315,14 +320,14 @@ class Writer:
                     raise
             else:
                 if self._is_away:
-                    LOG.info("The database is back")
+                    LOG.info("The database is reachable again")
                     self._is_away = False
                 self._watch.heard()
                 return done
         return Done(None, ())
 
     def _await_answers(self, attempt: _Attempt, *, may_wait: bool) -> None:
-        """Wait a moment for a server that does not answer, without trying. Raises: _NotNow."""
+        """Wait ``_LOOK_EVERY_S`` for a hung server without sending a statement. Raises: _NotNow."""
         if not may_wait:
             raise _NotNow
         self._is_away = True
@@ -330,9 +335,12 @@ class Writer:
         attempt.let_go()
 
     def _wait_before_next_try(self, attempt: _Attempt, error: DBAPIError, *, may_wait: bool) -> None:
-        """Wait for a server that is away, or let the writer thread do it. Raises: _NotNow."""
+        """Back off before the next try to reach the server. Raises: _NotNow, to leave the retries to the writer thread.
+
+        The back-off is exponential, up to ``_LONGEST_WAIT_S``.
+        """
         if not self._is_away:
-            LOG.warning("The database is away, %d writes wait for it: %s", len(attempt.batch), _first_line(error))
+            LOG.warning("The database is unreachable; %d writes wait: %s", len(attempt.batch), _first_line(error))
             self._is_away = True
         attempt.waits += 1
         if not may_wait and attempt.waits > _OWN_TRIES:
@@ -342,11 +350,11 @@ class Writer:
 
 
 class _NotNow(Exception):
-    """The server is away, and the thread that has the baton has something better to do than to wait for it."""
+    """The server is unreachable, and the thread with the baton is a caller's, which leaves the wait to the writer."""
 
 
 class _OutcomeUnknown(Exception):
-    """A commit went unanswered, and nobody could be asked whether it happened."""
+    """A commit went unanswered, and the server could not be reached to verify whether it happened."""
 
 
 def _first_line(error: DBAPIError) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The writer's connection, and one transaction on it: lock; job … job; change log; COMMIT.
 
-The writer (``writer.py``) says what is written together, and tries again what failed.
+The writer (``writer.py``) chooses the jobs of a transaction and retries failed ones.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from kilonova.identifiers import new_uuid
 
 
 class Job(Protocol):
-    """Something to be written: ``run`` is given the items of all jobs that have the same one."""
+    """A write to do. ``run`` is called once with the items of all jobs of the batch that have the same ``run``."""
 
     @property
     def run(self) -> BatchedWrite[Any, Any]: ...
@@ -30,7 +30,7 @@ class Job(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What one transaction did. ``commit`` is None when it told the mirrors nothing."""
+    """Result of a transaction. ``commit``: its change-log row, None without one; ``outcomes``: one for each job."""
 
     commit: Commit | None
     outcomes: Sequence[Any]
@@ -38,7 +38,7 @@ class Done:
 
 @dataclass(slots=True)
 class InDoubt(Exception):
-    """COMMIT was sent and failed or went unanswered. The log row with ``token`` is there if it happened."""
+    """COMMIT failed or went unanswered. If the change log has a row with ``token``, the transaction was committed."""
 
     token: str
     done: Done
@@ -46,7 +46,7 @@ class InDoubt(Exception):
 
 
 class WriterConnection:
-    """One connection, kept from transaction to transaction unless something fails. For one thread at a time."""
+    """A connection that is reused by following transactions until an error closes it. For one thread at a time."""
 
     def __init__(self, engine: Engine, clock: DatabaseClock) -> None:
         self._engine = engine
@@ -54,7 +54,7 @@ class WriterConnection:
         self._connection: Connection | None = None
 
     def write(self, batch: Sequence[Job]) -> Done:
-        """Write all jobs in one transaction. Raises: InDoubt, and what fails more than one job."""
+        """Write all jobs in one transaction. Raises: InDoubt, and errors that abort the whole transaction."""
         try:
             if len(batch) == 1:
                 return self._write_once(batch, Framing.ALONE)
@@ -66,7 +66,7 @@ class WriterConnection:
             raise undone.error from None
 
     def has_landed(self, token: str) -> bool:
-        """Whether a commit without an answer happened. Waits for the lock that its transaction may still hold."""
+        """Return whether an unanswered commit happened. Waits for the lock that its transaction may still hold."""
         try:
             connection = self._connected()
             with connection.begin() as transaction:
@@ -79,7 +79,7 @@ class WriterConnection:
         return found
 
     def close(self) -> None:
-        """Let go of the connection; the next transaction gets another one."""
+        """Close the connection; the next transaction opens a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -115,7 +115,7 @@ class WriterConnection:
 
 
 def _grouped(batch: Sequence[Job]) -> Iterable[tuple[BatchedWrite[Any, Any], list[int]]]:
-    """Return for each way of running, in order of appearance, the places of its jobs."""
+    """Group the jobs of a batch by their ``run``, in order of appearance: ``run`` → indices of its jobs."""
     groups: dict[BatchedWrite[Any, Any], list[int]] = {}
     for index, job in enumerate(batch):
         groups.setdefault(job.run, []).append(index)
