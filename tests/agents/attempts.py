@@ -128,12 +128,12 @@ AT_THE_BROKER = (
 _FOREIGN_HOST = "which is not the agent's"
 AT_CONTROL = (
     # Who has written it?
-    Dropped("sign as nobody", lambda a: a.publish(reply(a), user_id=None), "nobody vouches for it"),
+    Dropped("sign as nobody", lambda a: a.publish(reply(a), user_id=None), "it has no verified user"),
     Dropped("copies to all queues", lambda a: a.publish(reply(a), **everywhere(a)), _FOREIGN_HOST),
     Dropped(
         "copies to all queues, signed by nobody",
         lambda a: a.publish(reply(a), user_id=None, **everywhere(a)),
-        "nobody vouches for it",
+        "it has no verified user",
     ),
     # Speak for the host of another.
     Dropped("reply for another", lambda a: a.publish(reply(a)), _FOREIGN_HOST),
@@ -204,18 +204,20 @@ AT_CONTROL = (
     Dropped("heartbeat of a session that is over", lambda a: a.publish(asked(Heartbeat((a.host,), a.ended)))),
     # What agents do not send.
     Dropped(
-        "an order", lambda a: a.publish(DestroyGuest(StepId("", "x", 0), a.victim.server)), "agents send no Destroy"
+        "an order",
+        lambda a: a.publish(DestroyGuest(StepId("", "x", 0), a.victim.server)),
+        "agents may not send a Destroy",
     ),
-    Dropped("an answer", lambda a: a.publish(HostsRegistered()), "agents send no HostsRegistered"),
+    Dropped("an answer", lambda a: a.publish(HostsRegistered()), "agents may not send a HostsRegistered"),
     # What is no message.
     Dropped("nothing", lambda a: a.publish(b""), "truncated"),
     Dropped("no JSON", lambda a: a.publish(b"\x80\x04\x95cos\nsystem\n"), "malformed"),
     Dropped("no text", lambda a: a.publish(b'"\xff\xfe"'), "is dropped"),
     Dropped(
-        "a content type that is no text", lambda a: a.publish_odd(b"\x80\x00\x02\xff\xfe"), "nobody vouches for it"
+        "a content type that is no text", lambda a: a.publish_odd(b"\x80\x00\x02\xff\xfe"), "it has no verified user"
     ),
     Dropped(
-        "a time at the end of all times", lambda a: a.publish_odd(b"\x00\x40" + b"\x7f" * 8), "nobody vouches for it"
+        "a time at the end of all times", lambda a: a.publish_odd(b"\x00\x40" + b"\x7f" * 8), "it has no verified user"
     ),
     Dropped(
         "a routing key that is no text", lambda a: a.publish(b"", key=b"\xff\xfe"), "a message that cannot be read"

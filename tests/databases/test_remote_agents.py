@@ -84,7 +84,7 @@ def test_an_agent_of_an_older_release_is_asked_for_nothing_that_it_does_not_know
         (event,) = instance_actions.events(connection, uuid, "req-suspend")
         action = instance_actions.find(connection, uuid, "req-suspend")
     assert (event.result, event.details) == ("Error", AGENT_TOO_OLD)
-    assert "The agent of host node knows version 3 of the messages, and SuspendGuest is of a later one" in str(event)
+    assert "The agent of host node has message version 3, and SuspendGuest needs a later one" in str(event)
     assert action is not None
     assert action.message == "Error"
     one.power(uuid, "stop")

@@ -119,9 +119,9 @@ def test_only_what_the_broker_vouches_for_is_heard(
     assert heard.messages == [reply(uuid="good")]
     assert not heard.questions
     for why in (
-        "nobody vouches for it",
+        "it has no verified user",
         "it is a StepReply for host 'node2', which is not the agent's",
-        "agents send no StopGuest",
+        "agents may not send a StopGuest",
         "JSON is malformed",
         "Version 99 of the messages is not understood",
     ):

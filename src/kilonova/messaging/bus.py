@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ends of a message bus, whatever carries the messages (ADR 20).
+"""Protocols of the two ends of a message bus, for every transport (ADR 20).
 
-Sending never waits: a message is noted, and carried while the sender goes on. It may be lost, doubled, late or out of
-order, and both ends live with that: an agent carries each step out once, and one that does not reply is asked.
+Sending is asynchronous: a message is queued, and the sender continues. Messages may be lost, duplicated, late or out of
+order, and both ends tolerate that: an agent carries out each step once, and the conductor polls agents that are late.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,7 @@ from kilonova.messaging.thread_pools import AgentPool
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One message that an agent has accepted. ``run`` handles it and returns what waits behind it, if anything."""
+    """A message that an agent has accepted. ``run`` handles it and returns queued work that may start now, or None."""
 
     pool: AgentPool
     run: Callable[[], "Iterable[Work] | None"]
@@ -26,9 +26,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who asks, as the bus vouches for it. ``agent``: its name at the broker, "" inside this process.
+    """The sender of a question, authenticated by the bus. ``agent``: its name at the broker, "" inside this process.
 
-    ``version``: of the messages that it writes.
+    ``version``: message version of the sender.
     """
 
     agent: str = ""
@@ -36,42 +36,42 @@ class Sender:
 
 
 class DeclinedError(Forbidden):
-    """A question is refused, and ``answer`` tells whoever asked what follows for it."""
+    """A refused question. ``answer``: the reply to the sender, with the consequences of the refusal."""
 
     def __init__(self, message: str, answer: Answer) -> None:
         super().__init__(message)
         self.answer = answer
 
 
-#: Answers a question of a process with agents, now, or as soon as what it says is durable: no thread waits for that.
-#: Raises: DeclinedError; whatever else it raises is logged, and nobody answers.
+#: Answers a question of a process with agents. Returns a Future if the answer depends on a commit, so that no thread
+#: waits for it. Raises: DeclinedError; any other exception is logged, and no answer is sent.
 Answerer = Callable[[Question, Sender], Answer | Future[Answer]]
-#: Takes a message in order, without waiting for anything, and returns the work to do for it now, if any.
+#: Accepts a message in order, without blocking, and returns the work to start for it now, or None.
 Accept = Callable[[AgentMessage], Work | None]
 
 
 class AgentBus(Protocol):
-    """The end of a process with agents. Work runs on threads of the bus, in pools that do not hold each other up."""
+    """The end of a process with agents. Work runs on threads of the bus, in independent thread pools."""
 
     def serve_agent(self, host: str, accept: Accept) -> None:
-        """Have the messages for ``host`` go to ``accept`` from now on."""
+        """Deliver all further messages for ``host`` to ``accept``."""
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
-        """Hand a message to the conductor. Raises: Unavailable when there is none.
+        """Send a message to the conductor. Raises: Unavailable if this process has no conductor.
 
-        ``urgent``: ahead of all that is not; for what comes of interrupts and deletes.
+        ``urgent``: overtakes messages that are not urgent; for the results of interrupts and deletes.
         """
 
     def begin_session(self, session: str) -> None:
-        """Take only messages for this session from now on.
+        """Accept only messages for this session from now on.
 
-        One for another session is answered as a step that is unknown, so that it is sent anew.
+        An order for another session is answered with the status UNKNOWN of its step, so that the conductor resends it.
         """
 
     def ask(self, question: Question, within_s: float | None = None) -> Answer:
-        """Ask the conductor, and wait for its answer. Raises: Unavailable when none comes in time.
+        """Send a question to the conductor and wait for the answer. Raises: Unavailable after a timeout.
 
-        ``within_s``: how long that is; None: as long as anything may take.
+        ``within_s``: the timeout; None is the response timeout of the bus.
         """
 
 
@@ -80,46 +80,46 @@ class ConductorBus(Protocol):
 
     @property
     def waiting(self) -> Mapping[str, int]:
-        """How much work waits for a thread, by the name of its queue."""
+        """Number of pieces of work that wait for a thread, by the name of their queue."""
 
     @property
     def hears_agents(self) -> bool:
-        """Whether what agents say arrives here at present."""
+        """Whether messages of agents arrive at this process at present."""
 
     def hears(self, host: str) -> bool:
-        """Whether the agent of ``host`` counts as alive, and what it says arrives here at present."""
+        """Return whether the agent of ``host`` counts as alive and its messages arrive at this process at present."""
 
     def serve_conductor(self, handler: Callable[[ConductorMessage], None], answer: Answerer) -> None:
-        """Have messages of agents go to ``handler``, and what they ask to ``answer``."""
+        """Deliver messages of agents to ``handler`` and their questions to ``answer``."""
 
     def cast(self, host: str, message: AgentMessage) -> None:
-        """Hand a message to the agent of ``host``.
+        """Send a message to the agent of ``host``.
 
-        Raises: Unavailable when this process knows of none, AgentTooOld when it would not understand the message.
+        Raises: Unavailable if this process knows no agent of the host; AgentTooOld if its release lacks the message.
         """
 
     def run_in_conductor(self, work: Callable[[], None]) -> None:
-        """Run the conductor's own work in the background."""
+        """Run work of the conductor in the background."""
 
     def run_urgently(self, work: Callable[[], None]) -> None:
-        """Run the conductor's own work that must not wait behind ordinary work: interrupts and deletes."""
+        """Run work of the conductor that must not wait behind ordinary work: interrupts and deletes."""
 
     def run_blocking(self, work: Callable[[], None]) -> None:
-        """Run the conductor's own work where it may wait for seconds and hold nothing else up."""
+        """Run work of the conductor in the pool for work that may block for seconds."""
 
 
 class ControlBus(AgentBus, ConductorBus, Protocol):
     """Both ends, for a control process with hosts of its own."""
 
     def close(self) -> None:
-        """Take nothing more, and wait for what runs."""
+        """Accept no more work, and wait for the running work."""
 
 
 class RemoteBus(ControlBus, Protocol):
-    """The same, for one that also reaches agents in other processes."""
+    """Both ends, for a control process that also reaches agents in other processes."""
 
     def start(self) -> None:
-        """Begin to hear agents. Call it when the conductor is served."""
+        """Start to receive messages of agents. Call it after :meth:`serve_conductor`."""
 
     def agents_changed(self) -> None:
-        """Look at once which agents are enrolled."""
+        """Reload the enrolled agents now, without waiting for the next interval."""

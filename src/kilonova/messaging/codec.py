@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages as bytes: JSON with the name of the message, whom it is for, and a version.
+"""The wire format of messages: JSON with the name of the message, its addressing and a version.
 
-A field that the reader does not know is passed over, and one that the writer did not know gets its default, so that two
-releases can talk. ``VERSION`` rises with whatever is added, and nobody is sent a message that its version does not
-know: :func:`require_known`. ``NEEDS`` is the least version that a reader must know to
-act rightly on what is written; it rises only when something comes to mean something else, a release after every reader
-has learnt it.
+A reader ignores unknown fields and uses defaults for missing ones, so that two releases can communicate. ``VERSION``
+rises with every addition; :func:`require_known` stops messages that a reader's version does not have. ``NEEDS`` is the
+least version that a reader must have to interpret a message correctly. It rises only when the meaning of a field
+changes, one release after all readers understand the new meaning.
 
 ====  ==================================================================
  1    the message alone
- 2    the host, the session, who awaits the answer, and questions (ADR 20)
- 3    where a host gets the image of a guest from (ADR 23)
- 4    the actions about one guest where it is, its moves, rebuilds and images, questions about it (ADR 24)
+ 2    host, session, the process that awaits the reply, and questions (ADR 20)
+ 3    the source of a guest's image data (ADR 23)
+ 4    actions on one guest on its host, its moves, rebuilds and images, questions about it (ADR 24)
       and its config drive (ADR 29)
- 5    the address of a guest's console, and how a guest is doing (ADR 30)
- 6    the format of an image, the images that a host keeps, what an image to rescue from says of itself, and how long a
-      guest may take to shut down before a rescue or a move
- 7    that an order is called off whose step was interrupted while it was still on its way (ADR 18)
- 8    the abilities of hypervisors, in the reports of their agents
+ 5    the address of a guest's console, and guest diagnostics (ADR 30)
+ 6    the format of an image, the image cache of a host, the rescue properties of an image, and the shutdown timeout of
+      a guest before a rescue or a move
+ 7    calling off the order of a step that was interrupted while the order was on its way (ADR 18)
+ 8    the abilities of hypervisor drivers, in the reports of agents
 ====  ==================================================================
 """
 
@@ -32,17 +31,17 @@ from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, 
 
 VERSION = 8
 NEEDS = 2
-#: The version of the release before this one: agents that know less are two releases old, and refused.
+#: The version of the previous release. Agents with a lower version are two releases old and refused.
 OLDEST = 3
-#: An earlier one would make a guest without the drive that it was asked for.
+#: First version with config drives; an older agent would spawn the guest without its config drive.
 _CONFIG_DRIVES = 4
 Message = AgentMessage | ConductorMessage | Question | Answer
-#: What other releases call messages that are called something else here.
+#: Message class → its wire name, where other releases use another name than the class has now.
 _NAMES_OF_OTHERS: Mapping[type, str] = {HostsRegistered: "Orphans"}
 
 
 def wire_name(kind: type) -> str:
-    """Return what a kind of message is called where it is written."""
+    """Return the name of a message class in the wire format."""
     return _NAMES_OF_OTHERS.get(kind, kind.__name__)
 
 
@@ -64,7 +63,7 @@ _OF_VERSION_4 = _OF_VERSION_2 | {
 _OF_VERSION_5 = _OF_VERSION_4 | {"AskConsoleAddress", "AskDiagnostics", "ConsoleAddress", "Diagnostics"}
 _OF_VERSION_6 = _OF_VERSION_5 | {"AskCachedImages", "CachedImages"}
 _OF_VERSION_7 = _OF_VERSION_6 | {"CallOff"}
-#: Earlier version → the messages that it knows. Those that are in none of them came with ``VERSION``.
+#: Earlier version → the wire names of its messages. Messages that no earlier version has were added with ``VERSION``.
 KNOWN: Mapping[int, frozenset[str]] = {
     2: _OF_VERSION_2,
     3: _OF_VERSION_2,
@@ -77,14 +76,14 @@ KNOWN: Mapping[int, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A message, and what the way to its reader needs to know.
+    """A message with its addressing.
 
-    ``host``: which of its hosts an agent process is told something about.
-    ``session``: the life of an agent process that the message is meant for.
-    ``reply_to``: the control process that awaits the reply; any may take it when this is "".
-    ``question``: what a question and its answer have in common, and no others; "" for what is neither.
-    ``urgent``: it must not wait behind what is not.
-    ``version``: of the messages that its writer knows.
+    ``host``: the host of an agent process that the message is for.
+    ``session``: the session of the agent process that the message is for, or from.
+    ``reply_to``: the control process that awaits the reply; "" if any control process may take it.
+    ``question``: correlation id of a question and its answer; "" for other messages.
+    ``urgent``: whether the message overtakes messages that are not urgent.
+    ``version``: message version of the writer.
     """
 
     message: Message
@@ -114,7 +113,7 @@ class _Wire(msgspec.Struct, omit_defaults=True):
 
 
 def require_known(message: Message, version: int, host: str) -> None:
-    """Raise AgentTooOld where the agent of ``host``, which knows ``version``, cannot read a message."""
+    """Raise AgentTooOld if the agent of ``host``, with message version ``version``, cannot read ``message``."""
     name = wire_name(type(message))
     guest = getattr(message, "guest", None)
     if version < VERSION and name not in KNOWN.get(version, frozenset()):
@@ -124,13 +123,13 @@ def require_known(message: Message, version: int, host: str) -> None:
     else:
         return
     raise AgentTooOld(
-        f"The agent of host {host} knows version {version} of the messages, and {what} is of a later one: "
-        "it has to be upgraded first."
+        f"The agent of host {host} has message version {version}, and {what} needs a later one: "
+        "upgrade the agent first."
     )
 
 
 def encode(envelope: Envelope) -> bytes:
-    """Return a message as bytes."""
+    """Serialise a message with its addressing."""
     message = envelope.message
     wire = _Wire(
         VERSION,
@@ -147,7 +146,7 @@ def encode(envelope: Envelope) -> bytes:
 
 
 def decode(data: bytes) -> Envelope:
-    """Return what is in ``data``. Raises: msgspec.DecodeError, which says where and what is wrong."""
+    """Parse a message. Raises: msgspec.DecodeError, with the place and the kind of the error."""
     try:
         return _decode(data)
     except UnicodeDecodeError as error:
@@ -170,7 +169,7 @@ def _decode(data: bytes) -> Envelope:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON has for a value that is not plain itself: mappings of all kinds."""
+    """Convert a value that msgspec cannot serialise itself: any mapping becomes a dict. Raises: TypeError."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} cannot be part of a message")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bus inside one process."""
+"""The message bus inside one process."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -21,7 +21,10 @@ _CONDUCTOR_THREADS = {ConductorPool.BLOCKING: 16, ConductorPool.ORDINARY: 4, Con
 
 
 class LocalBus:
-    """All agents and the conductor in this process. Messages run in the background, in the order the agent keeps."""
+    """Bus between the agents and the conductor of this process. Messages are handled in thread pools.
+
+    Agents keep the order of the messages of each instance.
+    """
 
     def __init__(self) -> None:
         self._agents: dict[str, Accept] = {}
@@ -52,18 +55,18 @@ class LocalBus:
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
         if self._conductor is None:
-            raise Unavailable("No conductor is there.")
+            raise Unavailable("This process has no conductor.")
         conductor = self._conductor
         pool = ConductorPool.URGENT if urgent else ConductorPool.ORDINARY
         self._conductor_pools.run(pool, lambda: conductor(message))
 
     def begin_session(self, session: str) -> None:
-        """Do nothing: no message outlives the process, and its agents drop those that wait when their session ends."""
+        """Do nothing: no message outlives the process, and agents drop their queued messages when a session ends."""
 
     def ask(self, question: Question, within_s: float | None = None) -> Answer:
-        del within_s  # it is answered here and now
+        del within_s  # the answer comes from this process, so no timeout is needed
         if self._answer is None:
-            raise Unavailable("No conductor is there.")
+            raise Unavailable("This process has no conductor.")
         answer = self._answer(question, Sender())
         return answer.result() if isinstance(answer, Future) else answer
 
@@ -82,14 +85,14 @@ class LocalBus:
         return agents | {f"conductor {pool}": length for pool, length in self._conductor_pools.waiting.items()}
 
     def close(self) -> None:
-        """Stop taking messages and wait for the ones that run."""
+        """Accept no more messages, and wait for the messages that are being handled."""
         self._is_closing = True
         self._agents.clear()
         self._agent_pools.close()
         self._conductor_pools.close()
 
     def _work(self, work: Work | None) -> None:
-        """Do a piece of work in its pool, then what waits behind it in the pool of that."""
+        """Run a piece of work in its pool, and then the work that was queued behind it, each in its own pool."""
         if work is not None and not self._is_closing:
             self._agent_pools.run(work.pool, lambda: self._do(work))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which hosts are reached over the broker, through which agent process, and who may speak for them (ADR 20)."""
+"""Routes to hosts over the broker: the agent process of each host, and the agents enrolled for it (ADR 20)."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from kilonova.messaging.codec import VERSION
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The agent process that serves a host. ``agent``: its name at the broker; ``session``: its present life.
+    """The agent process that serves a host. ``agent``: its name at the broker; ``session``: its current session.
 
-    ``version``: of the messages that it knows.
+    ``version``: its message version.
     """
 
     agent: str
@@ -21,19 +21,19 @@ class Route:
 
 
 class Routes(Protocol):
-    """What a control process knows of the agents beyond it.
+    """A control process's directory of the agents in other processes.
 
-    It is asked under locks and for every message: no call may wait for anything, so all of it is answered from memory.
+    It is used under locks and for every message, so no call may block: all answers come from memory.
     """
 
     def of(self, host: str) -> Route | None:
-        """Return how a host is reached; None when no agent process serves it at present."""
+        """Return the route to a host; None if no agent process serves it at present."""
 
     def is_alive(self, host: str) -> bool:
-        """Tell whether the agent process that serves a host has its lease."""
+        """Return whether the lease of the agent process that serves a host is valid."""
 
     def enrolled(self) -> Collection[str]:
-        """Return the names of all agents that may speak. Those that are no longer among them are heard no more."""
+        """Return the names of all enrolled agents; messages of other agents are dropped."""
 
     def may_speak(self, agent: str, host: str) -> bool:
-        """Tell whether an agent was enrolled for a host."""
+        """Return whether an agent is enrolled for a host."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads in pools: work of one pool never waits behind that of another, however long that takes."""
+"""Independent thread pools, so that slow work of one pool never delays the work of another."""
 
 import logging
 from collections import deque
@@ -34,10 +34,11 @@ LOG = logging.getLogger(__name__)
 
 
 class AgentPool(StrEnum):
-    """Where an agent's work runs.
+    """Thread pools of an agent.
 
-    ``INTERRUPT`` never waits for a hypervisor; ``MOVE`` copies memory and disks, or waits for guests to shut down; for
-    ``QUESTION`` somebody waits; ``SNAPSHOT`` copies disks and uploads the copies, for which it may wait for its turn.
+    ``INTERRUPT``: never waits for a hypervisor. ``MOVE``: copies memory and disks, or waits for guests to shut down.
+    ``QUESTION``: queries whose caller waits. ``SNAPSHOT``: copies and uploads disks, and may wait for a concurrency
+    limit.
     """
 
     INTERRUPT = "interrupt"
@@ -49,7 +50,7 @@ class AgentPool(StrEnum):
 
 
 class ConductorPool(StrEnum):
-    """Where the conductor's work runs. ``BLOCKING`` may wait for seconds."""
+    """Thread pools of the conductor. ``BLOCKING``: work that may block for seconds."""
 
     URGENT = "urgent"
     ORDINARY = "ordinary"
@@ -80,21 +81,21 @@ L = TypeVar("L", bound=StrEnum)
 
 
 def pool_of(message: AgentMessage) -> AgentPool:
-    """Return the pool in which an agent handles a message."""
+    """Return the thread pool in which an agent handles a message."""
     return _POOLS.get(type(message), AgentPool.ORDINARY)
 
 
 class ThreadPools(Generic[L]):
-    """A pool of threads for each pool.
+    """A thread pool for each member of an enum.
 
-    ``threads``: how many there may be, made when they are needed; the pools are closed in this order.
+    ``threads``: pool → maximum number of threads, started on demand. The pools are closed in this order.
     """
 
     def __init__(self, name: str, threads: Mapping[L, int]) -> None:
         self._pools = {
             pool: ThreadPoolExecutor(count, thread_name_prefix=f"{name}-{pool}") for pool, count in threads.items()
         }
-        #: Work that no thread has begun: appending and taking away need no lock.
+        #: Queued work of each pool; appending to a deque and popping from it need no lock.
         self._waiting: dict[L, deque[Callable[[], None]]] = {pool: deque() for pool in threads}
 
     def run(self, pool: L, work: Callable[[], None]) -> None:
@@ -104,18 +105,18 @@ class ThreadPools(Generic[L]):
 
     @property
     def waiting(self) -> Mapping[L, int]:
-        """How much work of each pool no thread has begun."""
+        """Number of queued pieces of work of each pool."""
         return {pool: len(waiting) for pool, waiting in self._waiting.items()}
 
     def close(self) -> None:
-        """Drop what waits, and wait for what runs."""
+        """Drop the queued work, and wait for the running work."""
         for pool in self._pools.values():
             pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _run_next(waiting: deque[Callable[[], None]]) -> None:
-    """Run what waits longest at the border of a message: what it raises is logged, never lost in a pool."""
+    """Run the oldest queued work, and log its exception, which the executor would discard."""
     try:
         waiting.popleft()()
     except Exception:
-        LOG.exception("A message could not be handled")
+        LOG.exception("The handling of a message failed")

@@ -38,7 +38,7 @@ def test_what_a_handler_raises_is_logged_and_the_next_message_comes(caplog: pyte
     bus.tell(progress("good"))
     assert came.wait(10)
     bus.close()
-    assert "A message could not be handled" in caplog.text
+    assert "The handling of a message failed" in caplog.text
 
 
 def test_without_a_conductor_nobody_listens() -> None:

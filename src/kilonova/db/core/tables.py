@@ -574,8 +574,8 @@ odd_guests = _table(
     UniqueConstraint("host", "instance_uuid"),
 )
 
-# Enrolled agent processes, by their user names at the broker. ``version``: number of the row's last change, counted over
-# all rows.
+# Enrolled agent processes, by their user names at the broker. ``version``: number of the row's last change, from one
+# count over all rows.
 enrolled_agents = _table(
     "enrolled_agents",
     Column("name", String(128), primary_key=True),

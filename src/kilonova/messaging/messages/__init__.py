@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every message, frozen. To an agent: do something with a guest. To the conductor: what came of it, who is alive.
+"""All messages, as frozen dataclasses: orders and queries to agents; replies, reports and heartbeats to the conductor.
 
-A message is listed where it is defined: at the end of its file, with others of its kind. What those files define can be
-imported from here.
+The union at the end of each file lists its messages by kind. All names of these files can be imported from here.
 """
 
 from kilonova.messaging.messages.cold_moves import *
@@ -16,11 +15,11 @@ from kilonova.messaging.messages.sessions import *
 from kilonova.messaging.messages.snapshots import *
 from kilonova.messaging.messages.steps import *
 
-#: Overtake the queue of their instance and are handled at once, even while something long runs for it.
+#: Messages that overtake the queue of their instance and are handled at once, even while a long order runs for it.
 Interrupt = LiveMigrationInterrupt | CancelSnapshot | AskStep
-#: Carried out one after the other for each instance, and answered with a :class:`StepReply`.
+#: Messages that are carried out one after the other for each instance, and answered with a :class:`StepReply`.
 Order = GuestOrder | RescueOrder | ColdMoveOrder | LiveMigrationOrder | SnapshotOrder | ImageOrder | CallOff
 AgentMessage = Order | Interrupt | AskGuests | AskPowerStates | GuestQuestion
-#: Reports of guests, and answers that no process in particular awaits.
+#: Reports about guests, which any control process may take.
 GuestReport = GuestsFound | PowerStates | PowerStatesAnswer
 ConductorMessage = StepReply | StepStatus | TaskReached | MigrationProgress | GuestReport | GuestAnswer

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resize and migrate: orders to the two hosts of a move during which the guest is off.
+"""Orders to the two hosts of a cold move: resize, cold migration and evacuation.
 
-A host has for each instance a guest, or one that it keeps for a move that nobody has confirmed yet, or both: source and
-destination of a resize may be the same host.
+For each instance a host has a guest, or a kept guest (the source of an unconfirmed move), or both: a resize may have
+the same host as source and destination.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from kilonova.model.instance import GuestSpec
 
 @dataclass(frozen=True, slots=True)
 class MoveAway:
-    """To the source: power the guest off and keep it, for ``destination`` to copy and for the way back.
+    """To the source: power the guest off and keep it, for ``destination`` to copy and for a revert.
 
-    ``destination``: "" where the guest is made anew elsewhere, in an evacuation.
-    ``timeout_s``: how long it may take to shut down, None: as long as its host says.
+    ``destination``: "" in an evacuation, which builds a new guest on the other host.
+    ``timeout_s``: the shutdown timeout; None is the default of the host.
     """
 
     step: StepId
@@ -27,7 +27,7 @@ class MoveAway:
 
 @dataclass(frozen=True, slots=True)
 class FinishMove:
-    """To the destination: make the guest that ``source`` keeps, with its new size, and start it if ``power_on``."""
+    """To the destination: create the guest from the one that ``source`` keeps, resized; start it if ``power_on``."""
 
     step: StepId
     guest: GuestSpec
@@ -41,9 +41,9 @@ class FinishMove:
 
 @dataclass(frozen=True, slots=True)
 class ReturnHome:
-    """To the source: take the kept guest back as it was; a guest that never left is success.
+    """To the source: turn the kept guest into the active guest again; a guest that never left is success.
 
-    Undoes ``MoveAway`` and ``LiveMigrate``, and is the last step of a revert.
+    Undo step of ``MoveAway`` and ``LiveMigrate``, and the last step of a revert.
     """
 
     step: StepId
@@ -57,10 +57,10 @@ class ReturnHome:
 
 @dataclass(frozen=True, slots=True)
 class PendingRollback:
-    """A part of the answer to a host that reports itself: what it has to undo of a move before it takes any order.
+    """A rollback that a host must do before it accepts orders; part of :class:`HostsRegistered`.
 
-    The guest is to be what it was before, as ``ReturnHome`` makes it; with ``drops_made`` what the move made on the
-    same host goes first, as by ``AbandonMove``. The host says with ``step`` what came of it.
+    The host restores the guest to its state before a move, as with ``ReturnHome``. With ``drops_made`` it first removes
+    the guest that the move created on the same host, as with ``AbandonMove``. It reports the result by ``step``.
     """
 
     step: StepId
@@ -71,7 +71,7 @@ class PendingRollback:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmMove:
-    """To the source: drop what is kept, and nothing else. Absent is success."""
+    """To the source: remove the kept guest, and no other. Absent is success."""
 
     step: StepId
     instance_uuid: str
@@ -79,7 +79,7 @@ class ConfirmMove:
 
 @dataclass(frozen=True, slots=True)
 class AbandonMove:
-    """To the destination: drop the guest that a move made there, and nothing that is kept. Absent is success."""
+    """To the destination: remove the guest that a move created there, but no kept guest. Absent is success."""
 
     step: StepId
     instance_uuid: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders about one guest where it is, and which guests a host has."""
+"""Orders about one guest on its host, and the reports of the guests of hosts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ class SpawnGuest:
 
 @dataclass(frozen=True, slots=True)
 class RebuildGuest:
-    """Make a guest as it is described, in place of one that is there; whatever was on its disk is gone.
+    """Replace a guest and its disk by a new guest as described in ``guest``.
 
-    ``power_on``: whether it runs then. One that was made by this order already is success.
+    ``power_on``: whether the new guest is started. A guest that this order has already created is success.
     """
 
     step: StepId
@@ -44,12 +44,12 @@ class DestroyGuest:
 
 @dataclass(frozen=True, slots=True)
 class RebootGuest:
-    """Reboot a guest; told with :class:`TaskReached` when it has to wait for its turn, and when it begins.
+    """Reboot a guest; :class:`TaskReached` reports that the reboot waits for its turn and that it has started.
 
-    A soft reboot shuts the guest down in order and starts it, a ``hard`` one makes a guest anew that is gone, from the
-    description ``guest``. Where a guest does not run, or is gone without a description, nothing is done: the reply
-    tells its state, and a hard reboot with the description is ordered.
-    ``begun``: somebody has begun with it before, so a guest that runs is left alone.
+    A soft reboot shuts the guest down cleanly and starts it. A ``hard`` one creates a missing guest again, from the
+    description ``guest``. If a guest to reboot softly is not running, or is missing without a description, the agent
+    only replies with its state, and the conductor orders a hard reboot with the description.
+    ``begun``: an earlier attempt may have done the reboot, so a running guest is left alone.
     """
 
     step: StepId
@@ -67,9 +67,9 @@ class StartGuest:
 
 @dataclass(frozen=True, slots=True)
 class StopGuest:
-    """Ask a guest to shut down, and power it off if it has not after ``timeout_s``; 0: at once.
+    """Shut a guest down cleanly, and power it off if it still runs after ``timeout_s``; 0 is at once.
 
-    None stands for the ``shutdown_timeout`` of the host.
+    None is the ``shutdown_timeout`` of the host.
     """
 
     step: StepId
@@ -99,7 +99,7 @@ class SuspendGuest:
 
 @dataclass(frozen=True, slots=True)
 class ResumeGuest:
-    """Power a guest on with the memory that it had when it was suspended."""
+    """Power a suspended guest on with its saved memory."""
 
     step: StepId
     instance_uuid: str
@@ -107,9 +107,9 @@ class ResumeGuest:
 
 @dataclass(frozen=True, slots=True)
 class RemoveGuest:
-    """Have a guest go that a record says has to, unless it is younger than that record or does not bear our mark.
+    """Remove a guest named by a removal record, unless the guest is newer than the record or has no mark of Kilonova.
 
-    Belongs to no workflow. Where ``running_deleted_instance_action`` says so, one of a deleted server stays.
+    Belongs to no workflow. ``running_deleted_instance_action`` may keep the guest of a deleted server.
     """
 
     step: StepId
@@ -122,9 +122,9 @@ class RemoveGuest:
 
 @dataclass(frozen=True, slots=True)
 class AskGuests:
-    """Which of these guests does the host have? Answered with :class:`GuestsFound`.
+    """Query: which of these guests the host has. Answered with :class:`GuestsFound`.
 
-    Waits for a hypervisor, but behind no order. Belongs to no workflow.
+    Waits for the hypervisor, but not for queued orders. Belongs to no workflow.
     """
 
     step: StepId
@@ -132,15 +132,15 @@ class AskGuests:
 
     @property
     def instance_uuid(self) -> str:
-        """It is about none in particular."""
+        """Empty: the query is about several instances."""
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class GuestsFound:
-    """Which guests hosts have, told from time to time and when somebody asks; ``marked`` as in :class:`HostsStarted`.
+    """Report of the guests of hosts, sent periodically and on request; ``marked`` as in :class:`HostsStarted`.
 
-    ``asked``: the only guests that this is about; None stands for all that the hosts have.
+    ``asked``: the guests that were queried; None if the report covers all guests of the hosts.
     """
 
     guests: Mapping[str, Mapping[str, PowerState]]

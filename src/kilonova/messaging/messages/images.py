@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders about the images that a host keeps."""
+"""Orders about the image cache of a host."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ from kilonova.model.image_data import ImageData
 
 @dataclass(frozen=True, slots=True)
 class CacheImages:
-    """Fetch images before a guest wants them. ``StepReply.images`` says what came of each."""
+    """Fetch images into the image cache before a guest needs them. ``StepReply.images`` has the result of each."""
 
     step: StepId
     images: tuple[ImageData, ...]
 
     @property
     def instance_uuid(self) -> str:
-        """It is about none."""
+        """Empty: the order is about no instance."""
         return ""
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live migration: orders to its two hosts, and how far the copying is."""
+"""Live migration: orders to its two hosts, and reports of its progress."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from kilonova.model.instance import GuestSpec
 
 @dataclass(frozen=True, slots=True)
 class PrepareLiveMigration:
-    """To the destination: make an incoming guest, paused, that ``source`` can copy its memory to."""
+    """To the destination: create an incoming paused guest, into which ``source`` can copy the memory."""
 
     step: StepId
     guest: GuestSpec
@@ -22,10 +22,10 @@ class PrepareLiveMigration:
 
 @dataclass(frozen=True, slots=True)
 class LiveMigrate:
-    """To the source: copy the running guest to ``destination``, then keep it. Takes as long as that takes.
+    """To the source: copy the running guest to ``destination``, then keep it as a kept guest. Has no timeout.
 
-    The reply's ``power_state`` is what the guest was, running or paused. A migration that was aborted is answered with
-    an error and ``aborted``; its guest still runs at the source.
+    The reply's ``power_state`` is the state before the migration, running or paused. The reply to an aborted migration
+    has an error and ``aborted``; the guest still runs on the source.
     """
 
     step: StepId
@@ -35,10 +35,10 @@ class LiveMigrate:
 
 @dataclass(frozen=True, slots=True)
 class AbortLiveMigration:
-    """To the source: abort the live migration of this workflow, whether it runs, waits or has not come yet.
+    """To the source: abort the live migration of this workflow, whether it is running, queued or not yet received.
 
-    Has no reply: that of ``LiveMigrate`` says whether the abort or the migration was first. One that comes when
-    everything is copied has no effect.
+    Has no reply of its own: the reply to ``LiveMigrate`` says whether the migration was aborted or completed. An abort
+    that comes after the copying has no effect.
     """
 
     step: StepId
@@ -47,9 +47,9 @@ class AbortLiveMigration:
 
 @dataclass(frozen=True, slots=True)
 class ForceCompleteLiveMigration:
-    """To the source: end the live migration of this instance soon, at the price of a pause of the guest.
+    """To the source: complete the live migration of this instance soon, by pausing the guest.
 
-    Has no reply: that of ``LiveMigrate`` comes sooner. Without a running migration it has no effect.
+    Has no reply of its own; the reply to ``LiveMigrate`` comes sooner. No effect without a running migration.
     """
 
     step: StepId
@@ -58,7 +58,7 @@ class ForceCompleteLiveMigration:
 
 @dataclass(frozen=True, slots=True)
 class ActivateMigrated:
-    """To the destination: the incoming guest is whole. Let it run, or leave it ``paused`` as it was."""
+    """To the destination: activate the incoming guest, which is fully copied; leave it paused if ``paused``."""
 
     step: StepId
     instance_uuid: str
@@ -67,7 +67,7 @@ class ActivateMigrated:
 
 @dataclass(frozen=True, slots=True)
 class MigrationProgress:
-    """How far the copying of a ``LiveMigrate`` is; told about every second. Says nothing of success."""
+    """Progress of the copying of a ``LiveMigrate``, sent about every second. Does not mean success."""
 
     step: StepId
     host: str
@@ -81,7 +81,7 @@ class MigrationProgress:
 
     @property
     def percent(self) -> int:
-        """How much of memory and disk is copied."""
+        """Percentage of memory and disk that is copied."""
         total = self.memory_total_bytes + self.disk_total_bytes
         return 100 * (self.memory_processed_bytes + self.disk_processed_bytes) // total if total else 0
 

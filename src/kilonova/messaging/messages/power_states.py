@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What guests do by themselves, or by somebody else's hand: the hypervisor's view of them."""
+"""Power states of guests as seen by the hypervisor, which may change without an order of Kilonova."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from kilonova.model.instance import PowerState
 
 @dataclass(frozen=True, slots=True)
 class PowerStates:
-    """In which states the guests of hosts are: host → guest → state.
+    """Report of the power states of guests: host → guest → state.
 
-    Told when an agent starts, every ``sync_power_state_interval``, and of those that have changed by themselves, with
-    NOSTATE for one that is gone. ``whole``: these are all guests of these hosts. ``resume``: the agents have just come
-    up, and guests that are off and ran before are to run again.
+    Sent when an agent starts, every ``sync_power_state_interval``, and for guests that changed without an order; a
+    missing guest has NOSTATE. ``whole``: the report covers all guests of these hosts. ``resume``: the agents have just
+    started, and guests that ran before and are off now are to be started.
     """
 
     guests: Mapping[str, Mapping[str, PowerState]]
@@ -24,10 +24,10 @@ class PowerStates:
 
 @dataclass(frozen=True, slots=True)
 class AskPowerStates:
-    """In which states are these guests? Answered with :class:`PowerStatesAnswer`, which repeats ``seen``, ``resume``.
+    """Query of guests' power states. Answered with :class:`PowerStatesAnswer`, which repeats ``seen`` and ``resume``.
 
-    ``seen``: guest → when its server had changed last as the question was asked, so that an answer that an action has
-    overtaken can be told. Waits for a hypervisor, but behind no order. Belongs to no workflow.
+    ``seen``: guest → time of its server's last change when the query was sent; if the server has changed since, the
+    answer is stale. Waits for the hypervisor, but not for queued orders. Belongs to no workflow.
     """
 
     step: StepId
@@ -36,13 +36,13 @@ class AskPowerStates:
 
     @property
     def instance_uuid(self) -> str:
-        """It is about none in particular."""
+        """Empty: the query is about several instances."""
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class PowerStatesAnswer:
-    """The states of the guests that were asked about; of one that is not in ``guests`` the host has none."""
+    """Answer to :class:`AskPowerStates`. A queried guest that is not in ``guests`` does not exist on the host."""
 
     host: str
     guests: Mapping[str, PowerState]

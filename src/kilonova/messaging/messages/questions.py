@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a control process asks about a guest or a host while somebody waits for it, and what agents answer (ADR 24).
+"""Queries of a control process about a guest or a host, made while a request waits, and the agents' answers (ADR 24).
 
-No question changes anything, so each may be lost or answered twice. ``question`` is what it and its answer have in
-common, and ``asker`` the control process that the answer is for.
+Queries change nothing, so they may be lost or answered twice. ``question`` is the correlation id of a query and its
+answer, and ``asker`` the control process that gets the answer.
 """
 
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from kilonova.model.guest_diagnostics import GuestDiagnostics
 
 @dataclass(frozen=True, slots=True)
 class AskConsoleOutput:
-    """What has a guest written to its console? Answered with :class:`ConsoleOutput`.
+    """Query of a guest's console log. Answered with :class:`ConsoleOutput`.
 
-    ``lines``: the last so many; None stands for all that is kept. ``within_s``: how long anybody waits for it.
+    ``lines``: number of last lines; None is the whole log. ``within_s``: time for which the caller waits.
     """
 
     instance_uuid: str
@@ -40,7 +40,7 @@ class ConsoleOutput:
 
 @dataclass(frozen=True, slots=True)
 class AskConsoleAddress:
-    """Where is the console of a guest reached? Answered with :class:`ConsoleAddress`."""
+    """Query of the address of a guest's console. Answered with :class:`ConsoleAddress`."""
 
     instance_uuid: str
     question: str = ""
@@ -51,7 +51,7 @@ class AskConsoleAddress:
 
 @dataclass(frozen=True, slots=True)
 class ConsoleAddress:
-    """Answer to :class:`AskConsoleAddress`. ``end``: for proxies of consoles, and nobody else."""
+    """Answer to :class:`AskConsoleAddress`. ``end``: address of the console, to be shown only to console proxies."""
 
     question: str
     host: str
@@ -62,7 +62,7 @@ class ConsoleAddress:
 
 @dataclass(frozen=True, slots=True)
 class AskDiagnostics:
-    """How is a guest doing? Answered with :class:`Diagnostics`."""
+    """Query of a guest's diagnostics. Answered with :class:`Diagnostics`."""
 
     instance_uuid: str
     question: str = ""
@@ -83,7 +83,7 @@ class Diagnostics:
 
 @dataclass(frozen=True, slots=True)
 class AskCachedImages:
-    """Which images does a host keep? Answered with :class:`CachedImages`. ``instance_uuid``: none."""
+    """Query of a host's image cache. Answered with :class:`CachedImages`. ``instance_uuid`` is empty."""
 
     instance_uuid: str = ""
     question: str = ""
@@ -103,9 +103,9 @@ class CachedImages:
 
 
 class RefusedBecause(StrEnum):
-    """Why a question has no other answer. ``UNSUPPORTED``: the hypervisor never has one.
+    """Reason for the refusal of a query. ``UNSUPPORTED``: the hypervisor driver never supports this query.
 
-    ``NOT_RUNNING``: only questions that came with version 5 of the messages are refused for that.
+    ``NOT_RUNNING``: used only for queries that were added with message version 5.
     """
 
     FAILED = "failed"
@@ -116,7 +116,7 @@ class RefusedBecause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuestionRefused:
-    """Answer to any question. ``error`` may be read by the owner of the server, so it names no host."""
+    """Answer that refuses a query of any kind. The owner of the server may read ``error``, so it names no host."""
 
     question: str
     host: str
@@ -126,6 +126,6 @@ class QuestionRefused:
     because: RefusedBecause = RefusedBecause.FAILED
 
 
-#: Wait for a hypervisor, behind no order, and are answered with a :data:`GuestAnswer` that somebody waits for.
+#: Queries that wait for the hypervisor, but not for queued orders. A request waits for their :data:`GuestAnswer`.
 GuestQuestion = AskConsoleOutput | AskConsoleAddress | AskDiagnostics | AskCachedImages
 GuestAnswer = ConsoleOutput | ConsoleAddress | Diagnostics | CachedImages | QuestionRefused

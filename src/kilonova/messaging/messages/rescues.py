@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders that help with a guest that does not work: rescue, a new password, a crash dump."""
+"""Orders for the repair of a guest: rescue, unrescue, password change and crash dump."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ from kilonova.model.instance import GuestSpec
 
 @dataclass(frozen=True, slots=True)
 class RescueGuest:
-    """Start a guest from an image, with its own disk beside it.
+    """Start a guest from a rescue image, with its own disk attached as a second disk.
 
-    ``image``: how the host gets it; None for a cloud without an image service.
-    ``admin_password``: for whoever logs in to it; the config drive of ``guest`` says it, too. It is part of nothing
-    that is shown or logged.
-    ``image_properties``: what the image says of itself as one to rescue from, such as hw_rescue_device.
-    ``timeout_s``: how long the guest may take to shut down, None: as long as its host says.
+    ``image``: source of the image data; None in a cloud without an image service.
+    ``admin_password``: password of the rescue system; the config drive of ``guest`` contains it, too. It is never shown
+    or logged.
+    ``image_properties``: rescue properties of the image, such as hw_rescue_device.
+    ``timeout_s``: shutdown timeout of the guest; None is the default of the host.
     """
 
     step: StepId
@@ -43,7 +43,7 @@ class UnrescueGuest:
 
 @dataclass(frozen=True, slots=True)
 class SetAdminPassword:
-    """Set the password of the administrator inside a guest. It is part of nothing that is shown or logged."""
+    """Set the administrator's password inside a guest. The password is never shown or logged."""
 
     step: StepId
     instance_uuid: str
@@ -52,7 +52,7 @@ class SetAdminPassword:
 
 @dataclass(frozen=True, slots=True)
 class TriggerCrashDump:
-    """Have a guest write a crash dump."""
+    """Trigger a crash dump in a guest."""
 
     step: StepId
     instance_uuid: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a process with agents begins, and tells that it is alive.
+"""Registration and heartbeats of processes with agents.
 
-One life of such a process, from its report of hosts and guests to its end or the lapse of its lease, is a session
-(ADR 20). What an agent of an earlier one was sent is void.
+A session of such a process begins with its report of hosts and guests, and ends with the process or its lease
+(ADR 20). Messages that were sent to an earlier session are void.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ from kilonova.model.instance import PowerState
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A process with agents is alive, and so are the hosts of its ``session``. ``number`` counts up within that.
+    """Heartbeat of a process with agents, for all hosts of its ``session``. ``number`` counts the session's heartbeats.
 
-    ``hosts``: named by agents of earlier releases, again each time; the session tells which they are.
+    ``hosts``: only sent by agents of earlier releases; now the session identifies the hosts.
     """
 
     hosts: tuple[str, ...] = ()
@@ -29,9 +29,9 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswer:
-    """Answer to :class:`Heartbeat`. ``counts``: whether the session is alive for all others, too.
+    """Answer to :class:`Heartbeat`. ``counts``: whether the session still counts as alive for all control processes.
 
-    Where it is not its hosts may be counted as gone, so the process reports them again, in a new session.
+    If not, its hosts may have been declared down, so the process registers them again, in a new session.
     """
 
     session: str
@@ -41,12 +41,12 @@ class HeartbeatAnswer:
 
 @dataclass(frozen=True, slots=True)
 class HostsStarted:
-    """Agents came up: what their hypervisors are and which guests they found.
+    """Registration of hosts by a process with agents: the hypervisors and the guests on them.
 
-    ``session``: which life of their process; several of these messages may belong to one. ``release``: what it runs,
-    ``machine``: where.
-    ``marked``: host → guest → when the order to make it was given, for guests that bear our mark. An agent of a release
-    that knows no marks leaves it empty, and none of its guests is removed.
+    ``session``: session of the process; it may register its hosts by several messages. ``release``: Kilonova release of
+    the process; ``machine``: the machine that it runs on.
+    ``marked``: host → guest → time of the order that created it, for guests with a mark of Kilonova. An agent of a
+    release without marks leaves it empty, and none of its guests is removed.
     """
 
     reports: tuple[NodeReport, ...]
@@ -61,10 +61,10 @@ class HostsStarted:
 class HostsRegistered:
     """Answer to :class:`HostsStarted`.
 
-    ``removals``: host → guests that a record says have to go; see :class:`RemoveGuest`.
-    ``lease_s``: how long the process may act for its hosts after it has said that it is alive.
-    ``homecomings``: host → guests that it has to take back. An agent of an earlier release passes them over, and is
-    told again when it starts the next time.
+    ``removals``: host → guests to remove because of removal records; see :class:`RemoveGuest`.
+    ``lease_s``: seconds for which the process may act for its hosts after each heartbeat.
+    ``homecomings``: host → pending rollbacks of moves. An agent of an earlier release ignores them, and gets them again
+    at its next registration.
     """
 
     removals: Mapping[str, tuple[Removal, ...]] = field(default_factory=dict)
@@ -72,6 +72,6 @@ class HostsRegistered:
     homecomings: Mapping[str, tuple[PendingRollback, ...]] = field(default_factory=dict)
 
 
-#: What a process with agents asks, and waits for the :data:`Answer` of.
+#: Messages of a process with agents that it waits for an :data:`Answer` to.
 Question = HostsStarted | Heartbeat
 Answer = HostsRegistered | HeartbeatAnswer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images of guests: the host takes one of the guest's disk, and brings it to the image service."""
+"""Orders for snapshots: the host copies the disk of a guest and uploads the copy to the image service."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from kilonova.model.image_data import ImageData
 
 @dataclass(frozen=True, slots=True)
 class SnapshotGuest:
-    """Copy the disk of a guest as it is now, for the image ``image_id``; a copy that is there already is success.
+    """Copy the current disk of a guest, for the image ``image_id``; an existing copy is success.
 
-    ``base``: the image that the guest was made of, for a host that lacks it.
+    ``base``: base image of the guest, for a host whose image cache lacks it.
     """
 
     step: StepId
@@ -22,7 +22,7 @@ class SnapshotGuest:
 
 @dataclass(frozen=True, slots=True)
 class UploadSnapshot:
-    """Bring the copy of a guest's disk to the image service, and drop it; brought already is success."""
+    """Upload the copy of a guest's disk to the image service, and delete the copy; already uploaded is success."""
 
     step: StepId
     instance_uuid: str
@@ -31,7 +31,7 @@ class UploadSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class DiscardSnapshot:
-    """Drop the copy of a guest's disk. Absent is success."""
+    """Delete the copy of a guest's disk. Absent is success."""
 
     step: StepId
     instance_uuid: str
@@ -39,9 +39,9 @@ class DiscardSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class CancelSnapshot:
-    """Give up the copying or the upload of this workflow, whether it runs, waits or has not come yet.
+    """Cancel the copy or the upload of this workflow, whether it is running, queued or not yet received.
 
-    Has no reply: that of the order says whether it was given up or done before.
+    Has no reply of its own: the reply to the order says whether it was cancelled or completed.
     """
 
     step: StepId

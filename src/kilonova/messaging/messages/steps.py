@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which step a message belongs to, what came of it, and how far it is."""
+"""Identity, result and progress of the workflow steps that agents carry out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from kilonova.model.instance import Fault, PowerState, TaskState
 
 @dataclass(frozen=True, slots=True)
 class StepId:
-    """Which start of which step of which workflow a message belongs to.
+    """Identity of a message: the workflow, its step, and the attempt of that step.
 
-    An agent carries out each only once, so no two messages have the same. Those that belong to no workflow (it is ""
-    then) are carried out each time.
+    An agent carries out each id only once, so ids are unique. Messages outside of workflows have ``workflow`` "", and
+    are carried out every time.
     """
 
     workflow: str
@@ -24,7 +24,7 @@ class StepId:
 
 @dataclass(frozen=True, slots=True)
 class AskStep:
-    """How far is the agent with ``step``? Answered with :class:`StepStatus`."""
+    """Query of the status of ``step``. Answered with :class:`StepStatus`."""
 
     step: StepId
     instance_uuid: str
@@ -32,14 +32,14 @@ class AskStep:
 
 @dataclass(frozen=True, slots=True)
 class CallOff:
-    """Orders of earlier starts of a workflow's steps are not carried out any more; one that runs is waited for."""
+    """Cancel the orders of earlier attempts of a workflow's steps; the reply waits for an order that is running."""
 
     step: StepId
     instance_uuid: str
 
 
 class FaultOf(StrEnum):
-    """Whose fault a failed step is. Only what is the host's counts against it when hosts are weighed."""
+    """Cause of a failed step. Only failures of the host count against the host in the build failure weigher."""
 
     HOST = "host"
     REQUEST = "request"
@@ -47,11 +47,11 @@ class FaultOf(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepReply:
-    """What came of a step. ``power_state`` is the guest's afterwards.
+    """Result of a step. ``power_state``: the guest's state after the step.
 
-    ``error`` is None for success; otherwise the owner of the server may read it, so it names no host.
-    ``details`` are for administrators. ``fault_of`` is meant for failures only.
-    ``aborted``: the step failed because it was asked to. ``images``: what came of each image that was to be cached.
+    ``error``: None for success; the owner of the server may read it, so it names no host.
+    ``details``: for administrators. ``fault_of``: set for failures only.
+    ``aborted``: the step failed because it was aborted on request. ``images``: result for each image to cache.
     """
 
     step: StepId
@@ -65,13 +65,13 @@ class StepReply:
     images: Mapping[str, CacheResult] = field(default_factory=dict)
 
     def as_fault(self) -> Fault:
-        """Return the fault of an instance whose step failed."""
+        """Return the instance fault of a failed step."""
         return Fault(500, self.error or "", f"Host: {self.host}\n{self.details or self.error}")
 
 
 @dataclass(frozen=True, slots=True)
 class TaskReached:
-    """The order of a step is so far that its server shows another task; says nothing of success."""
+    """Report that a running order has reached the next task state of its server; does not mean success."""
 
     step: StepId
     host: str
@@ -80,7 +80,7 @@ class TaskReached:
 
 
 class StepState(StrEnum):
-    """``RUNNING``: carried out at present, or waiting for its turn. ``UNKNOWN``: never heard of, or long forgotten."""
+    """Status of a step at its agent. ``RUNNING``: running or queued. ``UNKNOWN``: never received, or forgotten."""
 
     DONE = "done"
     RUNNING = "running"
@@ -89,7 +89,7 @@ class StepState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepStatus:
-    """Answer to :class:`AskStep`. ``reply``: of a step that is done."""
+    """Answer to :class:`AskStep`. ``reply``: the reply of a step that is DONE."""
 
     step: StepId
     host: str

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Acknowledging deliveries in as few words as possible, in whatever order they are dealt with."""
+"""Acknowledgements of deliveries that were handled in any order, with as few basic.ack frames as possible."""
 
 from collections.abc import Iterable
 from typing import Any
 
 
 class Acknowledgements:
-    """The deliveries of one connection that are not acknowledged."""
+    """The unacknowledged deliveries of one connection."""
 
     def __init__(self) -> None:
-        #: In the order in which they came, which is that of their tags.
+        #: Tags of the unacknowledged deliveries, in ascending order.
         self._open: dict[int, None] = {}
         self._newest = 0
 
@@ -18,12 +18,12 @@ class Acknowledgements:
         self._newest = tag
 
     def missed(self) -> int:
-        """Return the tag of a delivery that could not be read: the broker counts them."""
+        """Return the tag of a delivery that could not be parsed: the next number, as the broker counts deliveries."""
         self.delivered(self._newest + 1)
         return self._newest
 
     def acknowledge(self, channel: Any, tags: Iterable[int]) -> None:
-        """Tell the broker: all up to the first that is still open at once, the others one by one."""
+        """Acknowledge deliveries: one multiple ack up to the first open delivery, single acks for the rest."""
         done = {tag for tag in tags if tag in self._open}
         together = 0
         for tag in self._open:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a process with agents: reads ``to.<agent>``, writes ``from.<agent>``, and declares nothing.
+"""The bus end of an agent process: reads queue ``to.<agent>``, writes to exchange ``from.<agent>``, declares nothing.
 
-A message is acknowledged once the agent of its host has accepted it. One that is meant for another session of this
-process is dropped, and the sender told that the step is unknown here, so that it is sent anew.
+A message is acknowledged once the agent of its host has accepted it. A message for another session of this process is
+dropped, and its step is reported as UNKNOWN, so that the conductor sends the order again.
 """
 
 import contextlib
@@ -44,37 +44,41 @@ from kilonova.messaging.rabbit.topology import from_agent, to_agent
 from kilonova.messaging.rabbit.transport_url import Transport
 
 LOG = logging.getLogger(__name__)
-#: Messages for hosts that are about to be served.
+#: Maximum number of messages kept for hosts whose agents have not started yet.
 _MOST_EARLY = 1000
-#: After how long a question is asked again the first time; each further pause is twice as long, up to the longest.
+#: Pause before the first retry of a question, in seconds; each further pause doubles, up to the longest.
 _ASKED_AGAIN_AFTER_S = 2.0
 _LONGEST_PAUSE_S = 30.0
-#: Workflows of which is remembered who awaits their replies.
+#: Maximum number of workflows whose control process is remembered as the addressee of replies.
 _MOST_AWAITED = 20_000
 
 
 class _Copy:
-    """The copies of a question: the next one is sent when the one before has left. ``is_asked``: whether it is open."""
+    """The copies of a question, of which only one at a time waits in the outbox.
+
+    ``is_asked``: returns whether the question still waits for its answer.
+    """
 
     def __init__(self, is_asked: Callable[[], bool]) -> None:
         self._is_asked = is_asked
         self._waits_here = False
 
     def take_turn(self) -> bool:
-        """Tell whether a copy is to be sent; then it waits here until the broker can be reached."""
+        """Return whether to queue a copy now: not while an earlier copy waits in the outbox."""
         waits, self._waits_here = self._waits_here, True
         return not waits
 
     def is_wanted(self) -> bool:
-        """Tell whether a copy, which is about to leave, is still to be sent."""
+        """Return whether a copy that leaves the outbox is still to be sent."""
         self._waits_here = False
         return self._is_asked()
 
 
 class RabbitAgentBus:
-    """``agent``: the name of this process at the broker, which its account has, too.
+    """The bus of an agent process.
 
-    ``response_timeout_s``: how long a question may take.
+    ``agent``: name of this process at the broker, equal to its user name there. ``new_id``: returns unique ids of
+    questions. ``response_timeout_s``: default timeout of a question.
     """
 
     def __init__(
@@ -87,9 +91,9 @@ class RabbitAgentBus:
         self._is_closing = False
         self._local = LocalBus()
         self._link = Link(transport, f"agent {agent}", self._connected)
-        #: Question → where its answer goes; None tells that the bus is closed.
+        #: Id of an open question → the queue of the thread that waits for the answer; None means: the bus is closed.
         self._questions: dict[str, queue.SimpleQueue[Answer | None]] = {}
-        #: Workflow → the control process that sent its latest message, oldest first. Written by the link's thread.
+        #: Workflow → the control process that sent its latest message, oldest first. Written only by the link's thread.
         self._awaiting: dict[str, str] = {}
         self._early_lock = threading.Lock()
         self._early: list[tuple[str, AgentMessage]] = []
@@ -100,7 +104,7 @@ class RabbitAgentBus:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the broker can be reached at present."""
+        """Whether this process is connected to the broker."""
         return self._link.is_connected
 
     @property
@@ -108,7 +112,7 @@ class RabbitAgentBus:
         return {**self._local.waiting, "to the broker": self._link.waiting}
 
     def begin_session(self, session: str) -> None:
-        """Take only messages for this session from now on."""
+        """Accept only messages for this session from now on."""
         with self._early_lock:
             self._session = session
             self._early.clear()
@@ -134,10 +138,10 @@ class RabbitAgentBus:
                 return self._awaiting.get(message.step.workflow, "")
 
     def ask(self, question: Question, within_s: float | None = None) -> Answer:
-        """Ask the control side, and wait for its answer. Raises: Unavailable when none comes in time.
+        """Send a question to the control processes and wait for the answer. Raises: Unavailable after the timeout.
 
-        The control process that has taken the question may hang or be without its database, so it is asked again, with
-        growing pauses: the broker gives the copies to all of them in turn.
+        The control process that received the question may hang or lack its database, so copies are sent with growing
+        pauses: the broker distributes them round-robin to all control processes.
         """
         patience_s = self._response_timeout_s if within_s is None else within_s
         number = self._new_id()
@@ -154,7 +158,7 @@ class RabbitAgentBus:
                 with contextlib.suppress(queue.Empty):
                     answer = answers.get(timeout=min(pause_s, left_s))
                     if answer is None:
-                        raise Unavailable("This process ends.")
+                        raise Unavailable("This process is shutting down.")
                     return answer
                 if pause_s == _LONGEST_PAUSE_S:
                     what = f"No control process has answered a {type(question).__name__}, which is asked again"
@@ -165,7 +169,7 @@ class RabbitAgentBus:
         raise Unavailable(f"No control process has answered within {patience_s:g} s.")
 
     def close(self) -> None:
-        """Take nothing more, wait for what runs, and send what came of it."""
+        """Accept no more messages, wait for the running work, and send its replies."""
         for answers in list(self._questions.values()):
             answers.put(None)
         self._is_closing = True
@@ -184,7 +188,7 @@ class RabbitAgentBus:
 
     def _take(self, delivery: Delivery) -> None:
         if self._is_closing:
-            return  # not acknowledged, it comes to whoever reads the queue next
+            return  # unacknowledged, it is delivered to the next process that reads the queue
         try:
             envelope = decode(delivery.body)
         except msgspec.DecodeError as error:
@@ -197,7 +201,7 @@ class RabbitAgentBus:
         message = envelope.message
         if isinstance(message, Answer):
             answers = self._questions.get(envelope.question)
-            if answers is not None:  # else nobody waits any more
+            if answers is not None:  # else the question has timed out or was answered already
                 answers.put(message)
         elif isinstance(message, AgentMessage):
             if not isinstance(message, GuestQuestion):
@@ -220,11 +224,11 @@ class RabbitAgentBus:
                 self._complaints.complain(f"early {host}", f"No agent serves host {host}; a message for it is dropped")
 
     def _refuse(self, host: str, message: AgentMessage) -> None:
-        """Drop what is meant for another session, and have it sent anew."""
-        LOG.info("Host %s: %s was meant for another session and is dropped", host, type(message).__name__)
+        """Drop a message for another session, and answer it so that the control process sends it again."""
+        LOG.info("Host %s: dropped a %s for another session", host, type(message).__name__)
         if isinstance(message, GuestQuestion):
             said = message.question, host, message.instance_uuid, message.asker
-            self.tell(QuestionRefused(*said, "The host of the instance has just been started anew."), urgent=True)
+            self.tell(QuestionRefused(*said, "The compute service of the instance has just been restarted."), urgent=True)
         elif message.step.workflow and not isinstance(message, AbortLiveMigration | ForceCompleteLiveMigration):
             self.tell(StepStatus(message.step, host, message.instance_uuid, StepState.UNKNOWN), urgent=True)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a control process: its own simulated hosts in process, and agents elsewhere through the broker, at once.
+"""The bus end of a control process: its own simulated hosts in process, and all other agents over the broker.
 
-A host that has a route is reached over the broker; any other one is served in this process, if at all. Each control
-process reads the queues of all agents. A reply that another one awaits is passed on to it. What the broker does not
-vouch for is dropped, and so is what speaks for a host that its writer was not enrolled for.
+A host with a route is reached over the broker; any other host is served in this process, if at all. Each control
+process reads the queues of all agents, and forwards a reply to the control process that awaits it. Messages are dropped
+if the broker did not authenticate their sender, or if they name a host for which the sender is not enrolled.
 """
 
 import contextlib
@@ -42,17 +42,20 @@ from kilonova.messaging.rabbit.transport_url import Transport
 from kilonova.messaging.routes import Routes
 
 LOG = logging.getLogger(__name__)
-#: The largest message that is read. It takes 200 hosts with 5,000 guests each to make one of half the size.
+#: Maximum size of a message in bytes. A report of 200 hosts with 5,000 guests each has half that size.
 _MOST_BYTES = 64 * 2**20
-#: So much of the reason for dropping a message is not the writer's own words, of which there may be any number.
+#: Length in characters of the part of a drop reason that contains no text of the sender; the log's rate limit uses only
+#: this part as its key, so that a sender cannot create any number of keys.
 _OURS = 20
 _REPLIES = StepReply | StepStatus | TaskReached | MigrationProgress | GuestAnswer
 
 
 class RabbitConductorBus:
-    """``process``: this control process among the others. ``routes``: the agents beyond it.
+    """The bus of a control process.
 
-    ``may_send``: whether this process may act; what it has not sent by the time it may not is dropped.
+    ``process``: uuid of this control process. ``routes``: directory of the agents in other processes. ``local``: the
+    bus to the hosts of this process. ``may_send``: returns whether this process may act; if not, queued messages to
+    agents are dropped.
     """
 
     def __init__(
@@ -72,7 +75,7 @@ class RabbitConductorBus:
         name = f"control {process}"
         self._link = Link(transport, name, self._connected)
         self._keeper = QueueKeeper(transport, name, self._link, routes, process, self._hear, self._take_passed_on)
-        #: What waits for a thread, by whoever has sent it.
+        #: Received messages that wait for a thread, by sender.
         self._questions, self._heartbeats = FairTurns(), FairTurns()
         self._urgent, self._ordinary = FairTurns(), FairTurns()
         #: The questions (agent, number) that are being answered here.
@@ -80,11 +83,11 @@ class RabbitConductorBus:
         self._complaints = RateLimitedLog(LOG)
 
     def start(self) -> None:
-        """Begin to hear agents. Call it when the conductor is served."""
+        """Start to receive messages of agents. Call it after :meth:`serve_conductor`."""
         self._link.start()
         self._keeper.start()
 
-    # For hosts in this process it is the other end, too.
+    # The agent end of the bus, for the hosts in this process.
 
     def serve_agent(self, host: str, accept: Accept) -> None:
         self._local.serve_agent(host, accept)
@@ -98,7 +101,7 @@ class RabbitConductorBus:
     def ask(self, question: Question, within_s: float | None = None) -> Answer:
         return self._local.ask(question, within_s)
 
-    # For the conductor, whose hosts may be anywhere.
+    # The conductor's end of the bus, for hosts in this and in other processes.
 
     def serve_conductor(self, handler: Callable[[ConductorMessage], None], answer: Answerer) -> None:
         self._handler, self._answerer = handler, answer
@@ -120,7 +123,7 @@ class RabbitConductorBus:
         return (self.is_connected and self._routes.is_alive(host)) or self._local.hears(host)
 
     def agents_changed(self) -> None:
-        """Look at once which agents are enrolled, rather than in some seconds. Waits for nothing."""
+        """Reload the enrolled agents now, without waiting for the next interval. Does not block."""
         self._keeper.look()
 
     def run_in_conductor(self, work: Callable[[], None]) -> None:
@@ -134,7 +137,7 @@ class RabbitConductorBus:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the broker can be reached at present, and every enrolled agent is heard."""
+        """Whether this process is connected to the broker and reads the queues of all enrolled agents."""
         return self._link.is_connected and self._keeper.hears_all
 
     @property
@@ -155,7 +158,7 @@ class RabbitConductorBus:
         self._keeper.look()
 
     def _hear(self, agent: str, delivery: Delivery) -> None:
-        """Take what came through the queue of an agent."""
+        """Check a delivery from the queue of an agent, and dispatch, forward or drop its message."""
         try:
             check_writer(self._routes, agent, delivery)
             envelope = _read(delivery)
@@ -168,14 +171,14 @@ class RabbitConductorBus:
             if isinstance(message, HostsStarted):
                 self._note_sign_of_life(agent, envelope.version, message.session)
             asked = agent, envelope.question
-            if asked in self._being_answered:  # a copy, for the case that this process would never answer
+            if asked in self._being_answered:  # a copy, which the agent sent in case this process hangs
                 self._link.acknowledge(delivery)
                 return
             self._being_answered.add(asked)
             answer = partial(self._answer, agent, envelope, message, delivery)
             if isinstance(message, Heartbeat):
-                # It waits for nothing, and must not wait behind what does: else agents that start, or come back all at
-                # once, have the sessions of the others lapse, which then report all their hosts, too.
+                # A heartbeat must not wait behind blocking work. Otherwise many registrations at once would let the
+                # sessions of other agents expire, which would then register all their hosts as well.
                 self._heartbeats.add(agent, answer)
                 self._local.run_urgently(self._heartbeats.run_next)
             else:
@@ -190,21 +193,22 @@ class RabbitConductorBus:
             self._handle(f"agent {agent}", message, delivery, urgent=envelope.urgent)
 
     def _note_sign_of_life(self, agent: str, version: int, session: str) -> None:
-        """Have a session go on that waits for its turn to report more of its hosts, which it says by each copy.
+        """Handle each copy of a HostsStarted as a heartbeat of its session, too.
 
-        Many that start together may wait for longer than their leases; then all of them would begin anew, for ever.
+        Many agent processes that start together may wait for longer than their leases for the handling of their
+        reports; without this, their sessions would expire and all of them would register again, for ever.
         """
 
         def note() -> None:
             if self._answerer is not None:
-                with contextlib.suppress(KilonovaError):  # the report itself is refused
+                with contextlib.suppress(KilonovaError):  # the answer to the report itself carries the refusal
                     self._answerer(Heartbeat(session=session), Sender(agent, version))
 
         self._heartbeats.add(agent, note)
         self._local.run_urgently(self._heartbeats.run_next)
 
     def _take_passed_on(self, delivery: Delivery) -> None:
-        """Take a reply that another control process has heard and checked: no agent may write to this queue."""
+        """Handle a reply that another control process checked and forwarded; agents may not write to this queue."""
         try:
             envelope = _read(delivery)
         except msgspec.DecodeError as error:
@@ -226,13 +230,13 @@ class RabbitConductorBus:
         self._complaints.complain(kind, f"A message of {whose} is dropped: {why}")
         self._link.acknowledge(delivery)
 
-    # --- on threads of the pools. Only then is a message acknowledged: what a flood can occupy here is limited. ---
+    # --- on threads of the pools. A message is acknowledged after its handling, so the prefetch limits memory use. ---
 
     def _handle_now(self, whose: str, message: ConductorMessage, delivery: Delivery) -> None:
         try:
             if self._handler is not None:
                 self._handler(message)
-        except Exception as error:  # noqa: BLE001 - others can cause it as often as they like
+        except Exception as error:  # noqa: BLE001 - rate-limited, as a sender can cause it at will
             self._complain_of(f"A {type(message).__name__} of {whose} is not handled", error)
         finally:
             self._link.acknowledge(delivery)
@@ -246,7 +250,7 @@ class RabbitConductorBus:
                     answer = given
                 else:
                     answer.set_result(given)
-        except Exception as error:  # noqa: BLE001 - it is told of below
+        except Exception as error:  # noqa: BLE001 - logged by _answered
             answer.set_exception(error)
         answer.add_done_callback(partial(self._answered, agent, envelope, message, delivery))
 
@@ -261,14 +265,14 @@ class RabbitConductorBus:
         except DeclinedError as error:
             self._complain_of(f"A {type(message).__name__} of agent {agent} is declined", error)
             reply(error.answer)
-        except Exception as error:  # noqa: BLE001 - others can cause it as often as they like
+        except Exception as error:  # noqa: BLE001 - rate-limited, as a sender can cause it at will
             self._complain_of(f"A {type(message).__name__} of agent {agent} is not answered", error)
         finally:
             self._being_answered.discard((agent, envelope.question))
             self._link.acknowledge(delivery)
 
     def _complain_of(self, what: str, error: Exception) -> None:
-        """Log an error, and where it came from unless it was raised on purpose."""
+        """Log an error with a rate limit; with its traceback, unless it is a KilonovaError."""
         if isinstance(error, KilonovaError):
             self._complaints.complain(what, f"{what}: {error.message}")
         else:
@@ -276,7 +280,7 @@ class RabbitConductorBus:
 
 
 def _read(delivery: Delivery) -> Envelope:
-    """Return what was delivered. Raises: msgspec.DecodeError."""
+    """Parse a delivery. Raises: msgspec.DecodeError, also for too large or too deeply nested messages."""
     if len(delivery.body) > _MOST_BYTES:
         raise msgspec.DecodeError(f"It has {len(delivery.body)} bytes, more than {_MOST_BYTES}")
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening and ending connections of py-amqp, none of whose calls waits for long."""
+"""Opening and closing of py-amqp connections, with short timeouts for all their calls."""
 
 from typing import Any
 
@@ -9,29 +9,29 @@ from amqp.spec import Basic
 
 from kilonova.messaging.rabbit.transport_url import BrokerAddress, Tls, Transport
 
-#: Everything that py-amqp raises when a connection or channel is no good any more. It must not be used afterwards.
+#: Exceptions by which py-amqp reports a broken connection or channel, which must not be used afterwards.
 BROKEN = (OSError, amqp.AMQPError)
-#: Seconds that the broker has for each answer, and for taking what is written to it.
+#: Timeout in seconds for each answer of the broker and for each write to its socket.
 _PATIENCE_S = 5.0
 
 
 def _properties(buffer: Any, offset: int) -> tuple[dict[str, Any], int]:
-    """Read the properties of a message; none of what cannot be read, so that nobody vouches for it."""
+    """Parse the properties of a message; return none if they are malformed, so that the message has no sender."""
     try:
         found: tuple[dict[str, Any], int] = serialization.decode_properties_basic(buffer, offset)
-    except Exception:  # noqa: BLE001 - whatever it is, the broker lets agents write it
+    except Exception:  # noqa: BLE001 - the broker does not validate the properties that agents send
         return {}, offset
     return found
 
 
-# py-amqp gives a connection up when it cannot read a property, and the broker would send the message again for ever.
+# py-amqp closes the connection when it cannot parse a property, and the broker would redeliver the message for ever.
 serialization.PROPERTY_CLASSES[Basic.CLASS_ID] = _properties
 
 
 def connect(transport: Transport, address: BrokerAddress, name: str) -> amqp.Connection:
-    """Return an open connection. Raises: :data:`BROKEN`.
+    """Open a connection to one server of the broker. Raises: :data:`BROKEN`.
 
-    ``name``: what operators see in the broker's list of connections.
+    ``name``: name of the connection in the broker's list of connections.
     """
     host = f"[{address.host}]" if ":" in address.host else address.host
     connection = amqp.Connection(
@@ -52,18 +52,18 @@ def connect(transport: Transport, address: BrokerAddress, name: str) -> amqp.Con
     except BaseException:
         discard(connection)
         raise
-    # Else py-amqp reads what the broker has sent before each message that it writes, in the middle of what we do.
+    # With this capability py-amqp would read from the socket before each publish and call our consumers from there.
     connection.client_properties["capabilities"]["connection.blocked"] = False
     return connection
 
 
 def discard(connection: amqp.Connection) -> None:
-    """End a connection that may be broken: nothing is said to the broker, and nothing waited for."""
+    """Drop a connection that may be broken, without a closing handshake."""
     connection.collect()
 
 
 def close(connection: amqp.Connection) -> None:
-    """End a connection that works, in the orderly way."""
+    """Close a working connection with the closing handshake; drop it if that fails."""
     try:
         connection.close()
     except BROKEN:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work of many, in turn: however much one brings, the others wait for one piece of it at most."""
+"""A round-robin queue over senders, so that no sender's backlog delays the others."""
 
 import threading
 from collections import deque
@@ -7,20 +7,20 @@ from collections.abc import Callable
 
 
 class FairTurns:
-    """Safe to use from any thread."""
+    """Queue of work of several senders, served round-robin. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: Who has work that waits → that work. Whose turn is next is first.
+        #: Sender → its queued work. The first sender has the next turn.
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
 
     def add(self, who: str, work: Callable[[], None]) -> None:
-        """Note a piece of work. Have :meth:`run_next` called once for each."""
+        """Queue a piece of work of sender ``who``. The caller schedules one call of :meth:`run_next` for each."""
         with self._lock:
             self._waiting.setdefault(who, deque()).append(work)
 
     def run_next(self) -> None:
-        """Do the piece of work whose turn it is, of whomever."""
+        """Run the oldest work of the sender whose turn it is."""
         with self._lock:
             who = next(iter(self._waiting))
             theirs = self._waiting.pop(who)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One connection to the broker, and the only thread that touches it.
+"""One connection to the broker, and the only thread that uses it.
 
-Whoever sends leaves a message and goes on. The broker confirms messages in batches; those that were not confirmed when
-the connection broke are sent again, so that a message may come twice, but is not lost while this process lives. What
-was received is acknowledged when its taker says so. A connection that breaks is replaced by one to the next server.
+Senders queue a message and continue. The broker confirms messages in batches; unconfirmed messages of a broken
+connection are sent again, so that a message may arrive twice, but is not lost while this process lives. A delivery is
+acknowledged when its consumer asks for that. A broken connection is replaced by one to the next server.
 """
 
 import contextlib
@@ -28,27 +28,27 @@ from kilonova.messaging.rabbit.transport_url import BrokerAddress, Transport
 LOG = logging.getLogger(__name__)
 
 Take = Callable[[Delivery], None]
-#: Most deliveries of one queue that are not acknowledged: what a flood can occupy here.
+#: Maximum number of unacknowledged deliveries of one queue, which limits the memory that a flood can use.
 PREFETCH = 200
-#: Deliveries taken before it is the turn of what is to be sent.
+#: Maximum number of deliveries received before queued messages are sent.
 _TAKEN_TOGETHER = 100
-#: The longest that the thread sleeps, so that it notices heartbeats that are missing.
+#: Longest sleep of the thread in seconds, short enough to notice missing heartbeats.
 _LONGEST_SLEEP_S = 1.0
-#: A heartbeat that is a second long is missed by whoever looks once a second, with anything else to do.
+#: Minimum number of checks in each heartbeat interval: with one check, a busy thread would miss a heartbeat of 1 s.
 _TICKS_A_HEARTBEAT = 5
-#: A connection that breaks sooner counts like one that was never made.
+#: A connection that breaks within this many seconds counts as a failed connection attempt.
 _LASTING_S = 10.0
 _SHORT_PAUSE_S = 0.1
-#: How much longer than it was asked to the thread may go on: whatever it does at a time ends within seconds.
+#: Seconds that close() waits for the thread beyond its timeout; each call of the thread ends within seconds.
 _CLOSED_AFTER_S = 20.0
-#: py-amqp has no call that takes only what is there already: zero seconds would make it turn in circles.
+#: Timeout in seconds to read only already received frames. With a timeout of 0, py-amqp would loop without end.
 _NO_TIME_S = 1e-6
 
 
 class Link:
-    """``name``: what operators see at the broker. ``on_connected``: told on the link's thread of each new connection.
+    """A connection to the broker that is replaced when it breaks, with its thread. Start it, and close it at the end.
 
-    Start it, and close it at the end.
+    ``name``: name of the connection at the broker. ``on_connected``: called on the link's thread after each connect.
     """
 
     def __init__(self, transport: Transport, name: str, on_connected: Callable[[], None] = lambda: None) -> None:
@@ -69,11 +69,11 @@ class Link:
         self._complaints = RateLimitedLog(LOG)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
-    # --- for any thread: nothing here waits, but for close() ---
+    # --- for any thread: no call but close() blocks ---
 
     @property
     def epoch(self) -> int:
-        """The number of the present connection, 0 when there is none. What belonged to another means nothing now."""
+        """Number of the current connection, 0 without one. Deliveries and consumers of other epochs are void."""
         return self._epoch if self._is_connected else 0
 
     @property
@@ -82,34 +82,34 @@ class Link:
 
     @property
     def waiting(self) -> int:
-        """How many messages the broker has not confirmed."""
+        """Number of messages that are queued or not confirmed by the broker."""
         return len(self._outbox)
 
     def start(self) -> None:
         self._thread.start()
 
     def send(self, outgoing: OutgoingMessage, *, urgent: bool = False) -> None:
-        """Have a message sent. When too many wait it is dropped, and that is logged."""
+        """Queue a message. If the queue is full, drop and log it."""
         self._outbox.add(outgoing, urgent=urgent)
         self._ring()
 
     def acknowledge(self, delivery: Delivery) -> None:
-        """Tell the broker that a delivery is dealt with. One of an earlier connection comes again."""
+        """Acknowledge a delivery as handled. A delivery of an earlier connection is redelivered by the broker."""
         self._acknowledged.append(delivery)
         self._ring()
 
     def consume(self, epoch: int, queue: str, take: Take) -> None:
-        """Have what comes into a queue, which exists, go to ``take`` on the link's thread, while ``epoch`` lasts."""
+        """Consume an existing queue while connection ``epoch`` lasts; ``take`` is called on the link's thread."""
         self._consumptions.append((epoch, queue, take))
         self._ring()
 
     def cancel(self, epoch: int, queue: str) -> None:
-        """Take nothing more from a queue."""
+        """Stop consuming a queue."""
         self._consumptions.append((epoch, queue, None))
         self._ring()
 
     def close(self, patience_s: float = 5.0) -> None:
-        """Send what waits, as far as that succeeds in time, and end the connection."""
+        """Send the queued messages within ``patience_s``, and close the connection."""
         self._closes_by = time.monotonic() + patience_s
         self._closing.set()
         self._ring()
@@ -138,10 +138,10 @@ class Link:
                 time.sleep(_SHORT_PAUSE_S)
 
     def _try(self, address: BrokerAddress) -> None:
-        """Work with a connection until it breaks or the link is closed."""
+        """Open a connection and use it until it breaks or the link is closed."""
         try:
             connection = connect(self._transport, address, self._name)
-        except Exception as error:  # noqa: BLE001  a name that is none raises UnicodeError, a server that is no broker anything
+        except Exception as error:  # noqa: BLE001 - invalid names raise UnicodeError, servers other than brokers anything
             self._complaints.complain("connect", f"{self._name}: no connection to {address.host}: {_why(error)}")
             return
         self._epoch += 1
@@ -150,7 +150,7 @@ class Link:
         except BROKEN as error:
             LOG.warning("%s: the connection to the broker at %s broke: %s", self._name, address.host, _why(error))
         except Exception:
-            LOG.exception("%s: the connection to the broker at %s is given up", self._name, address.host)
+            LOG.exception("%s: the connection to the broker at %s is dropped after an error", self._name, address.host)
         else:
             close(connection)
             return
@@ -179,7 +179,7 @@ class Link:
             if not self._is_blocked:
                 self._outbox.write(out, address.user)
             is_drained = not self._take_in(connection, inbox, acknowledgements)
-            # Only now: what the broker has sent while this thread was kept from running shows that it is there.
+            # After reading: frames that arrived while this thread was not scheduled prove that the broker is alive.
             if time.monotonic() - ticked_at >= self._longest_sleep_s:
                 ticked_at = time.monotonic()
                 connection.heartbeat_tick()
@@ -195,7 +195,7 @@ class Link:
             if take is None:
                 inbox.basic_cancel(queue, nowait=True)
                 continue
-            # A queue without a leader would never answer, and hold up all others: nowait.
+            # nowait, because a queue without a leader would never answer and would block all other queues.
             inbox.basic_consume(
                 queue,
                 consumer_tag=queue,
@@ -210,14 +210,14 @@ class Link:
             tag = message.delivery_tag
             acknowledgements.delivered(tag)
             user = message.properties.get("user_id", "")
-            body = message.body  # a text where there is none
+            body = message.body  # py-amqp gives an empty body as str
             data = body.encode() if isinstance(body, str) else bytes(body)
             delivery = Delivery(data, message.delivery_info["exchange"], user, epoch, tag)
             try:
                 take(delivery)
             except Exception:
-                LOG.exception("%s: a message could not be taken", self._name)
-                self.acknowledge(delivery)  # it would come again for ever
+                LOG.exception("%s: the consumer of a message failed", self._name)
+                self.acknowledge(delivery)  # else it would be redelivered for ever
 
         return taken
 
@@ -230,13 +230,13 @@ class Link:
         return tags
 
     def _take_in(self, connection: amqp.Connection, inbox: Any, acknowledgements: Acknowledgements) -> bool:
-        """Take what the broker has sent. Tells whether there may be more."""
+        """Read deliveries of the broker; return whether there may be more."""
         for _ in range(_TAKEN_TOGETHER):
             try:
                 connection.drain_events(timeout=_NO_TIME_S)
             except TimeoutError:
                 return False
-            except UnicodeError as error:  # of a routing key, which the broker lets anybody write as he likes
+            except UnicodeError as error:  # in a routing key, which the broker does not validate
                 self._complaints.complain(
                     "unreadable", f"{self._name}: a message that cannot be read is dropped: {error}"
                 )
@@ -244,10 +244,10 @@ class Link:
         return True
 
     def _sleep(self, sock: Any) -> None:
-        """Sleep until the broker or anybody here has something for this thread."""
-        self._sleeps = True  # first: whoever brings something after the look below rings
+        """Sleep until the broker or another thread has work for this thread."""
+        self._sleeps = True  # set before the check below, so that a thread that queues work after it rings the bell
         if not self._has_something_to_do():
-            poll = select.poll()  # select() itself knows no descriptors above 1,023
+            poll = select.poll()  # select() supports no file descriptors above 1,023
             poll.register(self._bell, select.POLLIN)
             poll.register(sock, select.POLLIN)
             poll.poll(self._longest_sleep_s * 1000)
@@ -267,11 +267,11 @@ class Link:
         return self._closing.is_set() and (not self._outbox or time.monotonic() > self._closes_by)
 
     def _block(self, reason: str) -> None:
-        LOG.warning("%s: the broker takes no messages at present: %s", self._name, reason)
+        LOG.warning("%s: the broker blocks publishers: %s", self._name, reason)
         self._is_blocked = True
 
     def _unblock(self) -> None:
-        LOG.info("%s: the broker takes messages again", self._name)
+        LOG.info("%s: the broker accepts messages again", self._name)
         self._is_blocked = False
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Letters that wait to be sent, and those that the broker has not confirmed."""
+"""Queue of outgoing messages, and of sent messages that the broker has not confirmed."""
 
 import itertools
 import logging
@@ -14,19 +14,19 @@ from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.messaging.rabbit.outgoing import OutgoingMessage
 
 LOG = logging.getLogger(__name__)
-#: Most messages that wait here. They are for a broker that has been away for a while, not for one that is too slow.
+#: Maximum number of messages in the outbox: a buffer for an outage of the broker, not for a broker that is too slow.
 MOST = 20_000
-#: Most messages on their way to the broker.
+#: Maximum number of sent, unconfirmed messages.
 WINDOW = 1000
-#: When a message counts as lost: its queue may have no leader, and the others must not wait behind it for ever.
+#: Seconds after which an unconfirmed message counts as lost: its queue may have no leader, and others wait behind it.
 CONFIRMED_WITHIN_S = 30.0
 _PERSISTENT = 2
 
 
 class Outbox:
-    """First goes what may have been sent before, then what is urgent, then the rest, each in order.
+    """Outgoing messages. Order of sending: messages to resend, urgent ones, the rest; each in order of arrival.
 
-    ``add`` and ``len`` are for any thread, need no lock and never wait; the rest is for that of the link.
+    ``add`` and ``len`` are for any thread, need no lock and never block; all else is for the link's thread.
     """
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -35,7 +35,7 @@ class Outbox:
         self._again: deque[OutgoingMessage] = deque()
         self._urgent: deque[OutgoingMessage] = deque()
         self._ordinary: deque[OutgoingMessage] = deque()
-        #: By the number that the broker confirms, which counts up: the message, and when it was sent.
+        #: Sequence number that the broker confirms → the message, and the time of its sending.
         self._sent: dict[int, tuple[OutgoingMessage, float]] = {}
         self._number = 0
         self._complaints = RateLimitedLog(LOG)
@@ -54,13 +54,13 @@ class Outbox:
         return len(self._sent) < WINDOW and bool(self._again or self._urgent or self._ordinary)
 
     def write(self, channel: Any, user: str) -> None:
-        """Send what there is room for, as ``user``. Raises: amqp.AMQPError, OSError."""
+        """Send queued messages as ``user``, up to the window of unconfirmed ones. Raises: amqp.AMQPError, OSError."""
         while self.can_write:
             outgoing = (self._again or self._urgent or self._ordinary).popleft()
             if not outgoing.is_wanted():
                 continue
             self._number += 1
-            self._sent[self._number] = (outgoing, self._clock())  # before it is written: that may fail halfway
+            self._sent[self._number] = (outgoing, self._clock())  # recorded first, as the write may fail halfway
             message = amqp.Message(outgoing.body, delivery_mode=_PERSISTENT, user_id=user)
             channel.basic_publish(message, outgoing.exchange, outgoing.key, mandatory=True)
 
@@ -69,7 +69,7 @@ class Outbox:
             self._sent.pop(each, None)
 
     def refused(self, number: int, multiple: bool) -> None:
-        """Drop a message whose queue is full: its reader is away or too slow, and is asked later."""
+        """Drop a message whose queue is full: its reader is down or too slow, and its sender asks again later."""
         for each in self._up_to(number) if multiple else [number]:
             outgoing, _ = self._sent.pop(each, (None, 0.0))
             if outgoing is not None:
@@ -79,13 +79,13 @@ class Outbox:
                 )
 
     def returned(self, error: Exception, exchange: str, key: str, message: Any) -> None:  # noqa: ARG002
-        """Drop a message that leads to no queue; it is confirmed as well."""
+        """Log a message that the broker could route to no queue; the broker confirms it afterwards."""
         self._complaints.complain(
             f"no {exchange} {key}", f"{self._name}: nothing leads to {key or exchange}; a message is lost"
         )
 
     def expire(self) -> None:
-        """Give up messages that the broker has not confirmed for long."""
+        """Drop messages that the broker has not confirmed in time."""
         late = self._clock() - CONFIRMED_WITHIN_S
         for number, (outgoing, since) in list(itertools.islice(self._sent.items(), WINDOW)):
             if since > late:
@@ -95,7 +95,7 @@ class Outbox:
             self._complaints.complain(f"late {where}", f"{self._name}: the broker does not confirm messages to {where}")
 
     def begin_anew(self) -> None:
-        """Have what a connection has not confirmed sent again by the next one, which counts from 1."""
+        """Queue the unconfirmed messages of a closed connection for the next one, which numbers from 1."""
         self._again.extendleft(outgoing for outgoing, _ in reversed(self._sent.values()))
         self._sent.clear()
         self._number = 0

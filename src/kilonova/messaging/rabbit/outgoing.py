@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a link carries: messages to the broker, and deliveries from it."""
+"""Data of a link: messages to the broker, and deliveries from it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ def always() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """Bytes for the broker. ``is_wanted`` is asked whenever they are about to be sent, for the first time or again."""
+    """A serialised message to the broker. ``is_wanted``: called before each sending; False drops the message."""
 
     exchange: str
     key: str
@@ -21,9 +21,9 @@ class OutgoingMessage:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Bytes from the broker. ``user``: who published them, as the broker has checked; "" when nobody has said.
+    """A serialised message from the broker. ``user``: its sender, verified by the broker; "" if the sender set no user.
 
-    ``epoch``, ``tag``: which delivery of which connection this is.
+    ``epoch``: number of the connection; ``tag``: delivery tag on that connection.
     """
 
     body: bytes

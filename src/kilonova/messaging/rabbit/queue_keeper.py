@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has the queues of all enrolled agents there and read, whatever becomes of the broker.
+"""Declaration and consumption of the queues of all enrolled agents, also after failures of the broker.
 
-Queues are made over a connection of their own, so that one which never answers, because it has lost its leader, holds
-nothing else up.
+Queues are declared over a separate connection, so that a queue that never answers, because it has lost its leader,
+blocks no other traffic.
 """
 
 import logging
@@ -29,14 +29,17 @@ from kilonova.messaging.rabbit.transport_url import Transport
 from kilonova.messaging.routes import Routes
 
 LOG = logging.getLogger(__name__)
-#: How often agents that were enrolled or revoked are looked for.
+#: Seconds between two checks for enrolled and revoked agents.
 _EVERY_S = 5.0
-#: What a broker says when this user may not make something, has found another one of that name, or has found none.
+#: Errors by which the broker refuses a declaration: no permission, an existing object with other arguments, no object.
 _REFUSALS = (amqp.AccessRefused, amqp.PreconditionFailed, amqp.NotFound)
 
 
 class QueueKeeper:
-    """Reads for ``process`` over ``link``. ``hear``: takes what comes from an agent; ``take``: from other processes."""
+    """Consumer of the queues of all enrolled agents and of control process ``process``, over ``link``.
+
+    ``hear``: called with each delivery of an agent; ``take``: called with each delivery of other control processes.
+    """
 
     def __init__(
         self,
@@ -56,7 +59,7 @@ class QueueKeeper:
         self._hear = hear
         self._take = take
         self._epoch = 0
-        #: The agents whose queues are read over the present connection of the link.
+        #: The agents whose queues are consumed over the current connection of the link.
         self._read: set[str] = set()
         self._addresses = transport.servers()
         self._look = threading.Event()
@@ -69,7 +72,7 @@ class QueueKeeper:
 
     @property
     def hears_all(self) -> bool:
-        """Whether the queues of all agents are read."""
+        """Whether the queues of all enrolled agents are consumed."""
         return self._epoch == self._link.epoch and self._read >= set(self._routes.enrolled())
 
     def look(self) -> None:
@@ -86,14 +89,14 @@ class QueueKeeper:
             try:
                 self._follow()
             except BROKEN as error:
-                self._complaints.complain("broken", f"{self._name}: queues could not be looked at: {error}")
+                self._complaints.complain("broken", f"{self._name}: the check of the queues failed: {error}")
             except Exception:
-                LOG.exception("%s: queues could not be looked at", self._name)
+                LOG.exception("%s: the check of the queues failed", self._name)
             self._look.wait(_EVERY_S)
             self._look.clear()
 
     def _follow(self) -> None:
-        """Read the queues of those who are enrolled now, and of nobody else."""
+        """Consume the queues of exactly the agents that are enrolled now."""
         epoch = self._link.epoch
         if not epoch:
             return
@@ -123,8 +126,8 @@ class QueueKeeper:
         close(connection)
 
     def _begin(self, connection: amqp.Connection, epoch: int) -> None:
-        """Read what other control processes pass on."""
-        self._refusal(connection, declare_exchange)  # the operator may have made it
+        """Declare and consume the queue for replies that other control processes forward."""
+        self._refusal(connection, declare_exchange)  # a refusal is ignored: the operator may have created it
         why = self._refusal(connection, partial(declare_control, process=self._process))
         if why is not None:
             raise why
@@ -132,19 +135,19 @@ class QueueKeeper:
         self._epoch = epoch
 
     def _is_there(self, connection: amqp.Connection, agent: str) -> bool:
-        """Make what an agent needs; tell whether it is there."""
+        """Declare the queues of an agent; return whether they exist."""
         why = self._refusal(connection, partial(declare_agent, agent=agent))
         if why is None or self._refusal(connection, partial(check_agent, agent=agent)) is None:
             return True
         self._complaints.complain(
             f"missing {agent}",
-            f"{self._name}: agent {agent} cannot be heard: its queues are not there, and this user may not make "
+            f"{self._name}: agent {agent} cannot be heard: its queues do not exist, and this user may not create "
             f"them ({why}). Import the definitions that its enrolment printed.",
         )
         return False
 
     def _refusal(self, connection: amqp.Connection, declare: Callable[[Any], None]) -> amqp.AMQPError | None:
-        """Declare something; return why the broker will not have it, for which it closes the channel."""
+        """Declare an object on a new channel; return the error if the broker refuses it, which closes the channel."""
         try:
             channel = connection.channel()
             declare(channel)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who has written a message, and whether they may say what is in it (ADR 20)."""
+"""Authentication of the sender of a message, and authorization for the hosts that the message names (ADR 20)."""
 
 from collections.abc import Iterator
 
@@ -27,11 +27,14 @@ from kilonova.messaging.routes import Routes
 
 
 def check_writer(routes: Routes, agent: str, delivery: Delivery) -> None:
-    """Hold what came through the queue of an agent to be from it, by what the broker vouches for. Raises: Forbidden."""
+    """Check that a delivery from the queue of an agent was sent by that agent, as verified by the broker.
+
+    Raises: Forbidden.
+    """
     if not delivery.user:
-        raise Forbidden("nobody vouches for it")
+        raise Forbidden("it has no verified user")
     if delivery.user != agent:
-        raise Forbidden(f"user {delivery.user!r} of the broker wrote it")
+        raise Forbidden(f"it was sent by user {delivery.user!r} of the broker")
     if delivery.exchange != from_agent(agent):
         raise Forbidden(f"it came through exchange {delivery.exchange!r}")
     if agent not in routes.enrolled():
@@ -39,14 +42,14 @@ def check_writer(routes: Routes, agent: str, delivery: Delivery) -> None:
 
 
 def check_hosts(routes: Routes, agent: str, message: Message) -> None:
-    """Hold a message to speak for hosts of its agent alone. Raises: Forbidden."""
+    """Check that a message names only hosts for which its agent is enrolled. Raises: Forbidden."""
     for host in _hosts_of(message):
         if not routes.may_speak(agent, host):
             raise Forbidden(f"it is a {type(message).__name__} for host {host!r}, which is not the agent's")
 
 
 def _hosts_of(message: Message) -> Iterator[str]:
-    """Yield every host that a message of an agent says something about. Raises: Forbidden for other messages."""
+    """Yield every host that a message of an agent names. Raises: Forbidden, if agents may not send such a message."""
     match message:
         case Heartbeat():
             yield from message.hosts
@@ -68,4 +71,4 @@ def _hosts_of(message: Message) -> Iterator[str]:
         case CachedImages() | ConsoleOutput() | ConsoleAddress() | Diagnostics() | QuestionRefused():
             yield message.host
         case _:
-            raise Forbidden(f"agents send no {type(message).__name__}")
+            raise Forbidden(f"agents may not send a {type(message).__name__}")

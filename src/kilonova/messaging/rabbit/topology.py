@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What there is in the broker, what it is called, and who may do what with it (ADR 20).
+"""Exchanges, queues and permissions at the broker (ADR 20).
 
-Each agent has two queues and an exchange of its own, so that the broker can be asked who wrote a message, and a flood
-of one agent fills no queue of another. Exchanges of agents are ``fanout``: no header of a message can lead it
+Each agent has two queues and an exchange of its own, so that the broker can verify the sender of a message, and a flood
+of one agent fills no queue of another. Exchanges of agents are ``fanout``: no header of a message can route it
 elsewhere.
 """
 
@@ -18,51 +18,51 @@ from kilonova.errors import InvalidRequest
 
 #: The exchange through which control processes write to agents; the routing key is the agent's name.
 TO_AGENTS = "to"
-#: The broker has no name for its default exchange, whose routing key is the name of a queue.
+#: Name of the broker's default exchange, whose routing key is the name of a queue.
 TO_QUEUES = ""
-#: Most that waits for one reader. What comes then is refused, and its sender asks again later.
+#: Maximum length of a queue in messages and bytes. Further messages are rejected, and their senders retry later.
 MAX_WAITING = 10_000
 MAX_WAITING_BYTES = 64 * 2**20
-#: How long the queue of a control process stays when nobody reads it.
+#: Milliseconds after which the unread queue of a control process is deleted.
 _CONTROL_QUEUE_EXPIRES_MS = 60_000
-#: An agent has one connection. A process that starts anew may have left one that the broker has not noticed to be gone.
+#: Limits of an agent's user. An agent has one connection, but lost connections of its earlier processes may count, too.
 _AGENT_LIMITS = {"max-connections": 8, "max-channels": 16}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _LIMIT = {"x-max-length": MAX_WAITING, "x-max-length-bytes": MAX_WAITING_BYTES, "x-overflow": "reject-publish"}
-#: What was given to readers so often, each of which died or lost its connection over it, is dropped: it may be what
-#: they die of. Everything that matters is asked for again.
+#: Number of deliveries after which the broker drops a message that was never acknowledged: it may crash its readers.
+#: The sender of an important message sends it again.
 DELIVERED_AT_MOST = 20
 _LASTING: Mapping[str, Any] = {"x-queue-type": "quorum", "x-delivery-limit": DELIVERED_AT_MOST, **_LIMIT}
 _PASSING: Mapping[str, Any] = {"x-expires": _CONTROL_QUEUE_EXPIRES_MS, **_LIMIT}
 
 
 def check_agent_name(name: str) -> str:
-    """Return the name of an agent that can be one in the broker. Raises: InvalidRequest."""
+    """Validate an agent's name, which becomes part of names at the broker, and return it. Raises: InvalidRequest."""
     if _NAME.fullmatch(name) is None:
         raise InvalidRequest(
-            f"An agent cannot be named {name!r}: letters, digits, '.', '_' and '-', beginning with a letter or digit, "
-            "and 128 of them at most."
+            f"An agent cannot be named {name!r}: use at most 128 letters, digits, '.', '_' and '-', the first a letter "
+            "or a digit."
         )
     return name
 
 
 def to_agent(agent: str) -> str:
-    """Return the queue that an agent reads."""
+    """Return the name of the queue that an agent reads."""
     return f"to.{agent}"
 
 
 def from_agent(agent: str) -> str:
-    """Return the exchange that an agent writes to, and the queue behind it."""
+    """Return the name of the exchange that an agent writes to; the queue bound to it has the same name."""
     return f"from.{agent}"
 
 
 def to_control(process: str) -> str:
-    """Return the queue by which one control process is reached by the others."""
+    """Return the name of the queue by which other control processes reach a control process."""
     return f"control.{process}"
 
 
 def declare_agent(channel: Any, agent: str) -> None:
-    """Make what an agent needs; what is there already is success. Raises: amqp.AMQPError, OSError."""
+    """Declare the exchange, queues and bindings of an agent; existing is success. Raises: amqp.AMQPError, OSError."""
     declare_exchange(channel)
     channel.exchange_declare(from_agent(agent), "fanout", durable=True, auto_delete=False)
     for queue, exchange in ((to_agent(agent), TO_AGENTS), (from_agent(agent), from_agent(agent))):
@@ -71,24 +71,24 @@ def declare_agent(channel: Any, agent: str) -> None:
 
 
 def check_agent(channel: Any, agent: str) -> None:
-    """Hold what an agent needs to be there, whoever has made it. Raises: amqp.AMQPError, OSError."""
+    """Check that the queues of an agent exist. Raises: amqp.AMQPError, OSError."""
     for queue in (to_agent(agent), from_agent(agent)):
         channel.queue_declare(queue, passive=True)
 
 
 def declare_exchange(channel: Any) -> None:
-    """Make the exchange to all agents. Raises: amqp.AMQPError, OSError."""
+    """Declare the exchange for messages to agents. Raises: amqp.AMQPError, OSError."""
     channel.exchange_declare(TO_AGENTS, "direct", durable=True, auto_delete=False)
 
 
 def declare_control(channel: Any, process: str) -> None:
-    """Make the queue of a control process. Raises: amqp.AMQPError, OSError."""
+    """Declare the queue of a control process. Raises: amqp.AMQPError, OSError."""
     channel.queue_declare(to_control(process), durable=True, auto_delete=False, arguments=_PASSING)
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """Regular expressions of the names that a user of the broker may make, write to and read from."""
+    """Permissions of a user of the broker: regular expressions of the names to configure, write to and read from."""
 
     configure: str
     write: str
@@ -99,7 +99,7 @@ def rights_of_agent(agent: str) -> Rights:
     return Rights("^$", f"^from\\.{re.escape(agent)}$", f"^to\\.{re.escape(agent)}$")
 
 
-#: Of the user of control processes. ``amq.default`` is what rights call the default exchange.
+#: Permissions of the user of control processes. In permissions the default exchange is called ``amq.default``.
 RIGHTS_OF_CONTROL = Rights(
     r"^(to|(to|from|control)\..+)$", r"^(to|amq\.default|(to|from|control)\..+)$", r"^(to|(from|control)\..+)$"
 )
@@ -107,7 +107,7 @@ RIGHTS_OF_CONTROL = Rights(
 
 @dataclass(frozen=True, slots=True)
 class BrokerUser:
-    """A user to be defined. ``password``: None for one that identifies itself by a certificate."""
+    """A user to define at the broker. ``password``: None for a user that authenticates by a certificate."""
 
     name: str
     password: str | None
@@ -125,7 +125,7 @@ def control_user(name: str, password: str | None) -> BrokerUser:
 
 
 def definitions(vhost: str, users: Sequence[BrokerUser], agents: Collection[str]) -> dict[str, Any]:
-    """Return definitions in the form that RabbitMQ imports: users, their rights, and what the agents need."""
+    """Return RabbitMQ definitions to import: users, their permissions, and the exchanges and queues of ``agents``."""
     own = {"vhost": vhost, "durable": True, "auto_delete": False}
     ends = [(to_agent(agent), TO_AGENTS, agent) for agent in agents]
     ends += [(from_agent(agent), from_agent(agent), agent) for agent in agents]
@@ -171,6 +171,6 @@ def definitions(vhost: str, users: Sequence[BrokerUser], agents: Collection[str]
 
 
 def password_hash(password: str) -> str:
-    """Return what RabbitMQ stores of a password: 32 random bits, and their SHA-256 with the password."""
+    """Return RabbitMQ's hash of a password, in base64: a salt of 32 bits and SHA-256 of salt and password."""
     salt = os.urandom(4)
     return base64.b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the broker is and how it is talked to: ``transport_url`` as operators know it from nova.conf."""
+"""Address of the broker and connection options: the ``transport_url`` of nova.conf."""
 
 import itertools
 import random
@@ -14,7 +14,7 @@ _PORT, _TLS_PORT = 5672, 5671
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """One server of the broker, and the account there. ``password``: None to show a certificate instead."""
+    """One server of the broker, and the user there. ``password``: None to authenticate by a certificate."""
 
     host: str
     port: int | None
@@ -32,7 +32,7 @@ class TransportUrl:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The broker's certificate is always checked, with its name: by ``ca_file``, else by the system's authorities."""
+    """TLS options. The broker's certificate and host name are always verified, by ``ca_file`` or the system's CAs."""
 
     ca_file: Path | None = None
     cert_file: Path | None = None
@@ -40,7 +40,7 @@ class Tls:
     minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
 
     def check(self) -> None:
-        """Hold the files to be there and of use. Raises: OSError."""
+        """Check that the files exist and can be loaded. Raises: OSError."""
         context = ssl.create_default_context(cafile=self.ca_file)
         if self.cert_file is not None:
             context.load_cert_chain(self.cert_file, self.key_file)
@@ -48,12 +48,12 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """A broker and how to talk to it. Units: seconds.
+    """A broker and its connection options. Units: seconds.
 
-    ``login_method``: PLAIN, AMQPLAIN or EXTERNAL; a user without a password uses the latter.
-    ``heartbeat_s``: after twice that a silent connection counts as broken, at both ends. Keep it below half a lease.
-    ``retry_interval_s``: the pause after no server could be reached, growing by ``retry_backoff_s`` up to
-    ``max_retry_interval_s``. ``is_shuffled``: whether each process tries the servers in an order of its own.
+    ``login_method``: PLAIN, AMQPLAIN or EXTERNAL; a user without a password uses EXTERNAL.
+    ``heartbeat_s``: after twice this time both ends declare a silent connection broken. Keep it below half a lease.
+    ``retry_interval_s``: the pause after all servers have failed, growing by ``retry_backoff_s`` up to
+    ``max_retry_interval_s``. ``is_shuffled``: whether each process tries the servers in random order.
     """
 
     url: TransportUrl
@@ -66,14 +66,14 @@ class Transport:
     is_shuffled: bool = False
 
     def servers(self) -> Iterator[BrokerAddress]:
-        """Yield the servers of the broker in the order in which they are tried, round and round."""
+        """Yield the servers of the broker in the order of connection attempts, in an endless cycle."""
         brokers = list(self.url.brokers)
         if self.is_shuffled:
             random.shuffle(brokers)
         return itertools.cycle(brokers)
 
     def pause_s(self, rounds: int) -> float:
-        """Return how long to wait after no server could be reached ``rounds`` times in a row."""
+        """Return the pause after all servers have failed ``rounds`` times in a row, in seconds."""
         return min(self.retry_interval_s + (rounds - 1) * self.retry_backoff_s, self.max_retry_interval_s)
 
     def port_of(self, address: BrokerAddress) -> int:
@@ -83,13 +83,13 @@ class Transport:
 
 
 def parse_transport_url(text: str) -> TransportUrl:
-    """Read a URL. Raises: ValueError, whose message never has a password in it."""
+    """Parse a transport URL. Raises: ValueError, whose message never contains a password."""
     scheme, _, rest = text.partition("://")
     if scheme != "rabbit":
-        raise ValueError("must begin with rabbit://, the only kind of broker there is")
+        raise ValueError("must begin with rabbit://, the only supported kind of broker")
     servers, _, virtual_host = rest.partition("/")
     if "?" in virtual_host:
-        raise ValueError("must end with the virtual host; what it has after '?' is set in [oslo_messaging_rabbit]")
+        raise ValueError("must end with the virtual host; set the options after '?' in [oslo_messaging_rabbit]")
     brokers = tuple(_broker(part) for part in servers.split(",") if part)
     if not brokers:
         raise ValueError("names no host")
@@ -109,7 +109,7 @@ def _host_and_port(place: str) -> tuple[str, int | None]:
     if place.startswith("["):  # IPv6
         host, closed, rest = place[1:].partition("]")
         if not closed or (rest and not rest.startswith(":")):
-            raise ValueError(f"names {place!r}, which is no address and port")
+            raise ValueError(f"names {place!r}, which is not an address with a port")
         text = rest[1:]
     else:
         host, _, text = place.partition(":")
@@ -118,5 +118,5 @@ def _host_and_port(place: str) -> tuple[str, int | None]:
     if not text:
         return host, None
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65_536:
-        raise ValueError(f"names {place!r}, whose port is none")
+        raise ValueError(f"names {place!r}, which has an invalid port")
     return host, int(text)
