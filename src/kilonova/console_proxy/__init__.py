@@ -3,10 +3,10 @@
 
 ::
 
-    browser ── ws://PROXY/?token=… ──▶ opening.py   whose page asks, with which token
-                                       tokens.py    which console that is: the compute API is asked
+    browser ── ws://PROXY/?token=… ──▶ opening.py   origin and token of the request
+                                       tokens.py    token → console, by the compute API
                                        rfb.py       VNC: the security handshake, once with each side
                                        relay.py     bytes in both directions until one side ends ──▶ hypervisor
 
-In: who checks tokens, and where to listen. Out: nothing. It knows no database, and no token is ever logged.
+In: a lookup of tokens, and listening sockets. Out: nothing. It uses no database, and never logs a token.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both sides of a console as streams of bytes: the WebSocket of a user, and the socket of a hypervisor.
+"""The two ends of a console as byte streams: the WebSocket of a user, and the socket of a hypervisor.
 
-Whoever takes nothing for a minute is given up: what it has not taken is kept here, and more is read of the other side
-only once it is gone.
+An end that accepts no data for a minute is disconnected: its unsent data is buffered, and the other end is not read
+until that buffer is empty.
 """
 
 import asyncio
@@ -12,18 +12,18 @@ from typing import Any, Self
 
 from websockets.asyncio.connection import Connection
 
-#: How long each side may take to take what there is for it.
+#: Timeout of a write to either end, in seconds.
 STALLED_S = 60.0
 _PIECE = 1 << 16
 _CONNECT_S = 10.0
 
 
 class StalledError(Exception):
-    """A side takes nothing any more."""
+    """An end has accepted no data for ``STALLED_S`` seconds."""
 
 
 class HostEndpoint:
-    """A connection to a hypervisor."""
+    """A connection to the console port of a hypervisor."""
 
     def __init__(self, reader: StreamReader, writer: StreamWriter) -> None:
         self._reader = reader
@@ -31,36 +31,36 @@ class HostEndpoint:
 
     @classmethod
     async def connect(cls, address: str, port: int) -> Self:
-        """Raises: OSError, TimeoutError."""
+        """Connect to a console port. Raises: OSError, TimeoutError."""
         async with asyncio.timeout(_CONNECT_S):
             return cls(*await asyncio.open_connection(address, port, limit=_PIECE))
 
     async def read(self) -> bytes:
-        """Return what there is, nothing at the end. Raises: OSError."""
+        """Return received bytes, b"" at the end of the stream. Raises: OSError."""
         return await self._reader.read(_PIECE)
 
     async def read_exactly(self, count: int) -> bytes:
         return await self._reader.readexactly(count)
 
     async def write(self, data: bytes) -> None:
-        """Raises: StalledError, OSError."""
+        """Send bytes, and wait until the buffer has room again. Raises: StalledError, OSError."""
         self._writer.write(data)
         await _in_time(self._writer.drain())
 
     def close(self) -> None:
-        """Leave at once, whatever has not been taken."""
+        """Close the connection at once, and discard unsent data."""
         self._writer.transport.abort()
 
 
 class ClientEndpoint:
-    """The WebSocket of a user. What comes over it is a stream, whatever messages it comes in."""
+    """The WebSocket of a user, as a byte stream without message boundaries."""
 
     def __init__(self, websocket: Connection) -> None:
         self._websocket = websocket
         self._left = b""
 
     async def while_it_is_there(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something that may not hear of the client for long. Raises: ConnectionClosed, when the client leaves."""
+        """Await ``work``, but cancel it when the client disconnects. Raises: ConnectionClosed, in that case."""
         doing, leaving = asyncio.create_task(work), asyncio.create_task(self._websocket.wait_closed())
         try:
             await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -73,7 +73,7 @@ class ClientEndpoint:
             await asyncio.gather(doing, leaving, return_exceptions=True)
 
     async def read(self) -> bytes:
-        """Return what there is. Raises: ConnectionClosed at the end."""
+        """Return received bytes, at least one. Raises: ConnectionClosed at the end of the stream."""
         left, self._left = self._left, b""
         while not left:
             message = await self._websocket.recv()
@@ -88,7 +88,7 @@ class ClientEndpoint:
         return data[:count]
 
     async def write(self, data: bytes) -> None:
-        """Raises: StalledError, ConnectionClosed."""
+        """Send bytes as one message. Raises: StalledError, ConnectionClosed."""
         await _in_time(self._websocket.send(data))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many consoles may be used at a time, of all servers together and of one."""
+"""Limits of the number of concurrent consoles, in total and for each server."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,7 +7,10 @@ from contextlib import contextmanager
 
 
 class ConsoleLimits:
-    """``limit``: of all; ``of_one``: of one server, so that whoever has its tokens cannot keep others out."""
+    """Counter of consoles in use. ``limit``: maximum in total.
+
+    ``of_one``: maximum for each server, so that the users of one server cannot take all consoles.
+    """
 
     def __init__(self, limit: int, of_one: int) -> None:
         self._limit = limit
@@ -23,7 +26,7 @@ class ConsoleLimits:
 
     @contextmanager
     def take(self, server: str) -> Iterator[bool]:
-        """Have a seat for as long as the context lasts; say whether there was one."""
+        """Count a console of ``server`` as in use during the context; yield False if a limit is reached."""
         if not self.is_free(server):
             yield False
             return

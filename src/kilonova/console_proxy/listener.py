@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One address at which consoles of one kind are served, and what happens over each connection to it."""
+"""Listener for consoles of one protocol at one address, and the handling of its connections."""
 
 import asyncio
 import contextlib
@@ -28,21 +28,21 @@ from kilonova.model.console import ConsoleProtocol
 
 LOG = logging.getLogger(__name__)
 _BINARY = Subprotocol("binary")
-#: Until a request is there, its token has been looked at, and the answer has been taken.
+#: Timeout of the opening handshake in seconds, with the check of the token.
 _OPEN_S = 30.0
 _CLOSE_S = 5.0
-#: Shorter than what proxies such as nginx allow between two reads.
+#: Interval and timeout of pings in seconds; the interval is shorter than the read timeout of proxies such as nginx.
 _PING_S, _PONG_S = 30.0, 60.0
 _HANDSHAKE_S = 15.0
 _LARGEST_MESSAGE = 1 << 20
 _MESSAGES_WAITING = 4
-#: Connections that are being opened, or that get files.
+#: Number of connections allowed in addition to consoles: connections in their handshake, and downloads of files.
 _MORE_SOCKETS = 256
 _TRY_LATER, _FAILED, _NOT_ALLOWED = 1013, 1011, 1008
 
 
 class Sockets:
-    """Counts connections, whatever they are about. ``consoles``: how many consoles there may be at a time."""
+    """Counter of all connections to the proxy. ``consoles``: maximum number of concurrent consoles."""
 
     def __init__(self, consoles: int) -> None:
         self.limit = consoles + _MORE_SOCKETS
@@ -50,7 +50,7 @@ class Sockets:
 
 
 class ConsoleConnection(ServerConnection):
-    """A connection of a client. ``opened``: the token and the console that it is about, once that is known."""
+    """A connection of a client. ``opened``: its token and its console, None until the token is checked."""
 
     def __init__(self, *arguments: Any, sockets: Sockets, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -72,8 +72,8 @@ class ConsoleConnection(ServerConnection):
 class Listener:
     """Serves consoles of one protocol at one address.
 
-    ``idle_s``: after which a console that nobody uses is closed, None: never. ``recheck_s``: how often tokens of open
-    consoles are looked at, None: never.
+    ``idle_s``: seconds after which an idle console is closed; None is never. ``recheck_s``: interval of the checks of
+    the tokens of open consoles; None is no checks.
     """
 
     protocol: ConsoleProtocol
@@ -91,7 +91,7 @@ class Listener:
             ssl=tls,
             process_request=self._open,
             select_subprotocol=_subprotocol,
-            compression=None,  # what VNC sends is compressed
+            compression=None,  # VNC compresses its data itself
             server_header="kilonova",
             open_timeout=_OPEN_S,
             close_timeout=_CLOSE_S,
@@ -137,7 +137,7 @@ class Listener:
             except Unavailable as error:
                 return _FAILED, error.message
             except TimeoutError:
-                return _FAILED, "The handshake of VNC's protocol took too long."
+                return _FAILED, "The VNC handshake timed out."
             except ConnectionClosed:
                 return USER_LEFT
             except StalledError:
@@ -150,7 +150,7 @@ class Listener:
             host.close()
 
     async def _shake_hands(self, client: ClientEndpoint, host: HostEndpoint) -> None:
-        """Raises: Unavailable, when this is no VNC console, or its hypervisor wants a password."""
+        """Do the handshakes of VNC with both ends. Raises: Unavailable, if an end does not support them."""
         if self.protocol is ConsoleProtocol.VNC:
             await rfb.enter(host)
             await rfb.welcome(client)
@@ -172,9 +172,9 @@ class Listener:
     async def _until_it_expires(self, token: str, every_s: float) -> Ended:
         while True:
             await asyncio.sleep(every_s)
-            with contextlib.suppress(Unavailable):  # which is no reason to take somebody's console away
+            with contextlib.suppress(Unavailable):  # a failed check must not close the user's console
                 if await self.desk.find(token) is None:
-                    return _NOT_ALLOWED, "The token does not count any more."
+                    return _NOT_ALLOWED, "The token is no longer valid."
 
 
 def _subprotocol(_: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:
@@ -182,7 +182,7 @@ def _subprotocol(_: ServerConnection, offered: Sequence[Subprotocol]) -> Subprot
 
 
 async def _leave(websocket: ServerConnection, ended: Ended) -> None:
-    """Close a connection, at once where a side takes nothing any more."""
+    """Close a connection with a closing handshake; abort it if an end has stalled."""
     if ended is STALLED:
         websocket.transport.abort()
         return

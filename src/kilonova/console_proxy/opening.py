@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the request that opens a console says: its token, and the page that it comes from.
+"""Token and origin of the request that opens a console.
 
-Clients send the token in one of three places: ``?token=…``; ``?path=%3Ftoken%3D…``, as it is in the address that users
-are given; and, noVNC before 1.1, in a cookie.
+Clients send the token in one of three places: ``?token=…``; ``?path=%3Ftoken%3D…``, as in the URLs that the compute API
+returns; or in a cookie (noVNC before 1.1).
 """
 
 import re
@@ -10,13 +10,13 @@ from collections.abc import Collection, Sequence
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
-#: Nothing else is worth asking the compute API about.
+#: Form of a token; other values are rejected without a request to the compute API.
 _TOKEN = re.compile(r"[0-9A-Za-z_-]{8,128}")
 _WEB = frozenset({"http", "https"})
 
 
 def token_of(target: str, cookies: Sequence[str]) -> str | None:
-    """Return the token of a request, None where there is none that could be one.
+    """Return the token of a request, or None if it has no well-formed token.
 
     ``target``: path and query; ``cookies``: the values of its Cookie headers.
     """
@@ -42,12 +42,12 @@ def _in_cookies(cookies: Sequence[str]) -> str:
 
 
 def may_come_from(origins: Sequence[str], host: str | None, allowed: Collection[str], *, over_tls: bool) -> bool:
-    """Tell whether the page that opens a console may do so. Clients that are no browsers name no page, and may.
+    """Return whether the web page that opens a console may do so; clients without an Origin, not browsers, always may.
 
-    Else a page of anybody could use the cookies of whoever looks at it.
+    Without this check, a foreign page could open consoles with the cookies of its visitors.
 
-    ``origins``: values of its Origin headers. ``host``: by which name the proxy was called. ``allowed``: names of other
-    hosts. ``over_tls``: whether the browser speaks TLS, with the proxy or with what stands before it.
+    ``origins``: values of the Origin headers. ``host``: value of the Host header. ``allowed``: other host names whose
+    pages may open consoles. ``over_tls``: whether the browser uses TLS, to this proxy or to a reverse proxy before it.
     """
     if not origins:
         return True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proxy of consoles as a whole: its listeners in one thread, started and stopped from outside."""
+"""The console proxy: all its listeners on an event loop in one thread."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,10 @@ _START_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ProxyLimits:
-    """``connections``, ``of_one_server``: consoles at a time. ``idle_s``, ``recheck_s``: as of a Listener."""
+    """Limits of a proxy. ``connections``: concurrent consoles in total; ``of_one_server``: of each server.
+
+    ``idle_s``, ``recheck_s``: as in :class:`Listener`.
+    """
 
     connections: int = 500
     of_one_server: int = 10
@@ -37,9 +40,9 @@ class ProxyLimits:
 
 
 class ConsoleProxy:
-    """Serves consoles. ``sockets``: protocol → where it listens; ``web``: folder of noVNC.
+    """Serves consoles. ``sockets``: protocols with their listening sockets; ``web``: folder of noVNC.
 
-    Without ``web`` it serves no files, without ``tls`` everything in clear.
+    ``web`` None: no files are served; ``tls`` None: connections are not encrypted.
     """
 
     def __init__(
@@ -84,7 +87,7 @@ class ConsoleProxy:
 
     @property
     def in_use(self) -> int:
-        """How many consoles are in use."""
+        """Number of consoles in use."""
         return self._seats.taken
 
     def start(self) -> None:
@@ -94,7 +97,7 @@ class ConsoleProxy:
             self._parts.start(PartOf("listeners", self._listen, self._hang_up))
 
     def stop(self) -> None:
-        """End all consoles, and listen no more. Done twice it is done once."""
+        """Close all consoles and the listeners. A second call is success."""
         self._parts.stop()
 
     def _listen(self) -> None:
@@ -116,11 +119,11 @@ class ConsoleProxy:
             host, port = listening.getsockname()[:2]
             LOG.info("Serving %s consoles at %s port %d", protocol.value, host, port)
             if protocol is ConsoleProtocol.VNC and self._missing is not None:
-                LOG.warning("There is no noVNC at %s: browsers are told how to get it", self._missing)
+                LOG.warning("There is no noVNC at %s: browsers get a page with instructions", self._missing)
 
     async def _stop(self) -> None:
         for server in self._servers:
-            server.close(reason="The proxy of consoles stops.")
+            server.close(reason="The console proxy is stopping.")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STOP_S):
                 await asyncio.gather(*(server.wait_closed() for server in self._servers))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Take bytes from each side of a console to the other one until a side ends, or neither says anything for long."""
+"""Relay of bytes between the two ends of a console, until one end closes or both are idle for too long."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -9,14 +9,14 @@ from websockets.exceptions import ConnectionClosed
 
 from kilonova.console_proxy.endpoints import ClientEndpoint, HostEndpoint, StalledError
 
-#: Why it ends: close codes of WebSocket, and what a user may be told.
+#: Reason for the end of a console: WebSocket close code, and a text for the user.
 Ended = tuple[int, str]
 _OVER, _NOT_ALLOWED, _FAILED = 1000, 1008, 1011
 USER_LEFT: Ended = (_OVER, "")
 CONSOLE_ENDED: Ended = (_OVER, "The console has ended.")
-IDLE: Ended = (_NOT_ALLOWED, "Nobody has used the console for long.")
-WRONG_KIND: Ended = (_NOT_ALLOWED, "The token is one of another kind of consoles.")
-STALLED: Ended = (_FAILED, "One side takes nothing any more.")
+IDLE: Ended = (_NOT_ALLOWED, "The console was idle for too long.")
+WRONG_KIND: Ended = (_NOT_ALLOWED, "The token is for another type of console.")
+STALLED: Ended = (_FAILED, "One end of the connection accepts no more data.")
 
 
 async def relay(
@@ -26,10 +26,10 @@ async def relay(
     until: Sequence[asyncio.Task[Ended]],
     is_wrong: Callable[[bytes], bool],
 ) -> Ended:
-    """Return why it ended.
+    """Relay bytes in both directions, and return the reason for the end.
 
-    ``idle_s``: None for however long; ``until``: what else ends it; ``is_wrong``: whether a console that says this
-    first is one of another kind.
+    ``idle_s``: idle timeout, None for none; ``until``: tasks whose end closes the console, too; ``is_wrong``: returns
+    whether the first bytes of the console belong to another type of console.
     """
     loop = asyncio.get_running_loop()
     try:
@@ -56,7 +56,7 @@ async def relay(
                     await host.write(data)
 
             return await _first(to_client(), to_host(), until)
-    except TimeoutError:  # also what the system says of a host that is gone
+    except TimeoutError:  # also ETIMEDOUT of the connection to the host
         return IDLE if idle.expired() else CONSOLE_ENDED
     except ConnectionClosed:
         return USER_LEFT
@@ -69,7 +69,7 @@ async def relay(
 async def _first(
     one: Coroutine[Any, Any, Ended], other: Coroutine[Any, Any, Ended], until: Sequence[asyncio.Task[Ended]]
 ) -> Ended:
-    """Run both until one of all ends, and return what it says."""
+    """Run two coroutines until one of them or a task of ``until`` ends, and return its result."""
     both = {asyncio.create_task(one), asyncio.create_task(other)}
     try:
         done, _ = await asyncio.wait({*both, *until}, return_when=asyncio.FIRST_COMPLETED)

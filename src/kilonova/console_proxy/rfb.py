@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The handshakes of VNC's protocol: with the hypervisor, which may ask for no password, and with the viewer.
+"""The handshakes of the VNC protocol: with the hypervisor and with the viewer, both without authentication.
 
-The viewer has shown who it is by its token. A hypervisor that asks for a password, or for certificates (VeNCrypt), is
-refused: the viewer could not give them.
+The viewer is authenticated by its token. A hypervisor that requires a password or certificates (VeNCrypt) is not
+supported, as the viewer could not give them.
 
 Source: RFC 6143 (The Remote Framebuffer Protocol), section 7.1.
 """
@@ -21,48 +21,48 @@ _LONGEST_REASON = 1024
 
 
 class Side(Protocol):
-    """One side of a connection. ``read_exactly`` raises EOFError when it ends before."""
+    """One end of a connection. ``read_exactly`` raises EOFError if the stream ends before ``count`` bytes."""
 
     async def read_exactly(self, count: int) -> bytes: ...
     async def write(self, data: bytes) -> None: ...
 
 
 def is_greeting(said: bytes) -> bool:
-    """Tell whether somebody who says this first speaks VNC's protocol."""
+    """Return whether the first bytes of a stream are a greeting of the VNC protocol."""
     return _A_VERSION.match(said) is not None
 
 
 async def enter(host: Side) -> None:
-    """Shake hands with a hypervisor. Raises: Unavailable, when it has no VNC console without a password."""
+    """Do the handshake with a hypervisor. Raises: Unavailable, if it has no VNC console without a password."""
     version = _A_VERSION.fullmatch(await host.read_exactly(len(_VERSION)))
     if version is None:
-        raise Unavailable("The console is no VNC console.")
+        raise Unavailable("The console is not a VNC console.")
     if (int(version[1]), int(version[2])) < (3, _NEWEST):
-        raise Unavailable("The hypervisor speaks a version of VNC's protocol that is older than 3.8.")
+        raise Unavailable("The hypervisor has a version of the VNC protocol that is older than 3.8.")
     await host.write(_VERSION)
     (count,) = await host.read_exactly(1)
     if not count:
         raise Unavailable(f"The hypervisor refuses its console: {await _reason(host)}")
     if _NONE not in await host.read_exactly(count):
-        raise Unavailable("The hypervisor asks proxies of consoles for a password or certificate; only none is known.")
+        raise Unavailable("The hypervisor requires a password or certificate for its console, which is not supported.")
     await host.write(bytes([_NONE]))
     if struct.unpack(">I", await host.read_exactly(4))[0]:
         raise Unavailable(f"The hypervisor refuses its console: {await _reason(host)}")
 
 
 async def welcome(viewer: Side) -> None:
-    """Shake hands with a viewer. Raises: Unavailable, when it does not speak VNC's protocol."""
+    """Do the handshake with a viewer. Raises: Unavailable, if the viewer does not support the VNC protocol."""
     await viewer.write(_VERSION)
     version = _A_VERSION.fullmatch(await viewer.read_exactly(len(_VERSION)))
     if version is None or int(version[1]) != 3:
-        raise Unavailable("The client does not speak VNC's protocol.")
+        raise Unavailable("The client does not support the VNC protocol.")
     minor = int(version[2])
-    if minor < _OLDEST:  # viewers that know 3.3 alone, where nothing can be chosen
+    if minor < _OLDEST:  # version 3.3, in which the server dictates the security type
         await viewer.write(struct.pack(">I", _NONE))
         return
     await viewer.write(bytes([1, _NONE]))
     if await viewer.read_exactly(1) != bytes([_NONE]):
-        raise Unavailable("The client wants to be asked for a password, and there is none.")
+        raise Unavailable("The client did not choose the security type None, the only one offered.")
     if minor >= _NEWEST:
         await viewer.write(bytes(4))
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may open a console: asked at each connection, before it becomes a WebSocket.
+"""Authorization of console connections, before their upgrade to WebSocket.
 
 ::
 
-    no upgrade            ── a file of noVNC
-    from another's page   ── 403
-    without a token, or with one that does not count ── 403
-    too many consoles, or the compute API does not answer ── 503
+    no upgrade header                     ── a file of noVNC
+    opened by a page of another site      ── 403
+    without a valid token                 ── 403
+    too many consoles in use, or the compute API does not answer ── 503
 """
 
 import asyncio
@@ -25,13 +25,13 @@ from kilonova.console_proxy.web_files import WebFiles, response
 from kilonova.errors import Unavailable
 
 LOG = logging.getLogger(__name__)
-#: How many tokens are asked about at a time, and how many requests may wait for that.
+#: Maximum number of concurrent token lookups, and of requests that wait for one.
 _AT_A_TIME = 8
 _WAITING = 64
 
 
 class TokenDesk:
-    """Asks about tokens in threads, since that blocks."""
+    """Asynchronous lookup of tokens, in threads because the lookup blocks."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -39,9 +39,9 @@ class TokenDesk:
         self._waiting = 0
 
     async def find(self, token: str) -> Console | None:
-        """Raises: Unavailable."""
+        """Return the console of a token, None if the token is not valid. Raises: Unavailable."""
         if self._waiting >= _WAITING:
-            raise Unavailable("Too many tokens are being asked about.")
+            raise Unavailable("Too many token lookups are waiting.")
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, self._tokens.find, token)
@@ -53,7 +53,7 @@ class TokenDesk:
 
 
 class TokenCheck:
-    """Decides about requests at one address. ``files``: what it serves beside consoles."""
+    """Authorization of the requests at one address. ``files``: answers requests that open no console."""
 
     def __init__(
         self, desk: TokenDesk, seats: ConsoleLimits, files: WebFiles, allowed_origins: Sequence[str], *, over_tls: bool
@@ -65,7 +65,7 @@ class TokenCheck:
         self._over_tls = over_tls
 
     async def answer(self, request: Request, client: str) -> Response | tuple[str, Console]:
-        """Return the token and the console of a request that may open one, or how it is answered instead."""
+        """Return the token and the console of a request that may open a console, else the HTTP response to send."""
         headers = request.headers
         if "websocket" not in headers.get("Upgrade", "").lower():
             return self._files.answer(request)
@@ -73,7 +73,7 @@ class TokenCheck:
         hosts = headers.get_all("Host")
         host = hosts[0] if len(hosts) == 1 else None
         if not may_come_from(headers.get_all("Origin"), host, self._allowed_origins, over_tls=over_tls):
-            LOG.warning("%s: a console was asked for by a page of another site: %.200r", client, headers.get("Origin"))
+            LOG.warning("%s: no console: opened by a page of another site: %.200r", client, headers.get("Origin"))
             return response(HTTPStatus.FORBIDDEN)
         token = token_of(request.path, headers.get_all("Cookie"))
         try:
@@ -82,7 +82,7 @@ class TokenCheck:
             LOG.warning("%s: no console: %s", client, error.message)
             return response(HTTPStatus.SERVICE_UNAVAILABLE)
         if token is None or console is None:
-            LOG.info("%s: no console: %s", client, "there is no token" if token is None else "the token does not count")
+            LOG.info("%s: no console: %s", client, "there is no token" if token is None else "the token is not valid")
             return response(HTTPStatus.FORBIDDEN)
         if not self._seats.is_free(console.instance_uuid):
             LOG.warning("%s: no console of server %s: too many are in use", client, console.instance_uuid)
@@ -91,6 +91,6 @@ class TokenCheck:
 
 
 def address_of(connection: ServerConnection) -> str:
-    """Return whose connection it is, as the log has it."""
+    """Return the client's address of a connection, for the log."""
     peer = connection.remote_address
     return str(peer[0]) if peer else "unknown"

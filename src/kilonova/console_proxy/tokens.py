@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which console a token leads to: the compute API knows, and tells users with the role ``service`` (ADR 30)."""
+"""Lookup of the console of a token at the compute API, by a user with the role ``service`` (ADR 30)."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,13 +10,13 @@ from keystoneauth1 import exceptions
 from kilonova.errors import Unavailable
 
 _OK, _NOT_FOUND = 200, 404
-#: The first microversion in which this is there for all types of consoles.
+#: First microversion that shows tokens of all console types.
 _VERSION = {"OpenStack-API-Version": "compute 2.31", "Accept": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """The console of a server, and where its hypervisor serves it."""
+    """The console of a server. ``address``, ``port``: of the console at the hypervisor."""
 
     instance_uuid: str
     address: str
@@ -24,38 +24,35 @@ class Console:
 
 
 class Tokens(Protocol):
-    """Knows what tokens lead to."""
+    """Lookup of consoles by token."""
 
     def find(self, token: str) -> Console | None:
-        """Return the console that a token leads to, None when it does not count, or not any more.
-
-        Raises: Unavailable, when that cannot be found out now.
-        """
+        """Return the console of a token, None if the token is invalid or expired. Raises: Unavailable."""
 
 
 class ComputeApi:
-    """Asks the compute API. ``adapter``: keystoneauth's, of a user with the role ``service``. Safe for threads."""
+    """Lookup by the compute API. ``adapter``: keystoneauth's, for a user with the role ``service``. Thread-safe."""
 
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
 
     def find(self, token: str) -> Console | None:
         path = f"/os-console-auth-tokens/{quote(token, safe='')}"
-        try:  # nothing of this is logged: the token is in the path
+        try:  # log=False, because the path contains the token
             answer = self._adapter.get(path, headers=_VERSION, raise_exc=False, log=False)
         except (exceptions.ClientException, exceptions.AuthPluginException) as error:
-            # Messages of these have the address that was asked.
-            raise Unavailable(f"The compute API cannot be asked about tokens: {type(error).__name__}.") from None
+            # Their messages are not quoted, because they contain the URL with the token.
+            raise Unavailable(f"The compute API cannot be reached to check a token: {type(error).__name__}.") from None
         if answer.status_code == _NOT_FOUND:
             return None
         if answer.status_code != _OK:
-            raise Unavailable(f"The compute API does not tell about tokens: it answers {answer.status_code}.")
+            raise Unavailable(f"The compute API answered a token lookup with status {answer.status_code}.")
         try:
             told = answer.json()["console"]
             console = Console(str(told["instance_uuid"]), str(told["host"]), int(told["port"]))
             path_there = told.get("internal_access_path")
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise Unavailable("The compute API tells about a token what no proxy understands.") from None
+            raise Unavailable("The compute API answered a token lookup with an invalid body.") from None
         if path_there:
-            raise Unavailable("The console is behind a proxy of its hypervisor, which is not supported.")
+            raise Unavailable("The console needs an internal access path at its hypervisor, which is not supported.")
         return console

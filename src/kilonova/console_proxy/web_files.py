@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of noVNC, which a browser gets from where it will open the console."""
+"""Static files of noVNC, served at the same address as the consoles."""
 
 import mimetypes
 from http import HTTPStatus
@@ -9,21 +9,21 @@ from urllib.parse import unquote, urlsplit
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-#: noVNC has called the same page differently.
+#: Name of a noVNC page → its name in other versions of noVNC.
 _OTHER_NAMES = {"vnc_auto.html": "vnc_lite.html"}
 _READ = frozenset({"GET", "HEAD"})
 _LARGEST = 16 << 20
 _MISSING = """<!DOCTYPE html>
 <html lang="en"><head><title>Consoles</title></head><body>
 <h1>noVNC is missing</h1>
-<p>This proxy of consoles works, and has no viewer for browsers to serve. Install noVNC where it runs (on Debian and
-Ubuntu: <code>apt-get install novnc</code>), or name its folder with <code>[DEFAULT] web</code>.</p>
+<p>This console proxy works, but it has no viewer for browsers. Install noVNC on its machine (on Debian and
+Ubuntu: <code>apt-get install novnc</code>), or set <code>[DEFAULT] web</code> to the folder of noVNC.</p>
 </body></html>
 """
 
 
 class WebFiles:
-    """Answers requests that open no console. ``folder``: of noVNC, None where there is none by intent."""
+    """Answers requests that open no console. ``folder``: of noVNC; None if it is switched off."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder.resolve() if folder is not None else None
@@ -33,7 +33,7 @@ class WebFiles:
         return self._folder is not None and self._folder.is_dir()
 
     def answer(self, request: Request) -> Response:
-        """Return what a browser gets that asks for a page. The query may have a token, which goes no further."""
+        """Return the response to a request for a page. The query, which may contain a token, is ignored."""
         path = unquote(urlsplit(request.path).path)
         if request.method not in _READ:
             return response(HTTPStatus.METHOD_NOT_ALLOWED, Allow="GET, HEAD")
@@ -56,7 +56,7 @@ class WebFiles:
             return response(HTTPStatus.NOT_FOUND)
 
     def _file(self, path: str) -> Path | None:
-        """Return the file of a path, None for what is not there or not below the folder."""
+        """Return the file of a URL path, None if it does not exist or is outside of the folder."""
         assert self._folder is not None
         name = path.strip("/") or "index.html"
         for each in (name, _OTHER_NAMES.get(name)):
@@ -66,13 +66,13 @@ class WebFiles:
                 file = (self._folder / each).resolve()
                 if file.is_relative_to(self._folder) and file.is_file() and file.stat().st_size <= _LARGEST:
                     return file
-            except OSError:  # of a name that is too long
+            except OSError:  # the name is too long
                 continue
         return None
 
 
 def response(status: HTTPStatus, **more: str) -> Response:
-    """Return an answer without a body: a client that expected a console takes whatever comes for its bytes."""
+    """Return a response without a body, as a console client would take a body for bytes of the console."""
     headers = Headers({"Connection": "close", "Content-Length": "0", "Cache-Control": "no-store", **more})
     return Response(status.value, status.phrase, headers, b"")
 
@@ -87,7 +87,7 @@ def _body(request: Request, body: bytes, kind: str) -> Response:
             "Content-Length": str(len(body)),
             "Cache-Control": "no-cache",
             "X-Content-Type-Options": "nosniff",
-            "Referrer-Policy": "no-referrer",  # the address of the page has a token
+            "Referrer-Policy": "no-referrer",  # the URL of the page contains the token
         }
     )
     answer.body = b"" if request.method == "HEAD" else body

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""One record, one line: what users send can neither start a line of its own nor steer the terminal that shows it.
+r"""Text formatter that writes each record as one escaped line, so that user input can forge no line of the log.
+
+User input cannot send control sequences to a terminal that shows the log, either.
 
 ::
 
@@ -24,25 +26,25 @@ MAX_TRACEBACK_LINES = 60
 _FORMAT = "%(asctime)s %(levelname)s %(name)s %(request)s%(message)s"
 _FIRST_LINES = 15
 
-#: C0 and C1 controls, line and paragraph separators, what reorders text, halves of surrogate pairs.
+#: C0 and C1 controls, line and paragraph separators, bidirectional controls, lone surrogates.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def escape(text: str) -> str:
-    """Return ``text`` with every character made visible that would end the line or change how it is shown."""
+    """Escape all characters of ``text`` that would end the line or change its display."""
     return _UNSAFE.sub(_escape_one, text)
 
 
 def bounded(text: str, limit: int) -> str:
-    """Return ``text``, cut and with a note of what was cut where it is longer than ``limit`` characters."""
+    """Cut ``text`` to ``limit`` characters, and append the number of characters that were cut."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} characters more)"
 
 
 class OneLineFormatter(logging.Formatter):
-    """Formats as ``inner`` does, then escapes and bounds; tracebacks follow in lines that begin with `` | ``.
+    """Formats with ``inner``, then escapes and cuts the line; a traceback follows in lines that begin with `` | ``.
 
-    ``%(request)s`` of the inner format stands for the request that a thread works for.
+    ``%(request)s`` in the inner format is replaced by the ids of the request that the thread works for.
     """
 
     def __init__(self, inner: logging.Formatter | None = None) -> None:
@@ -72,10 +74,10 @@ def _escape_one(found: re.Match[str]) -> str:
 
 
 def traceback_lines(error: BaseException) -> list[str]:
-    """Return a traceback with its causes, bounded and safe to show."""
+    """Return the lines of a traceback with its causes, escaped and limited in number and length."""
     lines: list[str] = []
     for part in traceback.TracebackException.from_exception(error, compact=True).format():
-        is_frame = part.startswith("  File ")  # place and source: ours. Anything else may quote what a user sent.
+        is_frame = part.startswith("  File ")  # location and source line: trusted. Other parts may quote user input.
         lines += part.splitlines() if is_frame else [part.strip("\n")]
     return _fitted(lines)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One record, one line of JSON, with the field names of oslo.log's ``use_json``, for programs that collect logs."""
+"""JSON formatter: one object a line, with the field names of oslo.log's ``use_json``, for log collectors."""
 
 import json
 import logging
@@ -11,12 +11,12 @@ from typing import Any
 from kilonova.logs import request_context
 from kilonova.logs.formatter import MAX_LINE, bounded, traceback_lines
 
-#: How lines about servers end that threads log which work for many requests.
+#: The request id at the end of lines about servers, logged by threads that work for many requests.
 _NAMED = re.compile(r"\[(req-[0-9a-f-]{36})\]$")
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes nothing but ASCII, so that no text of a user's can end the line."""
+    """Formats records as JSON in ASCII, so that no user input can end the line."""
 
     def __init__(self) -> None:
         super().__init__()

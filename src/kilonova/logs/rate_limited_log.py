@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warnings that others can cause as often as they like, so that they are logged now and then, with their number."""
+"""Rate limit for warnings that clients or other processes can cause at will."""
 
 import logging
 import threading
@@ -12,19 +12,19 @@ _LONGEST = 500
 
 
 class RateLimitedLog:
-    """Logs the first of each kind at once, and those that follow together, once a minute."""
+    """Logs the first warning of a kind at once, and then at most one a minute, with the number of suppressed ones."""
 
     def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._log = log
         self._clock = clock
         self._lock = threading.Lock()
-        #: Kind → when it was logged, and how often it has come since.
+        #: Kind → time of the last logged warning, and number of warnings suppressed since.
         self._kinds: dict[str, tuple[float, int]] = {}
 
     def complain(self, kind: str, text: str, error: BaseException | None = None) -> None:
-        """Log ``text``, which others may have written in part, unless one of its kind was logged lately.
+        """Log ``text``, escaped and cut, unless a warning of this kind was logged within the last minute.
 
-        ``error``: one that nobody foresaw, to be logged with where it came from.
+        ``error``: an unexpected exception, to be logged with its traceback.
         """
         now = self._clock()
         with self._lock:
@@ -40,6 +40,6 @@ class RateLimitedLog:
 
 
 def _one_line(text: str) -> str:
-    """Return a text as one line of some length, whatever is in it."""
+    """Escape a text to one line, and cut it to ``_LONGEST`` characters."""
     shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
     return "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in shown)

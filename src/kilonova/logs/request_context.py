@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On behalf of which request a thread works, for the lines that it logs and the services that it asks."""
+"""The request that a thread works for: its ids for log lines and for requests to other services."""
 
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -10,7 +10,7 @@ HEADER = "X-OpenStack-Request-ID"
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """``global_request_id``: the id under which a client follows a request through all services, if it gave one."""
+    """Ids of a request. ``global_request_id``: the client's id for the request in all services, None if not given."""
 
     request_id: str
     user_id: str = ""
@@ -25,8 +25,8 @@ class RequestContext:
 _current: ContextVar[RequestContext | None] = ContextVar("kilonova_request", default=None)
 
 
-class working_for:  # noqa: N801 - a context manager, for every request: a generator takes thrice as long
-    """Say that this thread works for a request, as long as it is entered."""
+class working_for:  # noqa: N801 - a context manager, entered for every request; a generator takes three times as long
+    """Context manager that sets the request that this thread works for."""
 
     __slots__ = ("_request", "_token")
 
@@ -45,6 +45,6 @@ def current() -> RequestContext | None:
 
 
 def outgoing_headers() -> Mapping[str, str]:
-    """Return the header by which another service logs what it is asked under the request's id; empty without one."""
+    """Return the request id header for requests to other services; empty outside of a request."""
     request = _current.get()
     return {} if request is None else {HEADER: request.global_request_id or request.request_id}

@@ -14,7 +14,7 @@ _OUTPUT_AND_ERROR = (1, 2)
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """Where a log goes. At ``max_bytes`` it becomes ``path.1``, of which ``kept`` stay; 0: it is not rotated."""
+    """A log file. At ``max_bytes`` it is renamed to ``path.1``, and ``kept`` old files are kept; 0 is no rotation."""
 
     path: Path
     max_bytes: int = 0
@@ -22,10 +22,10 @@ class LogFile:
 
 
 class RotatingLog(RotatingFileHandler):
-    """Writes to a log file that only its owner can read, and rotates it.
+    """Handler that writes to a log file with mode 0600 and rotates it.
 
-    A supervisor may have sent standard output and error into the same file, for what is not logged but printed. Then
-    they follow it when it is rotated; otherwise they would write into the old files for ever.
+    A supervisor may have redirected standard output and error to the same file, for text that is printed, not logged.
+    A rotation redirects them to the new file; otherwise they would write to the old one for ever.
     """
 
     def __init__(self, file: LogFile) -> None:
@@ -38,7 +38,7 @@ class RotatingLog(RotatingFileHandler):
         return os.fdopen(number, "a", encoding=self.encoding, errors=self.errors)
 
     def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802
-        """Tell whether the file is full, whoever wrote into it."""
+        """Return whether the file has reached ``max_bytes``, also by output of other writers."""
         del record
         return 0 < self.maxBytes <= os.fstat(self._stream().fileno()).st_size
 
@@ -49,17 +49,17 @@ class RotatingLog(RotatingFileHandler):
             os.dup2(self._stream().fileno(), number)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Lose the record when it cannot be written (a full disk): to say so would go to the same disk."""
+        """Drop the record after an OSError, such as a full disk: an error message would go to the same disk."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handleError(record)
 
     def _stream(self) -> TextIOWrapper:
-        if self.stream is None:  # a rotation failed half way
+        if self.stream is None:  # the last rotation failed after closing the file
             self.stream = self._open()
         return self.stream
 
     def _goes_here(self, number: int) -> bool:
         try:
             return os.path.samestat(os.fstat(number), os.fstat(self._stream().fileno()))
-        except OSError:  # it is closed
+        except OSError:  # the descriptor is closed
             return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Set up the log of a process, once, when it starts."""
+"""Configuration of a process's logging at its start."""
 
 import logging
 import sys
@@ -15,10 +15,7 @@ _CHATTY_AT_DEBUG = ("asyncio", "keystoneauth", "keystonemiddleware", "oslo_polic
 
 
 def configure(*, debug: bool = False, file: LogFile | None = None, as_json: bool = False) -> None:
-    """Log to ``file``, or to standard error.
-
-    Raises: OSError, when the file cannot be written.
-    """
+    """Configure logging to ``file``, or to standard error. Raises: OSError, if the file cannot be written."""
     _log_to(file, JsonFormatter() if as_json else OneLineFormatter())
     set_level(debug=debug)
     for name in _CHATTY:
@@ -29,12 +26,12 @@ def configure(*, debug: bool = False, file: LogFile | None = None, as_json: bool
 
 
 def set_level(*, debug: bool) -> None:
-    """Log more, or less, from now on. At debug level rules from outside Kilonova are heard as well."""
+    """Set the level of the root logger, which also applies to scheduling rules from plug-ins."""
     logging.getLogger().setLevel(logging.DEBUG if debug else logging.INFO)
 
 
 def take_over(file: LogFile | None) -> None:
-    """Let what an OpenStack service has set up for its own log, levels and format, write as Kilonova does."""
+    """Redirect the log of an OpenStack service to Kilonova's output, with the levels and format that it has set up."""
     inner = next((handler.formatter for handler in logging.getLogger().handlers if handler.formatter), None)
     _log_to(file, OneLineFormatter(inner))
     threading.excepthook = _log_end_of_thread

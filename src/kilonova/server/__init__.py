@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP server: a WSGI application in, answers to HTTP/1.1 requests out.
+"""The HTTP/1.1 server for WSGI applications.
 
-Bodies are received before a thread runs the application, so slow clients cost memory and file descriptors, both
-bounded, and no threads. Nothing here knows what is served. ADR 9 says why Kilonova has a server of its own.
+A body is received completely before a thread runs the application, so slow clients use memory and file descriptors,
+both bounded, but no threads. Independent of the application. ADR 9: the reasons for an own HTTP server.
 """

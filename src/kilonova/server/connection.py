@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One client's connection. At any time at most one thread has it; between two events nobody does.
+"""The connection of one client. At most one thread at a time works on it; between two events no thread does.
 
 ::
 
@@ -9,8 +9,8 @@
                 ANSWERING ─▶ WRITING ────┤
                                          └─▶ LINGERING ─▶ closed
 
-LINGERING: the answer is sent, and what the client still sends is thrown away for a while: closing at once would reset
-the connection, and the client would see that instead of the answer.
+LINGERING: the answer is sent, and further input of the client is discarded for a while. Closing at once would reset the
+connection, and the client would see the reset instead of the answer.
 """
 
 import select
@@ -30,8 +30,8 @@ from kilonova.server.response import refusal
 
 CHUNK = 1 << 16
 _TLS_PIECE = 1 << 18
-_READS = 64  # of one client in a row
-_TURNS = 16  # requests of one client answered in a row, before others get their turn
+_READS = 64  # maximum reads from one client in a row
+_TURNS = 16  # maximum requests of one client answered in a row, before other clients get their turn
 _GONE_AFTER_S = 1.0
 _LOOK_EVERY_S = 0.02
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -49,32 +49,32 @@ class Phase(Enum):
 
 
 class Host(Protocol):
-    """What a connection needs of the server."""
+    """The server as connections see it."""
 
     limits: Limits
     stopping: bool
 
     def arm(self, connection: "Connection", events: int) -> None:
-        """Call the connection's turn at the next of these events."""
+        """Schedule :meth:`Connection.turn` for the next of these epoll events."""
 
     def answer(self, connection: "Connection", request: Request) -> bool:
-        """Run the application and send what it answers. Tells whether the connection goes on."""
+        """Run the application and send its answer; return whether the connection is kept alive."""
 
     def admits(self, connection: "Connection", request: Request) -> bool:
-        """Tell whether the body of a request may be waited for."""
+        """Return whether to wait for the body of a request, that is, whether the application accepts its token."""
 
     def hold(self, connection: "Connection", size: int) -> None:
-        """Count what is received of a request that is not complete (negative: what no longer counts)."""
+        """Add to the bytes held for incomplete requests of all connections; a negative size subtracts."""
 
     def owe(self, size: int) -> bool:
-        """Count what is to be sent (negative: what is). Tells whether there may be so much."""
+        """Add to the unsent bytes of all connections; a negative size subtracts. Returns whether the limit holds."""
 
     def forget(self, connection: "Connection") -> None:
-        """The connection is closed."""
+        """Remove a closed connection."""
 
 
 class Connection:
-    """A socket, the parser of what comes in, and what is to go out."""
+    """A client's socket with its HTTP parser, its received requests and its unsent output."""
 
     __slots__ = (
         "address", "base", "begun", "gone", "head_bytes", "held", "host", "in_body", "in_head", "is_closed", "kept",
@@ -105,7 +105,7 @@ class Connection:
     # --- a turn -------------------------------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """Do what can be done without waiting. The caller holds the lock."""
+        """Handle an event as far as possible without blocking. The caller holds the lock."""
         if self.phase is Phase.READING:
             self._read()
         elif self.phase is Phase.WRITING:
@@ -130,7 +130,7 @@ class Connection:
             self._read()
 
     def _read(self) -> None:
-        if self.ready or self.streaming is not None or self.refused is not None:  # it was others' turn meanwhile
+        if self.ready or self.streaming is not None or self.refused is not None:  # left over from the previous turn
             self._answer_all()
             return
         for _ in range(_READS):
@@ -145,12 +145,12 @@ class Connection:
                 break
             if self.in_body and not self.request.admitted:
                 break
-            if len(data) < CHUNK and not self.tls:  # a record of TLS may be there that the kernel no longer has
+            if len(data) < CHUNK and not self.tls:  # with TLS, data may be buffered in the TLS layer, unseen by epoll
                 break
         self._answer_all()
 
     def receive(self) -> bytes | None:
-        """Return what is there, None when that is nothing yet, and nothing at the end."""
+        """Return the received bytes, None if there are none yet, and b"" at the end of the connection."""
         try:
             return self.sock.recv(CHUNK)
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -169,14 +169,14 @@ class Connection:
             if not self._answer(request):
                 return
         if self.ready or (self.streaming is not None and self.refused is None):
-            self.host.arm(self, WRITE)  # which is possible at once, but others come first
+            self.host.arm(self, WRITE)  # fires at once, but after the events of other connections
         elif self.refused is not None:
             self._refuse(self.refused)
         else:
             self._await_more()
 
     def _answer(self, request: Request) -> bool:
-        """Answer a request; tells whether the next may be answered now."""
+        """Answer a request; return whether the next one may be answered at once."""
         self.phase, self.until, self.begun = Phase.ANSWERING, NEVER, time.monotonic()
         self.kept = self.host.answer(self, request)
         if self.is_closed:
@@ -213,26 +213,26 @@ class Connection:
         self.host.arm(self, READ)
 
     def _admit(self) -> bool:
-        """Have the application look at the token before more of the body is read; without it, ask without the body."""
+        """Let the application check the token before more of the body is read; if it fails, run it without the body."""
         began = time.monotonic()
         self.phase, self.until = Phase.ANSWERING, NEVER
         self.request.admitted = self.host.admits(self, self.request)
         self.phase = Phase.READING
-        self.begun += time.monotonic() - began  # the client is not to blame for this
+        self.begun += time.monotonic() - began  # the time of the check does not count against the client
         if not self.request.admitted:
             self._ask_without_body(401)
         return self.request.admitted
 
-    # --- what the parser says -----------------------------------------------------------------------------------------
+    # --- callbacks of the parser --------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
-        """Parse. Whole requests are then in ``ready``; what is wrong with the next one in ``refused``."""
+        """Parse received bytes. Complete requests go to ``ready``, an error in the next request to ``refused``."""
         if not (self.in_head or self.in_body):
             self.begun = self.since = time.monotonic()
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._end_with_last()  # nothing is upgraded: the request is answered as if it had not asked
+            self._end_with_last()  # upgrades are not supported: the request is answered as if it had not asked for one
         except httptools.HttpParserError as error:
             self.refused = self.refused or _reason(error)
         if self.in_head:
@@ -243,7 +243,7 @@ class Connection:
         elif self.in_body and not self.request.streamed:
             self.raw_bytes += len(data)
             if self.raw_bytes > self.host.limits.head + 8 * len(self.request.body) and self.refused is None:
-                self.refused = Refused(400, "The body says more about itself than it holds.")
+                self.refused = Refused(400, "The chunk headers of the body are much larger than its data.")
             self.hold(self.head_bytes + len(self.request.body))
         elif self.held:
             self.hold(0)
@@ -259,7 +259,7 @@ class Connection:
 
     def on_message_begin(self) -> None:
         if self.ready and not self.ready[-1].keep_alive:
-            raise Refused(400, "Something follows the last request.")
+            raise Refused(400, "Data follows a request with 'Connection: close'.")
         self.in_head, self.head_bytes, self.raw_bytes = True, 0, 0
         self.request = Request()
 
@@ -267,7 +267,7 @@ class Connection:
         self.request.url += part
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self.in_head:  # a trailer: nothing in it is believed
+        if not self.in_head:  # trailers are ignored
             return
         self.request.add_header(name, value)
         if self.request.headers > self.host.limits.headers:
@@ -292,7 +292,7 @@ class Connection:
             raise _Enough
 
     def _ask_without_body(self, status: int) -> None:
-        """Let the application say in its own words why a body is not read; then the connection ends."""
+        """Let the application answer a request whose body is not read, in its own format; then close the connection."""
         request = self.request
         request.body_refused, request.body, request.keep_alive = status, b"", False
         self.in_body = False
@@ -319,7 +319,7 @@ class Connection:
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def send(self, *parts: bytes) -> None:
-        """Send as much as goes now; the rest when the client takes it."""
+        """Send as much as possible without blocking, and queue the rest."""
         if self.out:
             self._owe([memoryview(part) for part in parts])
             return
@@ -355,7 +355,7 @@ class Connection:
             self.close()
 
     def send_rest(self) -> bool:
-        """Send what is left. Tells whether that was all."""
+        """Send queued output without blocking; return whether all is sent."""
         while self.out:
             part = self.out[0]
             try:
@@ -383,7 +383,7 @@ class Connection:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def expire(self) -> None:
-        """End what took too long. The caller holds the lock."""
+        """Handle a timeout: refuse an incomplete request with 408, else close. The caller holds the lock."""
         if self.phase is Phase.READING and (self.in_head or self.in_body):
             self._refuse(Refused(408, "The request did not arrive in time."))
         else:
@@ -395,7 +395,7 @@ class Connection:
             self.linger()
 
     def linger(self) -> None:
-        """Say that nothing more comes, and throw away what the client still sends."""
+        """Shut down the sending side, and discard further input of the client."""
         self.hold(0)
         self.phase = Phase.LINGERING
         self.until = time.monotonic() + self.host.limits.linger_s
@@ -430,16 +430,16 @@ class Connection:
             self.sock.close()
 
     def client_gone(self) -> bool:
-        """Whether nobody waits for the answer: the connection is broken, or closed by the client for a second now.
+        """Return whether the client has gone: the connection broke, or is half-closed and the answer takes over 1 s.
 
-        A client that has only said that it will send nothing more looks the same as one that is gone; it gets its
-        answer if that does not take long.
+        A client that has shut down only its sending side cannot be told from a client that has gone; it gets its answer
+        if that takes no longer than that second.
         """
         now = time.monotonic()
         if self.gone or now - self.looked_at < _LOOK_EVERY_S:
             return self.gone
         self.looked_at = now
-        poll = select.poll()  # of this look alone: other threads may ask at the same time
+        poll = select.poll()  # a new object for each call, as several threads may call this at the same time
         poll.register(self.sock.fileno(), _LEFT)
         events = poll.poll(0)
         if events:
@@ -448,7 +448,7 @@ class Connection:
 
 
 class _Enough(Exception):
-    """Nothing more of this connection is parsed."""
+    """Raised in a callback to stop the parser: the rest of the input is ignored."""
 
 
 def _reason(error: httptools.HttpParserError) -> Refused | None:
@@ -457,4 +457,4 @@ def _reason(error: httptools.HttpParserError) -> Refused | None:
         return cause
     if isinstance(cause, _Enough):
         return None
-    return Refused(400, "This is no HTTP request.")
+    return Refused(400, "This is not a valid HTTP request.")

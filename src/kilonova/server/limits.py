@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients may take of a server: bytes, seconds, connections."""
+"""Limits of the HTTP server: bytes, seconds and connections."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,26 +10,26 @@ MIB = 1024 * KIB
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Units: bytes, and seconds where the name ends in ``_s``.
+    """Limits of a server. Units: bytes, and seconds for names that end in ``_s``.
 
-    ``bodies``: the largest body for each prefix of a path, the first that fits counts; ``body``: for all other paths.
+    ``bodies``: largest body for each path prefix, of which the first match applies; ``body``: for all other paths.
     ``token_needed``: a body without ``X-Auth-Token`` is not read. ``probe_path``: path of a GET that the application
-    answers with 401 when it does not know the token, and does nothing else for. It is made before a body is waited for
-    that did not come with its headers; where the token is not known, that body is not read.
-    ``streams``: which bodies the application reads itself while they arrive, at most ``max_streams`` at once, and
-    without a limit to their size; for these, ``Authorization`` will do as well.
+    answers with 401 for an unknown token, without side effects. The server makes this request before it waits for a
+    body that did not arrive with its headers; with an unknown token the body is not read.
+    ``streams``: returns whether the application reads the body of a method and path while it arrives. Such bodies have
+    no size limit, at most ``max_streams`` are read at once, and ``Authorization`` is accepted in place of a token.
     """
 
     head: int = 64 * KIB
     headers: int = 200
     bodies: Sequence[tuple[str, int]] = ()
     body: int = 112 * KIB
-    received: int = 256 * MIB  # of all requests together that are not complete yet
-    unsent: int = 512 * MIB  # of all answers together that clients do not fetch
+    received: int = 256 * MIB  # total of all incomplete requests
+    unsent: int = 512 * MIB  # total of all unsent output
     connections: int = 8_000
     head_s: float = 10.0
     body_s: float = 20.0
-    bytes_per_s: int = 64 * KIB  # a body that arrives faster than this is never late
+    bytes_per_s: int = 64 * KIB  # a body that arrives at this rate or faster does not time out
     idle_s: float = 75.0
     write_s: float = 60.0
     linger_s: float = 2.0
@@ -40,7 +40,7 @@ class Limits:
     max_streams: int = 4
 
     def body_of(self, path: str) -> int:
-        """Return how large the body of a request for ``path`` may be."""
+        """Return the maximum size of a body for ``path``."""
         for prefix, most in self.bodies:
             if path == prefix or path.startswith(prefix + "/"):
                 return most

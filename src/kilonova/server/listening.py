@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The socket that clients connect to, the certificate that it shows, and how many of them there may be."""
+"""The listening socket of a server, its TLS context, and its limit of open files."""
 
 import errno
 import resource
@@ -9,13 +9,13 @@ import time
 
 from kilonova.errors import ConfigurationError, Unavailable
 
-_PORT_WAIT_S = 1.0  # a predecessor that is just dying is waited for
+_PORT_WAIT_S = 1.0  # wait for a previous process that is just stopping
 _BACKLOG = 4096
-_OWN_FILES = 256  # of the database, logs and libraries
+_OWN_FILES = 256  # file descriptors for the database, logs and libraries
 
 
 def listen(host: str, port: int, name: str) -> socket.socket:
-    """Listen on an address that nobody else has. Raises: Unavailable."""
+    """Listen on an address. ``name``: its option, for errors. Raises: Unavailable, if it is in use or invalid."""
     deadline = time.monotonic() + _PORT_WAIT_S
     while True:
         listener: socket.socket | None = None
@@ -39,7 +39,7 @@ def listen(host: str, port: int, name: str) -> socket.socket:
 
 
 def tls_context(cert_file: str, key_file: str | None, name: str) -> ssl.SSLContext:
-    """Return what TLS needs of a certificate and its key. Raises: ConfigurationError."""
+    """Return a TLS context with a certificate and its key. Raises: ConfigurationError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -52,11 +52,11 @@ def tls_context(cert_file: str, key_file: str | None, name: str) -> ssl.SSLConte
 
 
 def _no_password() -> str:
-    raise ValueError("the key asks for a password")
+    raise ValueError("the key is encrypted with a password, which is not supported")
 
 
 def connections_possible(wanted: int) -> int:
-    """Raise this process's limit of open files as far as it goes; return how many connections that allows."""
+    """Raise this process's limit of open files for ``wanted`` connections; return how many connections it allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + _OWN_FILES
     if soft != resource.RLIM_INFINITY and soft < needed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request as it is received, and the WSGI environment that is made of it."""
+"""One received HTTP request, and its WSGI environment."""
 
 import sys
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from urllib.parse import unquote_to_bytes
 
 from kilonova.wsgi_keys import BODY_REFUSED
 
-_KEYS_KEPT, _KEY_KEPT = 1_000, 64  # names of headers that are remembered, and how long one may be
+_KEYS_KEPT, _KEY_KEPT = 1_000, 64  # size of the cache of header names, and maximum length of a cached name
 _DROPPED = ""
-_DIGITS = 19  # of a length that is a length
+_DIGITS = 19  # a Content-Length with as many digits counts as too large
 _ONLY_ONCE = frozenset(
     {"HTTP_HOST", "CONTENT_LENGTH", "HTTP_TRANSFER_ENCODING", "HTTP_X_AUTH_TOKEN", "HTTP_AUTHORIZATION", "CONTENT_TYPE"}
 )
@@ -19,7 +19,7 @@ _keys: dict[bytes, str] = {}
 
 
 class Refused(Exception):
-    """A request that is not given to the application."""
+    """A request that the server refuses without running the application."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -29,10 +29,11 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Request:
-    """A request. ``named``: its headers, by their names in the environment; ``headers``: how many lines they took.
+    """A request. ``named``: its headers, by their WSGI names; ``headers``: number of its header lines.
 
-    ``body_refused``: the status for which the application is asked without the body. ``streamed``: the application
-    reads the body while it arrives; ``body`` is what it has not yet read. ``admitted``: its body may be waited for.
+    ``body_refused``: status with which the application is to refuse the request, whose body is not read; 0 if none.
+    ``streamed``: the application reads the body while it arrives, and ``body`` is the part that it has not read.
+    ``admitted``: the server may wait for the body.
     """
 
     url: bytes = b""
@@ -65,21 +66,21 @@ class Request:
         return self.chunked or self.length > 0
 
     def add_header(self, name: bytes, value: bytes) -> None:
-        """Take one line of the head. Raises: Refused."""
+        """Add one header line. Raises: Refused."""
         self.headers += 1
         key = _keys.get(name) or _key_of(name)
         named = self.named
         if key not in named:
             named[key] = value.decode("latin-1")
         elif key in _ONLY_ONCE:
-            raise Refused(400, f"The header {name.decode('latin-1').lower()} is there twice.")
+            raise Refused(400, f"The header {name.decode('latin-1').lower()} is given twice.")
         else:
             named[key] += ("; " if key == "HTTP_COOKIE" else ",") + value.decode("latin-1")
 
     def read_head(self, method: str, version: str) -> None:
-        """Understand the request line and the headers that say where the request ends. Raises: Refused."""
+        """Interpret the request line and the headers that determine the end of the request. Raises: Refused."""
         if version not in {"1.0", "1.1"}:
-            raise Refused(505, "HTTP/1.0 and HTTP/1.1 are spoken here.")
+            raise Refused(505, "Only HTTP/1.0 and HTTP/1.1 are supported.")
         self.method, self.version = method, version
         self._read_url()
         named = self.named
@@ -94,30 +95,33 @@ class Request:
         length = named.get("CONTENT_LENGTH")
         if length is not None:
             if coding is not None or not (length.isascii() and length.isdigit()):
-                raise Refused(400, "The length of the body is not clear.")
+                raise Refused(400, "The length of the body is ambiguous or invalid.")
             self.length = int(length) if len(length) < _DIGITS else sys.maxsize
         expectation = named.get("HTTP_EXPECT")
         if expectation is not None:
             if expectation.lower() != "100-continue":
-                raise Refused(417, "The expectation cannot be met.")
+                raise Refused(417, "The only supported expectation is 100-continue.")
             self.expects_continue = version == "1.1"
 
     def _read_url(self) -> None:
         url = self.url
         if not url.startswith(b"/"):
             scheme, separator, rest = url.partition(b"://")
-            if separator and scheme.lower() in {b"http", b"https"}:  # the form that is meant for proxies
+            if separator and scheme.lower() in {b"http", b"https"}:  # the absolute form, used with proxies
                 authority, _, after = rest.partition(b"/")
                 url = b"/" + after if b"?" not in authority else b"/?" + authority.partition(b"?")[2] + b"/" + after
             elif url != b"*":
-                raise Refused(400, "The request line is not understood.")
+                raise Refused(400, "The request line is malformed.")
         path, _, query = url.partition(b"?")
         if b"%" in path:
             path = unquote_to_bytes(path)
         self.path, self.query = path.partition(b"#")[0].decode("latin-1"), query.partition(b"#")[0].decode("latin-1")
 
     def environ(self, base: dict[str, Any], stream: Any = None) -> dict[str, Any]:
-        """Return the environment. ``base``: what all requests of a connection have; ``stream``: a body to be read."""
+        """Return the WSGI environment. ``base``: the part that all requests of a connection share.
+
+        ``stream``: ``wsgi.input`` of a body that the application reads while it arrives.
+        """
         environ = base.copy()
         environ.update(self.named)
         environ["REQUEST_METHOD"] = self.method
@@ -129,7 +133,7 @@ class Request:
             if self.chunked:
                 environ["wsgi.input_terminated"] = True
             return environ
-        if self.chunked:  # it has been read as a whole, so its length is known
+        if self.chunked:  # the whole body has been received, so its length is known
             del environ["HTTP_TRANSFER_ENCODING"]
             environ["CONTENT_LENGTH"] = str(len(self.body))
         if self.body_refused:
@@ -139,7 +143,7 @@ class Request:
         return environ
 
     def probe(self, base: dict[str, Any], path: str) -> dict[str, Any]:
-        """Return the environment of a GET of ``path`` by whoever makes this request."""
+        """Return the WSGI environment of a GET of ``path`` with the headers of this request."""
         environ: dict[str, Any] = {**base, **self.named, "REQUEST_METHOD": "GET", "PATH_INFO": path, "QUERY_STRING": ""}
         for name in ("CONTENT_LENGTH", "CONTENT_TYPE", "HTTP_TRANSFER_ENCODING", "HTTP_EXPECT"):
             environ.pop(name, None)
@@ -149,7 +153,7 @@ class Request:
 
 
 def _key_of(name: bytes) -> str:
-    """Return the key of a header, empty for one with an underscore: X_Auth_Token would stand in for X-Auth-Token."""
+    """Return the WSGI name of a header; "" for a name with an underscore, as X_Auth_Token could forge X-Auth-Token."""
     if b"_" in name:
         return _DROPPED
     key = name.decode("latin-1").upper().replace("-", "_")

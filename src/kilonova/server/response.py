@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an application answers, as bytes."""
+"""Conversion of WSGI responses to bytes."""
 
 import http
 import time
@@ -16,7 +16,7 @@ _clock: tuple[int, bytes] = (0, b"")
 
 @dataclass(slots=True)
 class Response:
-    """Collects what an application says of its answer: it is the ``start_response`` of WSGI."""
+    """The ``start_response`` of WSGI: records the status and headers of an application's answer."""
 
     status: str = ""
     headers: list[tuple[str, str]] = field(default_factory=list)
@@ -35,14 +35,14 @@ class Response:
 
     @property
     def length(self) -> int | None:
-        """What the application says of the length."""
+        """The Content-Length that the application has set, or None."""
         for name, value in self.headers:
             if name.lower() == "content-length":
                 return int(value)
         return None
 
     def head(self, request: Request, *, keep: bool, length: int | None = None, chunked: bool = False) -> bytes:
-        """Return the status line and the headers. ``length``: of the body, where the application does not say it."""
+        """Return the status line and the headers. ``length``: of the body, used if the application sets none."""
         if not self.status:
             raise AssertionError("start_response was not called.")
         text = f"HTTP/1.1 {self.status}"
@@ -51,7 +51,7 @@ class Response:
             text += f"\r\n{name}: {value}"
             length_is_said = length_is_said or name.lower() == "content-length"
         if text.count("\n") + text.count("\r") != 2 * len(self.headers):
-            raise ValueError(f"A header holds a line break: {self.headers!r}.")
+            raise ValueError(f"A header contains a line break: {self.headers!r}.")
         if chunked:
             text += "\r\nTransfer-Encoding: chunked"
         elif length is not None and not length_is_said and self.has_body:
@@ -64,7 +64,7 @@ class Response:
 
 
 def joined(parts: Iterable[bytes]) -> bytes:
-    """Return a body that the application has whole."""
+    """Join the parts of a complete body, without a copy if there is only one."""
     if isinstance(parts, Sequence) and len(parts) == 1:
         one: bytes = parts[0]
         return one
@@ -72,8 +72,8 @@ def joined(parts: Iterable[bytes]) -> bytes:
 
 
 def date_header() -> bytes:
-    """Return the line with the present time, made once a second."""
-    global _clock  # noqa: PLW0603 - a memo of one value; whoever loses a race makes it again
+    """Return the Date header, cached for a second."""
+    global _clock  # noqa: PLW0603 - a cache of one value; two threads in a race only compute it twice
     now = int(time.time())
     if _clock[0] != now:
         _clock = now, b"\r\nDate: " + formatdate(now, usegmt=True).encode()
@@ -81,7 +81,7 @@ def date_header() -> bytes:
 
 
 def refusal(status: int, reason: str) -> bytes:
-    """Return a whole answer that did not come from the application. The connection ends with it."""
+    """Return a complete answer of the server itself, after which the connection is closed."""
     body = f"{status} {http.HTTPStatus(status).phrase}\n\n{reason}\n".encode()
     retry = b"Retry-After: 1\r\n" if status == 503 else b""
     return (

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that wait on one epoll: whoever gets an event reads, and if that makes a request whole, answers it.
+"""The server: threads that wait on one epoll; the thread that gets an event reads and answers complete requests.
 
-An event goes to one thread only (EPOLLONESHOT), so a request costs one wait for the interpreter lock, also while
-another thread of the process computes. One more thread ends what takes too long.
+An event wakes only one thread (EPOLLONESHOT), so a request costs one wait for the interpreter lock, also while another
+thread of the process computes. One more thread enforces the timeouts.
 """
 
 import contextlib
@@ -32,13 +32,13 @@ Application = Callable[..., Iterable[bytes]]
 
 _SWEEP_S = 0.5
 _ACCEPTED_AT_ONCE = 64
-_KEPT = 1 << 20  # an answer that is larger, and comes in pieces, is sent while it is made
+_KEPT = 1 << 20  # a larger answer, given as an iterator, is sent while the application produces it
 _TOO_MANY = "Too many uploads and downloads are under way."
-_ROOM_MADE = 16  # one in so many connections goes when there are too many
+_ROOM_MADE = 16  # a 16th of the waiting connections is closed when there are too many
 
 
 class Server:
-    """Serves one application on one listening socket. ``tls``: what the connections are encrypted with."""
+    """Serves one application on one listening socket. ``tls``: context for TLS connections, None for plain ones."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Server:
     # --- from start to end --------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start the threads that serve requests."""
         self._epoll.register(self._end, select.EPOLLIN)
         self._epoll.register(self._listener, READ | select.EPOLLONESHOT)
         for number in range(self._threads):
@@ -88,7 +88,7 @@ class Server:
             thread.start()
 
     def stop(self) -> None:
-        """Take no new requests, let those finish that are being answered, then close everything."""
+        """Accept no new requests, wait ``stop_s`` at most for running ones, and close all connections."""
         self.stopping = True
         self._swept_enough.set()
         self._listener.close()
@@ -116,7 +116,7 @@ class Server:
         for connection in list(self._connections.values()):
             if connection.lock.acquire(blocking=False):
                 connection.close()
-        if not any(thread.is_alive() for thread in self._workers):  # a handler that hangs may still come back to them
+        if not any(thread.is_alive() for thread in self._workers):  # a hanging handler may still use these descriptors
             self._epoll.close()
             os.close(self._end)
 
@@ -137,12 +137,12 @@ class Server:
                     self._take_turn(connection)
 
     def _take_turn(self, connection: Connection) -> None:
-        with connection.lock:  # the turn before may just have ended
+        with connection.lock:  # the thread of the previous turn may not have released it yet
             try:
                 if not connection.is_closed:
                     connection.turn()
             except Exception:
-                LOG.exception("A connection broke")
+                LOG.exception("The handling of a connection failed")
                 connection.close()
 
     def _accept(self) -> None:
@@ -159,20 +159,20 @@ class Server:
             pass
         except OSError as error:
             if not self.stopping:
-                LOG.warning("A connection could not be taken: %s", error.strerror)
+                LOG.warning("A connection could not be accepted: %s", error.strerror)
                 self._make_room(lambda connection: connection.since)
-        with contextlib.suppress(OSError, ValueError):  # the end may have come meanwhile
+        with contextlib.suppress(OSError, ValueError):  # the server may have been stopped meanwhile
             self._epoll.modify(self._listener, READ | select.EPOLLONESHOT)
-        for connection in accepted[1:]:  # other threads may have them: this one may not come back for long
+        for connection in accepted[1:]:  # left to other threads, as the turn below may take long
             with connection.lock:
                 self.arm(connection, READ)
         for connection in accepted[:1]:
-            self._take_turn(connection)  # what a client asks for is mostly there when its connection is
+            self._take_turn(connection)  # the first request usually arrives together with the connection
 
     def _connect(self, sock: socket.socket, address: Any) -> Connection | None:
         if len(self._connections) >= self.limits.connections:
             self._make_room(lambda connection: connection.since)
-            if len(self._connections) >= self.limits.connections:  # all of them are being answered
+            if len(self._connections) >= self.limits.connections:  # all connections are being answered
                 sock.close()
                 return None
         sock.setblocking(False)
@@ -199,13 +199,13 @@ class Server:
                         if connection.until < now and not connection.is_closed:
                             connection.expire()
                     except Exception:
-                        LOG.exception("A connection could not be ended")
+                        LOG.exception("The timeout of a connection could not be handled")
                         connection.close()
                     finally:
                         connection.lock.release()
 
     def _make_room(self, key: Callable[[Connection], float]) -> None:
-        """Close some of those that only wait: of the addresses that have most connections, the first by ``key``."""
+        """Close a share of the waiting connections: first of the addresses with most connections, then by ``key``."""
         waiting = [each for each in list(self._connections.values()) if each.phase is not Phase.ANSWERING]
         of_address = Counter(connection.address for connection in waiting)
         waiting.sort(key=lambda connection: (-of_address[connection.address], key(connection)))
@@ -218,7 +218,7 @@ class Server:
                 finally:
                     connection.lock.release()
 
-    # --- what connections ask for -------------------------------------------------------------------------------------
+    # --- methods for connections --------------------------------------------------------------------------------------
 
     def arm(self, connection: Connection, events: int) -> None:
         if not connection.is_closed:
@@ -235,9 +235,9 @@ class Server:
             if close is not None:
                 close()
         except Exception:
-            LOG.exception("A token could not be looked at")
+            LOG.exception("A token could not be checked")
             return False
-        # Where the application cannot tell, it says so itself when it is asked without the body.
+        # If the application cannot check the token now (5xx), it answers with that error when run without the body.
         return bool(response.status) and response.status[:3] != "401" and not response.status.startswith("5")
 
     def forget(self, connection: Connection) -> None:
@@ -248,7 +248,7 @@ class Server:
         with self._counting:
             self._received += size
             too_much = size > 0 and self._received > self.limits.received
-        if too_much:  # those who hold most make room
+        if too_much:  # close connections with the largest incomplete requests
             self._make_room(lambda connection: -connection.held)
 
     def owe(self, size: int) -> bool:
@@ -279,10 +279,10 @@ class Server:
             pieces = iter(parts)
             first = _first(pieces, _KEPT)
             if sum(map(len, first)) <= _KEPT:
-                permit.give_back()  # before the client hears of it: it may send its next upload at once
+                permit.give_back()  # before sending, as the client may start its next upload on receipt
                 return self._send(connection, request, response, first)
             return self._send_stream(connection, request, response, chain(first, pieces), permit)
-        except OSError as error:  # of the connection: an application answers its own
+        except OSError as error:  # an error of the connection; applications handle their own OSErrors
             LOG.info("%s %s: %s", request.method, request.path[:200].encode("unicode_escape").decode(), error)
             connection.close()
         except Exception:
@@ -309,7 +309,7 @@ class Server:
     def _send_stream(
         self, connection: Connection, request: Request, response: Response, parts: Any, permit: "_Permit"
     ) -> bool:
-        """Send an answer that the application makes piece by piece."""
+        """Send an answer piece by piece, while the application produces it."""
         length = response.length
         chunked = length is None and request.version == "1.1" and response.has_body
         keep = request.keep_alive and not self.stopping and (length is not None or chunked)
@@ -325,16 +325,16 @@ class Server:
             send_all(connection, chain(response.written, parts), chunked=chunked)
         except OSError:
             raise
-        except Exception as error:  # another answer would look like the rest of this one
+        except Exception as error:  # the connection is closed, as an error page would look like a part of this answer
             LOG.exception("%s failed in the middle of its answer", request.method)
-            raise ConnectionAbortedError("The application stopped.") from error
+            raise ConnectionAbortedError("The application failed in the middle of its answer.") from error
         finally:
             permit.give_back()
         return keep
 
 
 def _first(pieces: Iterator[bytes], size: int) -> list[bytes]:
-    """Return pieces until they are larger than ``size``, or all of them."""
+    """Return the first pieces, until they exceed ``size`` bytes, or all pieces."""
     taken, found = 0, []
     for piece in pieces:
         found.append(piece)
@@ -345,7 +345,7 @@ def _first(pieces: Iterator[bytes], size: int) -> list[bytes]:
 
 
 class _Permit:
-    """One of the uploads and downloads that there may be at once."""
+    """A permit for one of the concurrent uploads and downloads. Obtaining or giving it back twice is success."""
 
     def __init__(self, all_of_them: threading.BoundedSemaphore) -> None:
         self._all = all_of_them
@@ -362,7 +362,7 @@ class _Permit:
 
 
 class _Errors:
-    """``wsgi.errors``: what an application writes there is logged."""
+    """The ``wsgi.errors`` stream: logs each text that an application writes."""
 
     def write(self, text: str) -> None:
         if text.strip():
@@ -373,4 +373,4 @@ class _Errors:
             self.write(line)
 
     def flush(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing: no output is buffered."""

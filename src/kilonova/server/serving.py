@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serve until a signal says that it is enough."""
+"""Run a server until the process gets SIGTERM or SIGINT."""
 
 import os
 import signal
@@ -10,16 +10,16 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Serving(Protocol):
-    """What is started and stopped again."""
+    """A server that can be started and stopped."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
 
 
 def serve_until_told(server: Serving, on_hangup: Callable[[], None] | None = None) -> None:
-    """Start, wait for SIGTERM or SIGINT, finish what is under way and return. Call it from the main thread.
+    """Start a server, wait for SIGTERM or SIGINT, and stop the server. Call it from the main thread.
 
-    ``on_hangup``: what SIGHUP asks for; without it that ends the process as usual.
+    ``on_hangup``: handler of SIGHUP; without it SIGHUP ends the process as usual.
     """
     told = os.eventfd(0, os.EFD_CLOEXEC)
     if on_hangup is not None:
@@ -27,7 +27,7 @@ def serve_until_told(server: Serving, on_hangup: Callable[[], None] | None = Non
     for number in _SIGNALS:
         signal.signal(number, lambda _number, _frame: os.eventfd_write(told, 1))
     server.start()
-    os.read(told, 8)  # goes on when a signal comes; os.eventfd_read ends with InterruptedError then
+    os.read(told, 8)  # returns on a signal, where os.eventfd_read would raise InterruptedError
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     server.stop()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies without a limit to their size, which the application reads while they arrive and writes while they leave.
+"""Streamed bodies of unlimited size, which the application reads while they arrive or writes while they are sent.
 
-A client may be as slow as it likes as long as something arrives within the idle time; how many such clients there are
-at once is limited by the server.
+A client may be slow, as long as some data arrives within the idle timeout; the server limits the number of concurrent
+streams.
 """
 
 import select
@@ -15,14 +15,14 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class BodyStream:
-    """``wsgi.input`` of a request whose body is still arriving. Raises: OSError when it does not."""
+    """The ``wsgi.input`` of a request whose body is still arriving. Raises: OSError, if the body stops arriving."""
 
     def __init__(self, connection: Connection, request: Request) -> None:
         self._connection = connection
         self._request = request
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return ``size`` bytes, fewer only at the end; all of them when negative."""
+        """Return ``size`` bytes, fewer only at the end of the body; a negative size or None returns all the rest."""
         parts: list[bytes] = []
         wanted = size if size is not None and size >= 0 else None
         while (wanted is None or wanted > 0) and (part := self._take(wanted)):
@@ -48,7 +48,7 @@ class BodyStream:
         return iter(self.readline, b"")
 
     def _take(self, most: int | None) -> bytes:
-        """Return something of the body, nothing at its end."""
+        """Return at most ``most`` received bytes of the body; wait for some if needed; b"" at the end."""
         request = self._request
         while not request.body and not request.complete:
             self._receive()
@@ -67,13 +67,13 @@ class BodyStream:
         elif data:
             connection.feed(data)
             if connection.refused is not None:
-                raise OSError("The body is not what HTTP allows.")
+                raise OSError("The body is malformed.")
         else:
             raise ConnectionResetError("The client closed the connection in the middle of the body.")
 
 
 def send_all(connection: Connection, parts: Iterable[bytes], *, chunked: bool) -> None:
-    """Send an answer piece by piece. Raises: OSError when the client does not take it."""
+    """Send an answer piece by piece. Raises: OSError, if the client stops reading or leaves."""
     for part in parts:
         if part:
             if chunked:
@@ -87,7 +87,7 @@ def send_all(connection: Connection, parts: Iterable[bytes], *, chunked: bool) -
 
 
 def drain(connection: Connection) -> None:
-    """Wait until everything is sent."""
+    """Wait until all output is sent. Raises: OSError, if the client stops reading or leaves."""
     while not connection.is_closed and not connection.send_rest():
         wait_for(connection, select.POLLOUT, connection.host.limits.write_s)
     if connection.is_closed:

@@ -170,10 +170,10 @@ def expire_all(control: Control) -> None:
 
 def test_tokens_of_the_other_kind(consoles: Consoles, server: str) -> None:
     terminal = connect(consoles.serial, f"/?token={consoles.token(server)}")
-    assert terminal.end() == (1008, "The token is one of another kind of consoles.")
+    assert terminal.end() == (1008, "The token is for another type of console.")
     terminal.close()
     viewer = connect(consoles.vnc, f"/?token={consoles.token(server, 'serial')}")
-    assert viewer.end() == (1011, "The console is no VNC console.")
+    assert viewer.end() == (1011, "The console is not a VNC console.")
     viewer.close()
 
 
@@ -267,7 +267,7 @@ def test_consoles_may_end_with_their_tokens(start: Start, control: Control) -> N
     expire_all(control)
     assert consoles.proxy.in_use == 1
     consoles.adapter.is_away = False
-    assert viewer.end() == (1008, "The token does not count any more.")
+    assert viewer.end() == (1008, "The token is no longer valid.")
 
 
 def test_no_token_is_logged(consoles: Consoles, server: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -289,7 +289,7 @@ def test_a_stop_ends_consoles(start: Start, server: str) -> None:
     see_screen(viewer)
     with ThreadPoolExecutor(1) as pool:
         stopped = pool.submit(consoles.proxy.stop)
-        assert viewer.end() == (1001, "The proxy of consoles stops.")
+        assert viewer.end() == (1001, "The console proxy is stopping.")
         viewer.close()
         stopped.result()
     with pytest.raises(ConnectionRefusedError):

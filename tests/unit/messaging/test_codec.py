@@ -125,7 +125,7 @@ def test_nobody_is_sent_what_its_version_does_not_know() -> None:
         require_known(pause, version, "node1")
     require_known(stop, 3, "node1")
     for version in (1, 2, 3):
-        with pytest.raises(AgentTooOld, match=f"host node1 knows version {version} .* PauseGuest"):
+        with pytest.raises(AgentTooOld, match=f"host node1 has message version {version}, .* PauseGuest"):
             require_known(pause, version, "node1")
     guest = GuestSpec("a", "vm", "vm", 1, 1, 1)
     require_known(SpawnGuest(StepId("w", "spawn", 1), guest), 3, "node1")
