@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a request's work: its time is over, or its client is gone.
+"""Deadline of a request: its work stops after a timeout, or when its client has gone.
 
-The border of a request sets the deadline of the thread that answers it; whatever may take long asks :func:`check` every
-so often, and reads of the database end with it. Threads that work for nobody in particular have no deadline.
+The code that receives a request sets the deadline of the thread that answers it; long loops call :func:`check`
+regularly, and database reads are cancelled at the deadline. Background threads have no deadline.
 """
 
 import time
@@ -14,13 +14,13 @@ from typing import TypeVar
 from kilonova.errors import ClientGone, DeadlineExceeded
 
 T = TypeVar("T")
-#: Items of a long list that are handled between two looks at the deadline: some tenths of a millisecond.
+#: Number of items of a long list between two checks of the deadline: some tenths of a millisecond.
 _ITEMS_BETWEEN_LOOKS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """When to stop. ``ends_at``: by ``clock``, None for never. ``client_gone``: whether nobody waits any more."""
+    """A deadline. ``ends_at``: time by ``clock``, None for no timeout. ``client_gone``: returns if the client left."""
 
     ends_at: float | None
     client_gone: Callable[[], bool]
@@ -30,7 +30,7 @@ class Deadline:
         return (self.ends_at is not None and self.clock() > self.ends_at) or self.client_gone()
 
     def check(self) -> None:
-        """Raises: ClientGone, DeadlineExceeded."""
+        """Raise ClientGone or DeadlineExceeded if the deadline has passed."""
         if self.is_over():
             if self.client_gone():
                 raise ClientGone("The client has closed the connection.")
@@ -38,7 +38,7 @@ class Deadline:
 
 
 def nobody_left() -> bool:
-    """Say that the client is there, where a server cannot tell."""
+    """Return False: the ``client_gone`` of an HTTP server that cannot detect whether the client has gone."""
     return False
 
 
@@ -46,8 +46,8 @@ NEVER = Deadline(None, nobody_left)
 _current: ContextVar[Deadline | None] = ContextVar("kilonova_deadline", default=None)
 
 
-class running:  # noqa: N801 - a context manager, which every request enters several times: a generator takes thrice as long
-    """Make a deadline the one of this thread, as long as it is entered."""
+class running:  # noqa: N801 - a context manager, entered several times a request; a generator takes three times as long
+    """Context manager that sets the deadline of this thread."""
 
     __slots__ = ("_deadline", "_token")
 
@@ -66,20 +66,20 @@ def current() -> Deadline | None:
 
 
 def is_over() -> bool:
-    """Whether the work of this thread is no longer wanted."""
+    """Return whether the deadline of this thread has passed."""
     deadline = _current.get()
     return deadline is not None and deadline.is_over()
 
 
 def check() -> None:
-    """Stop here when the work of this thread is no longer wanted. Raises: ClientGone, DeadlineExceeded."""
+    """Check the deadline of this thread. Raises: ClientGone, DeadlineExceeded."""
     deadline = _current.get()
     if deadline is not None:
         deadline.check()
 
 
 def heeding(items: Iterable[T]) -> Iterator[T]:
-    """Yield the items of a list that may be long, as long as they are wanted. Raises: ClientGone, DeadlineExceeded."""
+    """Yield the items of a long list, and check the deadline in between. Raises: ClientGone, DeadlineExceeded."""
     for number, item in enumerate(items):
         if number % _ITEMS_BETWEEN_LOOKS == 0:
             check()

@@ -1,39 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error Kilonova raises on purpose, sorted by what the caller can do about it.
+"""All errors that Kilonova raises deliberately, sorted by what the caller can do about them.
 
 ::
 
     KilonovaError
     ├── InvalidRequest        change the request
-    │   ├── RequestFilterFailed   a request filter found no way to satisfy it
-    │   ├── SearchTooLarge        it takes more work to answer than one request may cause
-    │   └── UnsupportedPolicy     no configured rule serves the policy of the server group
-    ├── NotFound              the thing is not there
-    ├── Forbidden             not with these rights
-    │   └── OverQuota             free some, or have the limit raised
+    │   ├── RequestFilterFailed   a request filter cannot satisfy it
+    │   ├── SearchTooLarge        the search exceeds the limit of work for one request
+    │   └── UnsupportedPolicy     no enabled rule implements the policy of the server group
+    ├── NotFound              the resource does not exist
+    ├── Forbidden             the user lacks the permission
+    │   └── OverQuota             free resources, or ask for a higher limit
     ├── Conflict              read again, then retry
     │   ├── ClaimLost             a guard of the claim failed: decide again (internal, never reaches a client)
-    │   ├── ConcurrentUpdate      a generation or compare-and-set did not hold
-    │   └── UnexpectedTaskState   somebody else owns the operation
-    ├── NoValidHost           wait, or ask for less
-    │   └── RuleFailed            a scheduling rule or driver broke; nothing was decided
-    ├── Unavailable           retry as it is
-    │   ├── TransferBroken        image data stopped in the middle, or never began to come
-    │   │   └── TransferPostponed     others are being transferred
-    │   ├── StorageFull           the same, once an operator has made room
-    │   ├── FromNewerRelease      only a process of a newer release can read it
-    │   ├── AgentTooOld           once the agent of that host has been upgraded
-    │   ├── DeadlineExceeded      the time for the request is over
-    │   └── ClientGone            nobody waits for the answer any more
-    ├── DriverError           the hypervisor refused; another host may not
-    │   ├── GuestMissing          it does not have this guest
-    │   ├── GuestNotRunning       it has it, and the guest would have to run
-    │   ├── Unsupported           it never can do this
-    │   │   └── AbilityMissing        its driver does not do this at all
-    │   ├── UnsupportedGuest      it is well, but lacks what the guest asks for
-    │   ├── ImageUnusable         it is well, and the image is gone, damaged or not to be had
-    │   └── MigrationAborted      it did what it was asked to: the live migration ended early
-    └── ConfigurationError    the operator must change a setting
+    │   ├── ConcurrentUpdate      a generation or compare-and-swap did not match
+    │   └── UnexpectedTaskState   another operation of the server is running
+    ├── NoValidHost           retry later, or request less
+    │   └── RuleFailed            a scheduling rule or driver failed, so no decision was made
+    ├── Unavailable           retry the same request later
+    │   ├── TransferBroken        a transfer of image data broke off, or did not start
+    │   │   └── TransferPostponed     the limit of concurrent transfers is reached
+    │   ├── StorageFull           retry once an operator has freed disk space
+    │   ├── FromNewerRelease      stored data that only a process of a newer release can read
+    │   ├── AgentTooOld           retry once the agent of the host has been upgraded
+    │   ├── DeadlineExceeded      the request timed out
+    │   └── ClientGone            the client has closed the connection
+    ├── DriverError           the hypervisor failed; another host may succeed
+    │   ├── GuestMissing          the hypervisor does not have this guest
+    │   ├── GuestNotRunning       the guest is not running, which the operation requires
+    │   ├── Unsupported           the hypervisor never supports this operation
+    │   │   └── AbilityMissing        the driver lacks an ability
+    │   ├── UnsupportedGuest      the host is healthy, but lacks a feature that the guest requires
+    │   ├── ImageUnusable         the host is healthy, but the image is missing, damaged or unreachable
+    │   └── MigrationAborted      a live migration was aborted on request
+    └── ConfigurationError    the operator must change an option
 """
 
 import errno
@@ -41,7 +41,7 @@ from typing import Any
 
 
 class KilonovaError(Exception):
-    """Root of the tree. ``message`` is safe to show to the client; ``fields`` are for those who catch it."""
+    """Base class of all errors. ``message`` is safe to show to the client; ``fields`` are for exception handlers."""
 
     def __init__(self, message: str, **fields: Any) -> None:
         super().__init__(message)
@@ -50,35 +50,35 @@ class KilonovaError(Exception):
 
 
 class InvalidRequest(KilonovaError):
-    """Change the request."""
+    """The request is invalid: the client must change it."""
 
 
 class RequestFilterFailed(InvalidRequest):
-    """A request filter found no way to satisfy it."""
+    """A request filter cannot satisfy the request."""
 
 
 class SearchTooLarge(InvalidRequest):
-    """A search was given up before it could tell whether there is an answer."""
+    """A search was stopped at its limit of work, without a result."""
 
 
 class UnsupportedPolicy(InvalidRequest):
-    """No configured rule serves the policy of the server group."""
+    """No enabled scheduling rule implements the policy of the server group."""
 
 
 class NotFound(KilonovaError):
-    """The thing is not there."""
+    """The requested resource does not exist."""
 
 
 class Forbidden(KilonovaError):
-    """Not with these rights."""
+    """The user lacks the permission for the request."""
 
 
 class OverQuota(Forbidden):
-    """Free some, or have the limit raised."""
+    """The request exceeds a quota: free resources, or ask for a higher limit."""
 
 
 class Conflict(KilonovaError):
-    """Read again, then retry."""
+    """The request conflicts with the current state: read again, then retry."""
 
 
 class ClaimLost(Conflict):
@@ -86,77 +86,77 @@ class ClaimLost(Conflict):
 
 
 class ConcurrentUpdate(Conflict):
-    """A generation or compare-and-set did not hold."""
+    """A generation or compare-and-swap did not match: another request changed the resource."""
 
 
 class UnexpectedTaskState(Conflict):
-    """Somebody else owns the operation."""
+    """Another operation of the server is running."""
 
 
 class NoValidHost(KilonovaError):
-    """``reason``: why, in the words of a scheduler driver; the message says the rest."""
+    """No host satisfies the request. ``reason``: explanation by a scheduler driver, appended to the message."""
 
     def __init__(self, message: str = "", *, reason: str | None = None, **fields: Any) -> None:
         super().__init__(message or f"No valid host was found. {reason or ''}".rstrip(), **fields)
 
 
 class RuleFailed(NoValidHost):
-    """A rule or a scheduler driver raised or answered nonsense. The message names it; the cause is chained."""
+    """A scheduling rule or driver raised, or returned an invalid result. The message names it; the cause is chained."""
 
 
 class Unavailable(KilonovaError):
-    """Retry as it is."""
+    """A temporary failure: retry the same request later."""
 
 
 class TransferBroken(Unavailable):
-    """Image data stopped in the middle, or never began to come."""
+    """A transfer of image data broke off, or did not start."""
 
 
 class TransferPostponed(TransferBroken):
-    """It is the turn of others."""
+    """A transfer of image data must wait, because the limit of concurrent transfers is reached."""
 
 
 class FromNewerRelease(Unavailable):
-    """Something stored that only a newer release can read: other processes may be able to help."""
+    """Stored data that only a newer release can read: a process of that release may handle the request."""
 
     code = "storage.from_newer_release"
 
 
 class AgentTooOld(Unavailable):
-    """An agent does not know a message that it would have to be sent, or is two releases old."""
+    """An agent does not support a message that the request needs, or is two releases old."""
 
 
 class DeadlineExceeded(Unavailable):
-    """The time for the request is over."""
+    """The request has exceeded its timeout."""
 
 
 class ClientGone(Unavailable):
-    """Nobody waits for the answer any more."""
+    """The client has closed the connection, so the request needs no answer."""
 
 
 class StorageFull(Unavailable):
-    """A disk has no room. The message is for clients; ``what``, the disk and what its system said are for operators."""
+    """A disk is full. The message is for clients; ``what``, with the disk and the system's error, is for operators."""
 
     def __init__(self, where: str, reason: str) -> None:
-        super().__init__("There is no room left to store this; nothing was changed.")
+        super().__init__("There is no disk space left to store this; nothing was changed.")
         self.what = f"there is no room on the disk of {where}: {reason}"
 
 
-#: What the system says where there is no room on a disk, by a quota, or in a file of limited size.
+#: The errno values of a full disk, an exceeded disk quota and an exceeded file size limit.
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def full_disk(error: OSError, folder: object = "a file that was being written") -> StorageFull:
-    """Say of an error of the system which file had no room, or at least in which folder."""
+    """Convert a full-disk OSError to StorageFull, which names the file, or ``folder`` if the error has no file name."""
     return StorageFull(str(error.filename or folder), error.strerror or str(error))
 
 
 class DriverError(KilonovaError):
-    """The hypervisor refused; another host may not."""
+    """The hypervisor failed; another host may succeed."""
 
 
 class HypervisorAway(DriverError):
-    """The hypervisor cannot be reached, or has gone away in the middle of a call. Nobody knows how far that came."""
+    """The hypervisor is unreachable, or disconnected during a call, whose outcome is unknown."""
 
     def __init__(self) -> None:
         super().__init__("The hypervisor does not answer.")
@@ -170,33 +170,33 @@ class GuestMissing(DriverError):
 
 
 class GuestNotRunning(DriverError):
-    """The guest would have to run."""
+    """The guest is not running, which the operation requires."""
 
     def __init__(self, uuid: str) -> None:
         super().__init__(f"Guest {uuid} does not run.")
 
 
 class Unsupported(DriverError):
-    """The hypervisor never can do this, to any guest."""
+    """The hypervisor never supports this operation, for any guest."""
 
 
 class AbilityMissing(Unsupported):
-    """The driver lacks an ability, and the host has nothing wrong with it. ``ability``: its name on the wire."""
+    """The driver lacks an ability; the host is healthy. ``ability``: its name in messages."""
 
     def __init__(self, ability: str) -> None:
         super().__init__(f"The hypervisor does not support {ability}.", ability=ability)
 
 
 class UnsupportedGuest(DriverError):
-    """The hypervisor cannot make this guest and has nothing wrong with it: no failed build of the host."""
+    """The host cannot run this guest, but is healthy: does not count as a failed build of the host."""
 
 
 class ImageUnusable(DriverError):
-    """The image cannot be had, and the host has nothing wrong with it: no failed build of the host."""
+    """The image cannot be used, but the host is healthy: does not count as a failed build of the host."""
 
 
 class SnapshotCancelled(DriverError):
-    """A snapshot was given up because it was asked to be."""
+    """A snapshot was cancelled on request."""
 
     def __init__(self) -> None:
         super().__init__("The snapshot was cancelled.")
@@ -208,4 +208,4 @@ class MigrationAborted(DriverError):
 
 
 class ConfigurationError(KilonovaError):
-    """The operator must change a setting."""
+    """The configuration is invalid: the operator must change an option."""

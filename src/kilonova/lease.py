@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long this process may act for its hosts without another sign of life."""
+"""The lease of a process: how long it may act for its hosts without a further heartbeat."""
 
 import threading
 import time
@@ -8,14 +8,14 @@ from datetime import timedelta
 
 
 def seconds_since_boot() -> float:
-    """Return a time that goes on while the process is stopped or the machine asleep, and that nobody sets."""
+    """Return a monotonic time that also advances while the process is stopped or the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Lease:
-    """Lapses ``duration`` after the last sign of life, as others see it too. Safe to use from any thread.
+    """A lease that expires ``duration`` after the last heartbeat, here and in the database. Safe for all threads.
 
-    It is not held before the first sign of life.
+    It is not held before the first heartbeat.
     """
 
     def __init__(self, duration: timedelta, *, clock: Callable[[], float] = seconds_since_boot) -> None:
@@ -26,26 +26,29 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """Whether this process may act."""
+        """Whether the lease is valid, so that this process may act."""
         with self._lock:
             return self._clock() < self._until
 
     @property
     def renewal_s(self) -> float:
-        """After how many seconds it is to be renewed, so that it takes several failures for it to lapse."""
+        """Interval of renewals in seconds: a quarter of the duration, so that the lease survives single failures."""
         return self.duration.total_seconds() / 4
 
     def now(self) -> float:
-        """Return the moment to be handed to :meth:`renew`, taken before the sign of life is written."""
+        """Return the time to pass to :meth:`renew`; call it before the heartbeat is written."""
         return self._clock()
 
     def renew(self, since: float, duration: timedelta | None = None) -> None:
-        """Note a sign of life that others have seen since then at the latest. ``duration``: what others say it is."""
+        """Extend the lease after a successful heartbeat. ``since``: a time before the heartbeat was sent.
+
+        ``duration``: new duration of the lease, as told in the answer to the heartbeat; None keeps the old one.
+        """
         with self._lock:
             self.duration = duration or self.duration
             self._until = since + self.duration.total_seconds()
 
     def lapse(self) -> None:
-        """Note that others count this process as dead."""
+        """End the lease, because other processes have declared this process dead."""
         with self._lock:
             self._until = float("-inf")

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Prometheus may ask of a control process. Nothing is kept outside, and nothing is asked of the database twice
-within some seconds, however often somebody scrapes.
-"""
+"""Prometheus metrics of a control process. Results of database queries are cached for ``KEPT_S`` between scrapes."""
 
 import threading
 import time
@@ -20,7 +18,7 @@ from kilonova.conductor.workflow_engine.events import Phase, WorkflowEvent
 from kilonova.db.workflows import Count, state_of
 from kilonova.errors import KilonovaError
 
-#: How long what was counted in the database is told again.
+#: Lifetime of cached database counts, in seconds.
 KEPT_S = 5.0
 _STEP_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0)
 _DECISION_S = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -30,18 +28,18 @@ _OUTCOMES: Mapping[Phase, str] = {
     Phase.INTERRUPTED: "interrupted",
     Phase.STUCK: "stuck",
 }
-#: After these, a step or its undo has come to an end.
+#: Phases that mark the end of a step or of its undo.
 _STEP_ENDS = frozenset(Phase) - {Phase.STEP_BEGINS, Phase.BROKE, Phase.STUCK}
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What is looked up when somebody asks. Units: none, all are numbers of things.
+    """Functions that return the values of gauges at a scrape. Units: all are counts.
 
-    ``under_way``: what the database counts, with its present time; raises what a database raises.
-    ``waiting_writes``: jobs for the writer of the database. ``waiting_work``: queue → pieces of work.
-    ``odd_guests``: what is odd → how many guests, counted in the database as well.
-    ``parked``: workflows that wait for the reply of an agent.
+    ``under_way``: the database's current time and its counts of running workflows; raises database errors.
+    ``waiting_writes``: queued jobs of the database writer. ``waiting_work``: queue → queued pieces of work.
+    ``odd_guests``: kind of stray → number of guests, from the database.
+    ``parked``: number of workflows that wait for the reply of an agent.
     """
 
     under_way: Callable[[], tuple[datetime, Sequence[Count]]]
@@ -52,7 +50,7 @@ class Sources:
 
 
 class Metrics:
-    """The numbers of one control process, in a registry of their own. Safe to use from any thread."""
+    """The metrics of one control process, in a registry of their own. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
@@ -70,43 +68,43 @@ class Metrics:
             buckets=_STEP_S,
             registry=self._registry,
         )
-        # Looking a child up by its labels takes longer than to count with it.
+        # Cached, because the lookup of a child by its labels takes longer than its increment.
         self._finished_as = cache(self._finished.labels)
         self._step_took = cache(self._steps.labels)
         self._retries = Counter(
             "kilonova_workflow_retries",
-            "Steps of workflows that broke, and were tried again.",
+            "Retries of workflow steps that failed with an error.",
             ["kind", "step"],
             registry=self._registry,
         )
         self._decisions = Histogram(
             "kilonova_decision_seconds",
-            "How long it took to choose hosts for the servers of a request, with the wait for others.",
+            "Time to choose hosts for the servers of a request, including the wait for other decisions.",
             buckets=_DECISION_S,
             registry=self._registry,
         )
         self._decided = Counter(
-            "kilonova_servers_decided", "Servers for which hosts were chosen or found wanting.", registry=self._registry
+            "kilonova_servers_decided", "Servers for which a host was chosen or not found.", registry=self._registry
         )
         self._claims_lost = Counter(
-            "kilonova_claims_lost", "Claims that lost a race, so that hosts were chosen again.", registry=self._registry
+            "kilonova_claims_lost", "Claims that lost a race, so that a host was chosen again.", registry=self._registry
         )
 
         self._notifications = Counter(
-            "kilonova_notifications_sent", "Notifications that were handed to their drivers.", registry=self._registry
+            "kilonova_notifications_sent", "Notifications passed to their drivers.", registry=self._registry
         )
         self._notifications_lost = Counter(
             "kilonova_notifications_lost",
-            "Notifications that nobody got: the broker was away for too long, or they could not be made.",
+            "Notifications lost: the broker was unreachable for too long, or their payload could not be built.",
             registry=self._registry,
         )
 
     def watch(self, sources: Sources, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Have what is under way told, too."""
+        """Add the gauges for running workflows and queues, from ``sources``."""
         self._registry.register(_UnderWay(sources, clock))
 
     def observe(self, event: WorkflowEvent) -> None:
-        """Count a turn of a workflow."""
+        """Count an event of a workflow."""
         if event.phase is Phase.BROKE:
             self._retries.labels(event.kind, event.step).inc()
         if event.phase in _STEP_ENDS:
@@ -117,7 +115,7 @@ class Metrics:
             self._finished_as(event.kind, outcome).inc()
 
     def decided(self, servers: int, seconds: float) -> None:
-        """Count a decision about so many servers."""
+        """Count a decision for ``servers`` servers that took ``seconds``."""
         self._decisions.observe(seconds)
         self._decided.inc(servers)
 
@@ -134,13 +132,13 @@ class Metrics:
         self._claims_lost.inc()
 
     def text(self, accept: str | None = None) -> tuple[bytes, str]:
-        """Return everything in the format that a client accepts, and the name of that format."""
+        """Return all metrics in a format that the client accepts, and its media type."""
         encode, media_type = choose_encoder(accept or "")
         return encode(self._registry), media_type
 
 
 class _UnderWay(Collector):
-    """What is looked up, not counted."""
+    """Collector of gauges, whose values are looked up at each scrape."""
 
     def __init__(self, sources: Sources, clock: Callable[[], float]) -> None:
         self._sources = sources
@@ -152,7 +150,7 @@ class _UnderWay(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         counted = self._count()
-        answers = GaugeMetricFamily("kilonova_database_answers", "Whether the database could be asked: 1, else 0.")
+        answers = GaugeMetricFamily("kilonova_database_answers", "1 if the database answered the queries, else 0.")
         answers.add_metric((), 0 if counted is None else 1)
         yield answers
         if counted is not None:
@@ -163,14 +161,14 @@ class _UnderWay(Collector):
         )
         parked.add_metric((), self._sources.parked())
         yield parked
-        queues = GaugeMetricFamily("kilonova_queue_length", "Work of this process that waits.", labels=["queue"])
+        queues = GaugeMetricFamily("kilonova_queue_length", "Queued work of this process.", labels=["queue"])
         queues.add_metric(("database writer",), self._sources.waiting_writes())
         for name, length in self._sources.waiting_work().items():
             queues.add_metric((name,), length)
         yield queues
 
     def _count(self) -> tuple[datetime, Sequence[Count]] | None:
-        """Ask the database, unless somebody has just asked; None when it does not answer."""
+        """Return the database's counts, from the cache for ``KEPT_S``; None if the database does not answer."""
         with self._lock:
             if self._clock() >= self._until:
                 try:
@@ -184,15 +182,15 @@ class _UnderWay(Collector):
 
 def _families(now: datetime, counted: Sequence[Count]) -> Iterable[GaugeMetricFamily]:
     flows = GaugeMetricFamily(
-        "kilonova_workflows", "Workflows under way in the whole cloud.", labels=["kind", "step", "state"]
+        "kilonova_workflows", "Unfinished workflows in the whole cloud.", labels=["kind", "step", "state"]
     )
     oldest = GaugeMetricFamily(
         "kilonova_oldest_workflow_seconds",
-        "How long ago the oldest of the workflows under way in the whole cloud began.",
+        "Age of the oldest unfinished workflow in the whole cloud.",
         labels=["kind", "step", "state"],
     )
     by_labels: dict[tuple[str, str, str], list[Count]] = defaultdict(list)
-    for each in counted:  # what is stuck may be so in both directions
+    for each in counted:  # stuck workflows have two counts for the same labels: forward and undoing
         by_labels[each.kind, each.step, state_of(each)].append(each)
     for labels, together in by_labels.items():
         flows.add_metric(labels, sum(each.workflows for each in together))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Periodic tasks: threads that do something again and again, and the register of those of one process."""
+"""Periodic tasks: threads that run a task at an interval, and the register of the tasks of one process."""
 
 import logging
 import threading
@@ -17,11 +17,11 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRun:
-    """How a periodic task went the last time.
+    """Status of a periodic task.
 
-    ``interval_s``: from the end of a turn to the start of the next one. ``last_start``: None before the first turn.
-    ``last_duration_s``, ``last_error``: of the last turn that is over; no error: it went well. ``next_start``: None
-    while a turn is under way, and of a task that has been stopped. Times are UTC, by the clock of this machine.
+    ``interval_s``: from the end of a run to the start of the next one. ``last_start``: None before the first run.
+    ``last_duration_s``, ``last_error``: of the last finished run; None as error is success. ``next_start``: None during
+    a run, and after the task was stopped. Times are UTC, by the clock of this machine.
     """
 
     name: str
@@ -35,11 +35,11 @@ class TaskRun:
 
 
 class PeriodicThread:
-    """Does ``task`` every ``every_s`` seconds, from the start or after the first ``every_s``, which may change.
+    """A thread that runs ``task`` every ``every_s`` seconds; a function as ``every_s`` allows a changing interval.
 
-    ``description``: what the task does, in one line for operators. A failure is logged under ``complaint``, and the
-    next turn comes. Where something cannot be reached that takes one line, and no more until a turn goes well or
-    another thing is missing.
+    ``from_start``: whether the first run is at once, not after the first interval. ``description``: the task in one
+    line, for operators. A failure is logged with the prefix ``complaint`` and does not stop the thread. An Unavailable
+    is logged only once, until a run succeeds or the error changes.
     """
 
     def __init__(
@@ -60,39 +60,39 @@ class PeriodicThread:
         self._from_start = from_start
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        #: Replaced as a whole after each change, so that it is read without a lock.
+        #: Replaced as a whole at each change, so that reading it needs no lock.
         self._last = TaskRun(name=name, description=description, interval_s=0.0)
 
     @property
     def periodic_threads(self) -> Sequence["PeriodicThread"]:
-        """Only itself."""
+        """A tuple of only this thread."""
         return (self,)
 
     @property
     def is_alive(self) -> bool:
-        """Whether it was started and has not ended."""
+        """Whether the thread is running."""
         return self._thread.is_alive()
 
     @property
     def last_run(self) -> TaskRun:
-        """How the last turn went, and when the next one is due."""
+        """Result of the last run, and time of the next one."""
         return self._last
 
     def start(self) -> None:
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Let the turn under way be the last, without waiting for its end."""
+        """Stop after the current run, without waiting for its end."""
         self._stop.set()
 
     def stop(self) -> None:
-        """Wait until the turn under way is over; there is no other. One that never started just stays so."""
+        """Stop after the current run, and wait for its end. A thread that was never started is success."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def rest(self, seconds: float) -> bool:
-        """Wait in the middle of a turn. Tells whether the thread is to stop; then it waits no longer."""
+        """Sleep during a run; return True, and at once, if the thread is to stop."""
         return self._stop.wait(seconds)
 
     def _run(self) -> None:
@@ -118,7 +118,7 @@ class PeriodicThread:
                 return
 
     def _pause(self) -> bool:
-        """Wait for the next turn. Tells whether there is none."""
+        """Wait for the next run; return True if the thread is to stop."""
         every_s = self._every_s()
         self._note(interval_s=every_s, next_start=utc_now() + timedelta(seconds=every_s))
         is_over = self.rest(every_s)
@@ -132,15 +132,15 @@ class PeriodicThread:
 
 @runtime_checkable
 class OwnsPeriodicThreads(Protocol):
-    """A part of a process that does something from time to time."""
+    """A part of a process that has periodic threads."""
 
     @property
     def periodic_threads(self) -> Sequence[PeriodicThread]:
-        """The threads that are switched on."""
+        """The enabled periodic threads."""
 
 
 class PeriodicPart:
-    """A part of a process with some periodic threads, which start and stop together."""
+    """A part of a process with several periodic threads, which start and stop together."""
 
     def __init__(self, name: str, threads: Sequence[PeriodicThread]) -> None:
         self.name = name
@@ -151,7 +151,7 @@ class PeriodicPart:
             thread.start()
 
     def stop(self) -> None:
-        """End after the turns under way."""
+        """Stop all threads after their current runs, and wait for their end."""
         for thread in self.periodic_threads:
             thread.ask_to_stop()
         for thread in self.periodic_threads:
@@ -159,20 +159,20 @@ class PeriodicPart:
 
 
 class PeriodicTasks:
-    """The register: which periodic tasks a process has, and how each of them went the last time."""
+    """Register of the periodic tasks of a process and their status."""
 
     def __init__(self) -> None:
         self._owners: list[OwnsPeriodicThreads] = []
 
     def add(self, owner: OwnsPeriodicThreads) -> None:
-        """Register the threads of ``owner``, those too that it begins later."""
+        """Register the periodic threads of ``owner``, including threads that it starts later."""
         self._owners.append(owner)
 
     @property
     def periodic_threads(self) -> tuple[PeriodicThread, ...]:
-        """All threads that are registered."""
+        """All registered threads."""
         return tuple(thread for owner in self._owners for thread in owner.periodic_threads)
 
     def runs(self) -> tuple[TaskRun, ...]:
-        """Return how each task went the last time, in the order of their names."""
+        """Return the status of each task, ordered by name."""
         return tuple(sorted((thread.last_run for thread in self.periodic_threads), key=lambda run: run.name))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a process: started one after the other, stopped in reverse, also where a start fails halfway."""
+"""The parts of a process: started in order, and stopped in reverse order, also after a failed start."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Part(Protocol):
-    """What a process starts and stops. ``stop`` is called once, also where ``start`` has failed."""
+    """A part of a process that can be started and stopped. ``stop`` is called once, also if ``start`` failed."""
 
     @property
     def name(self) -> str: ...
@@ -31,26 +31,26 @@ class PartOf:
 
 
 class ProcessParts:
-    """What a process has started, in order. ``tasks``: the register of the periodic tasks among it."""
+    """The started parts of a process, in order. ``tasks``: register of the periodic tasks of these parts."""
 
     def __init__(self) -> None:
         self.tasks = PeriodicTasks()
         self._started: list[tuple[str, Callable[[], object]]] = []
 
     def start(self, part: Part) -> None:
-        """Start a part, after all those before it; it is stopped before them."""
-        self.opened(part.name, part.stop)  # first: a part may fail halfway
+        """Start a part; it will be stopped before all parts that were started earlier."""
+        self.opened(part.name, part.stop)  # registered first, so that a part whose start fails halfway is stopped, too
         if isinstance(part, OwnsPeriodicThreads):
             self.tasks.add(part)
         part.start()
 
     def opened(self, name: str, stop: Callable[[], object]) -> None:
-        """Note a part that runs already."""
+        """Register a part that is running already."""
         self._started.append((name, stop))
 
     @contextmanager
     def stopped_on_failure(self) -> Iterator[None]:
-        """Stop what has been started when the block fails, and raise what it failed with."""
+        """Run a block; if it raises, stop all started parts and re-raise."""
         try:
             yield
         except BaseException:
@@ -58,10 +58,10 @@ class ProcessParts:
             raise
 
     def stop(self) -> None:
-        """Stop everything in reverse. A part whose stop fails is logged, and keeps no other one from it."""
+        """Stop all parts in reverse order. A failed stop is logged, and the other parts are stopped all the same."""
         while self._started:
             name, stop = self._started.pop()
             try:
                 stop()
             except Exception:
-                LOG.exception("The part of this process called %s could not be stopped", name)
+                LOG.exception("Part %s of this process could not be stopped", name)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova.wsgi:application`` for any WSGI server; ``KILONOVA_CONFIG`` names the configuration files.
+"""Entry point ``kilonova.wsgi:application`` for WSGI servers. ``KILONOVA_CONFIG`` names the configuration files.
 
-One process serves one SQLite file; on a server database, as many as there is work for.
+An SQLite database supports only one such process; a database server supports any number.
 """
 
 from kilonova.cli.commands.api import application as _build

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of the WSGI environment by which Kilonova's own HTTP server tells an application more than WSGI does."""
+"""Keys that Kilonova's own HTTP server adds to the WSGI environment of an application."""
 
-#: A function that says whether the client has gone.
+#: Key of a function that returns whether the client has closed the connection.
 CLIENT_GONE = "kilonova.client_gone"
-#: The HTTP status for which the body was not read.
+#: Key of the HTTP status with which the application is to refuse a request, whose body was not read.
 BODY_REFUSED = "kilonova.body_refused"

@@ -58,7 +58,7 @@ def test_an_sqlite_file_that_may_not_grow(database: Database, log: io.StringIO, 
     connection.commit()
     futures = [database.submit(grow(1_000_000)) for _ in range(beside + 1)]
     for future in futures:
-        with pytest.raises(StorageFull, match="There is no room left to store this; nothing was changed"):
+        with pytest.raises(StorageFull, match="There is no disk space left to store this; nothing was changed"):
             future.result(timeout=20)
     (line,) = log.getvalue().splitlines()
     assert line.startswith(f"ERROR Writes are refused: there is no room on the disk of {database.url.database}: ")

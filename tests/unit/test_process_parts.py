@@ -66,7 +66,7 @@ def test_stopping_goes_on_when_a_part_cannot_be_stopped(caplog: pytest.LogCaptur
         parts.stop()
     assert diary.entries[3:] == ["-timer", "-bus", "-database"]
     (told,) = caplog.records
-    assert told.getMessage() == "The part of this process called bus could not be stopped"
+    assert told.getMessage() == "Part bus of this process could not be stopped"
     assert told.exc_info is not None
 
 

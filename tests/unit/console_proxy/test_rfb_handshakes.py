@@ -38,12 +38,12 @@ def reason(text: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("talk", "why"),
     [
-        (says(b"RFB 003.008\n", bytes([1, 2])), "asks proxies of consoles for a password"),
-        (says(b"RFB 003.008\n", bytes([2, 19, 2])), "asks proxies of consoles for a password"),
+        (says(b"RFB 003.008\n", bytes([1, 2])), "requires a password"),
+        (says(b"RFB 003.008\n", bytes([2, 19, 2])), "requires a password"),
         (says(b"RFB 003.003\n"), "older than 3.8"),
         (says(b"RFB 003.008\n", b"\0" + reason(b"Too many \x1b[31m viewers")), "Too many ?[31m viewers"),
         (says(b"RFB 003.008\n", bytes([1, 1]), struct.pack(">I", 1) + reason(b"Go away")), "Go away"),
-        (says(b"SSH-2.0-Open\n"), "no VNC console"),
+        (says(b"SSH-2.0-Open\n"), "not a VNC console"),
         (says(b"RFB 003.0", end=True), "The console has ended."),
     ],
 )
