@@ -20,7 +20,10 @@ _ITEMS_BETWEEN_LOOKS = 64
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A deadline. ``ends_at``: time by ``clock``, None for no timeout. ``client_gone``: returns if the client left."""
+    """The deadline of a request.
+
+    ``ends_at``: time of its end by ``clock``, None for no timeout. ``client_gone``: returns whether the client left.
+    """
 
     ends_at: float | None
     client_gone: Callable[[], bool]

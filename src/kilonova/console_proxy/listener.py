@@ -119,7 +119,7 @@ class Listener:
             if not seated:
                 await _leave(websocket, (_TRY_LATER, "Too many consoles are in use."))
                 return
-            LOG.info("%s: %s console of server %s", client, self.protocol.value, server)
+            LOG.info("%s: opened the %s console of server %s", client, self.protocol.value, server)
             ended = await self._talk(ClientEndpoint(websocket), token, console)
         await _leave(websocket, ended)
         why = ended[1] or "the client has left"

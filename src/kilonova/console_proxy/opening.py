@@ -42,7 +42,7 @@ def _in_cookies(cookies: Sequence[str]) -> str:
 
 
 def may_come_from(origins: Sequence[str], host: str | None, allowed: Collection[str], *, over_tls: bool) -> bool:
-    """Return whether the web page that opens a console may do so; clients without an Origin, not browsers, always may.
+    """Return whether the web page that opens a console may do so; a client without an Origin is no browser, and may.
 
     Without this check, a foreign page could open consoles with the cookies of its visitors.
 

@@ -14,4 +14,4 @@ def tell(log: logging.Logger, service: str, method: str, path: str, status: int,
     level = logging.INFO if status >= _FAILURE else logging.DEBUG
     if log.isEnabledFor(level):
         theirs = headers.get(HEADER) or headers.get(HEADER.lower()) or "without a request id"
-        log.log(level, "%s of %s was answered %d by %s: %s", method, path.partition("?")[0], status, service, theirs)
+        log.log(level, "%s %s got status %d from %s: %s", method, path.partition("?")[0], status, service, theirs)

@@ -50,4 +50,4 @@ def _log_to(file: LogFile | None, formatter: logging.Formatter) -> None:
 def _log_end_of_thread(what: threading.ExceptHookArgs) -> None:
     name = what.thread.name if what.thread else "unknown"
     if what.exc_value is not None:
-        LOG.error("Thread %s ended by an error", name, exc_info=what.exc_value)
+        LOG.error("Thread %s was ended by an exception", name, exc_info=what.exc_value)

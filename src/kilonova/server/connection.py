@@ -30,8 +30,8 @@ from kilonova.server.response import refusal
 
 CHUNK = 1 << 16
 _TLS_PIECE = 1 << 18
-_READS = 64  # maximum reads from one client in a row
-_TURNS = 16  # maximum requests of one client answered in a row, before other clients get their turn
+_READS = 64  # Maximum number of reads from one client in a row.
+_TURNS = 16  # Maximum number of requests of one client answered in a row, before other clients get their turn.
 _GONE_AFTER_S = 1.0
 _LOOK_EVERY_S = 0.02
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -130,7 +130,7 @@ class Connection:
             self._read()
 
     def _read(self) -> None:
-        if self.ready or self.streaming is not None or self.refused is not None:  # left over from the previous turn
+        if self.ready or self.streaming is not None or self.refused is not None:  # requests left from the last turn
             self._answer_all()
             return
         for _ in range(_READS):

@@ -67,7 +67,7 @@ _FULL_SQLITE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_
 _CANCELLED = {"57014", 1317, 1969}
 #: Error codes of a server that is stopping, starting or out of connections; for MariaDB also of lost connections.
 _AWAY = {"57P01", "57P02", "57P03", "53300", "25P03", 1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
-#: PostgreSQL's messages for a login that will not succeed later either. Its driver gives no code before the login.
+#: PostgreSQL's messages for a login for which a retry is useless. Its driver gives no error code before the login.
 _REFUSED = re2.compile(
     "authentication failed|no password supplied|no pg_hba.conf entry|not permitted to log in|permission denied"
     '|(database|role|user) ".*" does not exist'
@@ -271,8 +271,8 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
             orders = [
                 f"SET idle_in_transaction_session_timeout = '{_IDLE_WRITER_S}s'",
                 "SET enable_seqscan = off",
-                "SET max_parallel_workers_per_gather = 0",  # starting workers takes longer than an index lookup
-                "SET jit = off",  # disabled sequential scans have a huge cost estimate, which would trigger the JIT
+                "SET max_parallel_workers_per_gather = 0",  # Starting workers takes longer than an index lookup.
+                "SET jit = off",  # Disabled sequential scans have a huge cost estimate, which would trigger the JIT.
             ]
         elif _is_mariadb(writer):
             orders = [f"SET SESSION idle_write_transaction_timeout = {_IDLE_WRITER_S}", "SET time_zone = '+00:00'"]

@@ -32,7 +32,7 @@ class SeqProbe:
         self._connection: Any = None
         self._turn = threading.Condition()
         self._is_asking = False
-        #: Number of queries started, number answered, and the last answer; None if the server gave none.
+        #: Number of queries started, number of queries answered, and the last answer: None if the server gave none.
         self._begun = 0
         self._answered = 0
         self._answer: int | None = None
@@ -96,7 +96,7 @@ class SeqProbe:
             return int(cursor.fetchone()[0])
 
     def _through_libpq(self, result: Any) -> Any:
-        """Return a result of libpq, or raise its error. libpq, as a cursor takes longer than the server's answer."""
+        """Return a result of libpq, or raise its error. Saves a cursor, which takes longer than the server's answer."""
         if result.status not in {PGRES_COMMAND_OK, PGRES_TUPLES_OK}:
             raise self._dialect.loaded_dbapi.OperationalError(result.error_message.decode(errors="replace"))
         return result

@@ -62,7 +62,7 @@ def _times() -> tuple[Column[Any], Column[Any]]:
     return Column("created_at", Time, nullable=False), Column("updated_at", Time)
 
 
-# --- the order of commits ---------------------------------------------------------------------------------------------
+# --- change log -------------------------------------------------------------------------------------------------------
 
 change_counter = _table(
     "change_counter",
@@ -237,7 +237,7 @@ isolation_version = _table(
     Column("version", BigInteger, nullable=False),
 )
 
-# --- what servers are made of -----------------------------------------------------------------------------------------
+# --- flavors, quotas, key pairs and server groups ---------------------------------------------------------------------
 
 flavors = _table(
     "flavors",
@@ -438,7 +438,7 @@ instance_actions = _table(
     Column("started_at", Time, nullable=False),
     Column("updated_at", Time),
     Column("finished_at", Time),
-    # "Error" if the action failed finally.
+    # "Error" if the action has failed; NULL while it may still be retried.
     Column("message", String(255)),
     Index("ix_instance_actions_instance", "instance_uuid", "request_id"),
 )
@@ -532,7 +532,7 @@ processes = _table(
     Column("agent", String(255)),
     Column("release_version", String(64)),
     Column("message_version", Integer),
-    # NULL for a process of a release that did not record it.
+    # Start of the process; NULL if its release did not record it.
     Column("started_at", Time),
 )
 
@@ -574,8 +574,8 @@ odd_guests = _table(
     UniqueConstraint("host", "instance_uuid"),
 )
 
-# Enrolled agent processes, by their user names at the broker. ``version``: number of the row's last change, from one
-# count over all rows.
+# Enrolled agent processes, by their user names at the broker. ``version``: number of the last change of the row; one
+# sequence numbers the changes of all rows.
 enrolled_agents = _table(
     "enrolled_agents",
     Column("name", String(128), primary_key=True),

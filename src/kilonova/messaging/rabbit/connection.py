@@ -52,7 +52,7 @@ def connect(transport: Transport, address: BrokerAddress, name: str) -> amqp.Con
     except BaseException:
         discard(connection)
         raise
-    # With this capability py-amqp would read from the socket before each publish and call our consumers from there.
+    # With this capability py-amqp reads from the socket before each publish, and calls consumers in the middle of it.
     connection.client_properties["capabilities"]["connection.blocked"] = False
     return connection
 

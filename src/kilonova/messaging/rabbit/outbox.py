@@ -81,7 +81,7 @@ class Outbox:
     def returned(self, error: Exception, exchange: str, key: str, message: Any) -> None:  # noqa: ARG002
         """Log a message that the broker could route to no queue; the broker confirms it afterwards."""
         self._complaints.complain(
-            f"no {exchange} {key}", f"{self._name}: nothing leads to {key or exchange}; a message is lost"
+            f"no {exchange} {key}", f"{self._name}: there is no queue for {key or exchange}; a message is lost"
         )
 
     def expire(self) -> None:

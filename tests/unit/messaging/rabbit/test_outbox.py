@@ -115,7 +115,7 @@ def test_what_the_broker_refuses_is_dropped_and_logged(caplog: pytest.LogCapture
     outbox.returned(RuntimeError(), "to", "agent", None)
     assert len(outbox) == 1
     assert "the queue of agent is full" in caplog.text
-    assert "nothing leads to agent" in caplog.text
+    assert "there is no queue for agent" in caplog.text
 
 
 def test_a_broker_that_is_away_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
