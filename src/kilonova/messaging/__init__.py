@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typed messages between the conductor and the agents, and the buses that carry them.
 
-A message names its workflow, step and attempt. Delivery is at least once: an agent carries out each step once and
-ignores duplicates, and the conductor drops a reply that no workflow waits for. Forbidden here: the database.
+A message names its workflow, step and attempt. Messages may be duplicated: an agent carries out each step once, and
+the conductor drops a reply that no workflow waits for. Forbidden here: the database.
 """
