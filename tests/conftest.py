@@ -13,6 +13,7 @@ from support.databases import (
     open_database,
     sqlite_template,
 )
+from support.failures import pytest_runtest_makereport
 from support.samples import sampled
 from support.side_by_side import (
     pytest_collection,
@@ -35,6 +36,7 @@ __all__ = [
     "pytest_collection_modifyitems",
     "pytest_configure_node",
     "pytest_make_parametrize_id",
+    "pytest_runtest_makereport",
     "pytest_runtest_protocol",
     "pytest_xdist_make_scheduler",
     "sqlite_template",

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Run tests with pytest, in one process more than there are cores, since many tests wait for something. When few of them
-# fail, they are run again, one after the other, and those that still fail once more: tests that pass then failed for want
-# of time or for a race, and are named as unsteady, also in the file KILONOVA_UNSTEADY. Arguments: as of pytest. With
-# KILONOVA_ONCE=1 nothing is run again.
+# fail, they are run again, one after the other, and those that still fail once more. Tests that pass then are named as
+# unsteady, each with the reason of its failure: a time limit of a slow machine, or another, such as a race. The file
+# KILONOVA_UNSTEADY gets the same lines: reason, tab, test. Arguments: as of pytest. With KILONOVA_ONCE=1 nothing is run
+# again.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 most_again=12
@@ -15,7 +16,14 @@ trap 'rm -rf "$cache"' EXIT
 run() { .venv/bin/python -m pytest -q -o cache_dir="$cache" "$@"; }
 failed() { .venv/bin/python -c 'import json, sys; print(*json.load(open(sys.argv[1])), sep="\n")' "$cache/v/cache/lastfailed" 2>/dev/null; }
 
-run -n "$processes" "$@"
+# The reason of each failure, from tests/support/failures.py; a test that could not be collected has none there.
+with_reasons() {
+    awk -F'\t' 'NR == FNR { reason[$2] = $1; next } { print (($0 in reason) ? reason[$0] : "other") "\t" $0 }' \
+        "$cache/failures" -
+}
+
+touch "$cache/failures"
+KILONOVA_FAILURES=$cache/failures run -n "$processes" "$@"
 code=$?
 unsteady=$(failed)
 [ "${KILONOVA_ONCE:-}" != 1 ] && [ -n "$unsteady" ] && [ "$(grep -c . <<<"$unsteady")" -le "$most_again" ] || exit "$code"
@@ -26,5 +34,6 @@ for ((again = 1; again <= times_again && code == 1; again++)); do
     code=$?
 done
 [ "$code" -eq 0 ] || exit "$code"
+unsteady=$(with_reasons <<<"$unsteady")
 printf '\n=== UNSTEADY: these failed side by side with others and passed alone; please mend them:\n%s\n' "$unsteady"
 [ -z "${KILONOVA_UNSTEADY:-}" ] || printf '%s\n' "$unsteady" >>"$KILONOVA_UNSTEADY"

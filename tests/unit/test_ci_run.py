@@ -21,20 +21,23 @@ echo "says $2"
 case $2 in
 {fails}) exit 2 ;;
 {hangs}) exec sleep 60 ;;
-test) for ((n = 0; n < {unsteady}; n++)); do echo "unsteady $n" >>"$KILONOVA_UNSTEADY"; done ;;
+test)
+    for ((n = 0; n < {races}; n++)); do printf 'other\\ttest %d\\n' $n >>"$KILONOVA_UNSTEADY"; done
+    for ((n = 0; n < {slow}; n++)); do printf 'time limit\\tslow test %d\\n' $n >>"$KILONOVA_UNSTEADY"; done
+    ;;
 esac
 """
 
 
 def run(
-    folder: Path, *, fails: str = "-", hangs: str = "-", unsteady: int = 0, missing: str = ""
+    folder: Path, *, fails: str = "-", hangs: str = "-", races: int = 0, slow: int = 0, missing: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run it with targets of which one may fail, or never end, and the tests may be unsteady."""
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
     programs = {f"tools/{tool}": f'#!/bin/bash\necho "{tool} $*" >>begun\n' for tool in _TOOLS}
     programs["tools/test_servers.sh"] = f"#!/bin/bash\nprintf '%s\\n' {missing}\n"
-    programs["bin/make"] = _MAKE.format(fails=fails, hangs=hangs, unsteady=unsteady)
+    programs["bin/make"] = _MAKE.format(fails=fails, hangs=hangs, races=races, slow=slow)
     for name, text in programs.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
@@ -84,13 +87,15 @@ def test_a_lane_that_hangs_ends_with_the_one_that_fails(tmp_path: Path) -> None:
     assert {"fault-sample", "tempest-sample"} <= set(begun(tmp_path))
 
 
-def test_three_unsteady_tests_are_named_and_a_fourth_fails_it(tmp_path: Path) -> None:
-    done = run(tmp_path, unsteady=4)
+@pytest.mark.parametrize(("races", "slow"), [(4, 0), (4, 2), (0, 11), (3, 8)])
+def test_too_many_unsteady_tests_are_named_and_fail_it(tmp_path: Path, races: int, slow: int) -> None:
+    done = run(tmp_path, races=races, slow=slow)
     assert done.returncode != 0
-    assert "=== FAILED: 4 tests were unsteady" in done.stdout
-    assert "unsteady 3" in done.stdout
+    assert f"=== FAILED: {races + slow} tests were unsteady, {races} of them for a reason other" in done.stdout
+    assert ("other\ttest 3" in done.stdout) == (races > 3)
     assert "all passed" not in done.stdout
 
 
-def test_three_unsteady_tests_pass(tmp_path: Path) -> None:
-    assert run(tmp_path, unsteady=3).returncode == 0
+@pytest.mark.parametrize(("races", "slow"), [(3, 0), (3, 7), (0, 10)])
+def test_some_unsteady_tests_pass(tmp_path: Path, races: int, slow: int) -> None:
+    assert run(tmp_path, races=races, slow=slow).returncode == 0
