@@ -21,21 +21,21 @@ GONE = "removed from Nova"
 
 #: where each command is used; a command of a later client has to be entered before these tests pass with it
 USED = {
-    "test_documents::test_only_the_hosts_with_ssds_take_the_ssd_flavor": (
+    "test_host_aggregates::test_only_the_hosts_with_ssds_take_the_ssd_flavor": (
         *("aggregate create", "aggregate set", "aggregate add host", "aggregate show"),
         *("flavor create", "flavor set", "flavor show", "server create"),
     ),
-    "test_documents::test_the_commands_for_daily_use": (
+    "test_host_aggregates::test_the_commands_for_daily_use": (
         *("aggregate list", "aggregate unset", "aggregate remove host", "aggregate delete"),
     ),
-    "test_documents::test_services_hypervisors_and_zones_are_listed": (
+    "test_host_aggregates::test_services_hypervisors_and_zones_are_listed": (
         *("availability zone list", "compute service list", "hypervisor list"),
     ),
-    "test_documents::test_a_plain_member_may_neither_arrange_hosts_nor_see_strangers": (
+    "test_host_aggregates::test_a_plain_member_may_neither_arrange_hosts_nor_see_strangers": (
         *("compute service set", "server list", "server show"),
     ),
-    "test_documents::test_a_server_lives_and_dies": ("server reboot", "server delete"),
-    "test_documents::test_a_deleted_server_can_be_restored_until_it_is_reclaimed": (
+    "test_host_aggregates::test_a_server_lives_and_dies": ("server reboot", "server delete"),
+    "test_trove::test_a_deleted_server_can_be_restored_until_it_is_reclaimed": (
         *("server restore", "server event list", "server event show"),
     ),
     "test_move_commands::test_it_stands_still_is_locked_rescued_and_looked_into": (

@@ -53,7 +53,8 @@ def uses(test: str, command: str) -> bool:
 @cache
 def _parts(module: str) -> dict[str, ast.AST]:
     """Return what a module defines: its functions, those of its classes, and its constants."""
-    tree = ast.parse((_HERE / f"{module}.py").read_text(encoding="utf-8"))
+    (path,) = _HERE.rglob(f"{module}.py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     return dict(_named(tree.body))
 
 
