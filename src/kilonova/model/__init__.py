@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nouns: frozen dataclasses and enums that every other package speaks.
+"""Data model: frozen dataclasses and enums that all other packages use.
 
 In: nothing. Out: plain values.
 Forbidden here: I/O, clocks, randomness, wire names of the API.

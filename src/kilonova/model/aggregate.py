@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host aggregates: groups of service hosts with free metadata; one key makes them an availability zone."""
+"""Host aggregates: groups of service hosts with metadata; the key ``availability_zone`` makes one a zone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ ZONE_KEY = "availability_zone"
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A host aggregate. ``hosts`` are service host names, in the order in which they joined."""
+    """A host aggregate. ``hosts``: service host names, in the order in which they were added."""
 
     id: int
     uuid: str

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a host offers more than it has."""
+"""Allocation ratios of a host."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class AllocationRatios:
-    """Ratios that the operator configured, and memory kept for the host itself. Units: MiB."""
+    """Configured allocation ratios, and the memory reserved for the host itself. Units: MiB."""
 
     cpu: float = 4.0
     memory: float = 1.0

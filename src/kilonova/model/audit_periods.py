@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The periods after which consumers are told what exists: months, days, hours or years, from an offset on.
+"""Audit periods of ``instance.exists`` notifications: hours, days, months or years, with an offset.
 
-``month@15``: from the 15th; ``day@6``: from six o'clock; ``hour@30``: from half past; ``year@4``: from April. UTC.
+``month@15`` starts on the 15th, ``day@6`` at 06:00, ``hour@30`` at half past, ``year@4`` in April. Times are UTC.
 """
 
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ class Unit(StrEnum):
     YEAR = "year"
 
 
-#: The values that an offset may have: the first and the last.
+#: Unit → smallest and largest valid offset.
 _OFFSETS = {Unit.HOUR: (0, 59), Unit.DAY: (0, 23), Unit.MONTH: (1, _LAST_DAY_OF_ALL_MONTHS), Unit.YEAR: (1, _MONTHS)}
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From ``begin`` to ``end``, which is no longer part of it."""
+    """A period of time that includes ``begin`` and excludes ``end``."""
 
     begin: datetime
     end: datetime
@@ -33,7 +33,10 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class AuditPeriods:
-    """Periods of a unit that begin ``offset`` minutes, hours, days or months after the unit does."""
+    """The audit period setting: a unit, and the offset at which each period starts within the unit.
+
+    ``offset``: the minute of an hour, hour of a day, day of a month or month of a year.
+    """
 
     unit: Unit = Unit.MONTH
     offset: int = 1
@@ -43,29 +46,29 @@ class AuditPeriods:
 
     @classmethod
     def parse(cls, text: str) -> "AuditPeriods":
-        """Read ``unit`` or ``unit@offset``. Raises: ValueError, which completes the name of an option."""
+        """Parse ``unit`` or ``unit@offset``. Raises: ValueError, whose text continues the name of an option."""
         name, given, offset = text.strip().partition("@")
         if name not in {*Unit}:
-            raise ValueError(f"is {text!r}, and has to be one of {', '.join(Unit)}, maybe with @ and an offset.")
+            raise ValueError(f"is {text!r}; use one of {', '.join(Unit)}, optionally followed by @ and an offset.")
         unit = Unit(name)
         least, most = _OFFSETS[unit]
         if not given:
             return cls(unit, least)
         if not (offset.isascii() and offset.isdigit() and least <= int(offset) <= most):
-            raise ValueError(f"is {text!r}, and an offset of a {unit} is a number from {least} to {most}.")
+            raise ValueError(f"is {text!r}; the offset of a {unit} must be a number from {least} to {most}.")
         return cls(unit, int(offset))
 
     def last_completed(self, now: datetime) -> Period:
-        """Return the newest period that is over."""
+        """Return the newest completed period."""
         end = self._begin_of(now)
         return Period(self._begin_of(end - timedelta(microseconds=1)), end)
 
     def present(self, now: datetime) -> Period:
-        """Return the part of the present period that is over."""
+        """Return the present period up to now."""
         return Period(self._begin_of(now), now)
 
     def _begin_of(self, moment: datetime) -> datetime:
-        """Return when the period of a moment began."""
+        """Return the start of the period that contains ``moment``."""
         hour = moment.replace(minute=0, second=0, microsecond=0)
         if self.unit is Unit.HOUR:
             begin = hour.replace(minute=self.offset)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image that a host keeps."""
+"""Images in the image cache of a host."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class CachedImage:
-    """``name``: of its file. ``image_id``: "" for what is no image but made for several guests: an empty file system.
+    """An entry of a host's image cache.
 
-    ``disk_format``: "" where it is kept as it came. ``size_bytes``: the room that it takes. ``unused_s``: seconds since
-    a guest was last made of it, or the host last saw that one needs it.
-    ``guests``: those that need it, by instance uuid.
+    ``name``: file name. ``image_id``: "" for an empty file system that several guests share, which is not an image.
+    ``disk_format``: "" if the file was not converted. ``size_bytes``: disk space used.
+    ``unused_s``: seconds since a guest was last created from the image or last seen to use it.
+    ``guests``: instance uuids of the guests that use the image.
     """
 
     name: str
@@ -22,5 +23,5 @@ class CachedImage:
 
 
 def image_metric(image_id: str) -> str:
-    """Return the name of the metric by which a host says that it keeps an image: it is 1."""
+    """Return the name of the metric by which a host reports a cached image; the metric's value is 1."""
     return f"image.{image_id}"

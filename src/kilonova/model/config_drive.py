@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest is told of itself on a disk of its own, as far as its hypervisor does not know it anyway."""
+"""Contents of a guest's config drive that the hypervisor driver cannot take from the guest's specification."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """The public half of a key pair, as it was when a server was made with it. ``type``: ssh or x509."""
+    """A public key as copied when the server was created. ``type``: ssh or x509."""
 
     name: str
     type: str
@@ -17,9 +17,10 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True)
 class ConfigDrive:
-    """``domain`` follows the host name of a guest whose name has none. ``vendor_data``: what the operator adds.
+    """Metadata for a guest's config drive.
 
-    ``admin_pass`` is known only to the process that was asked for the server, and only until the guest is there.
+    ``domain``: DNS domain appended to a host name without a domain. ``vendor_data``: metadata added by the operator.
+    ``admin_pass``: known only to the control process that accepted the request, until the guest is created.
     """
 
     display_name: str

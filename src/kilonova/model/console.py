@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the console of a guest is reached."""
+"""Addresses of guest consoles."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class ConsoleProtocol(StrEnum):
-    """What is spoken at the end of a console. ``SERIAL``: plain bytes."""
+    """Protocol of a console. ``SERIAL``: plain bytes."""
 
     VNC = "vnc"
     SPICE = "spice"
@@ -16,9 +16,9 @@ class ConsoleProtocol(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConsoleEnd:
-    """An address of the hypervisor at which one guest's console is reached, by a proxy of consoles and nobody else.
+    """Address on the hypervisor of one guest's console; only the console proxy connects to it.
 
-    ``tls_port``: where the same is to be had with TLS. ``internal_access_path``: what a proxy has to ask for first.
+    ``tls_port``: the port of the same console with TLS. ``internal_access_path``: path that the proxy requests first.
     """
 
     address: str

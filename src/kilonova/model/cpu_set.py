@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of CPUs as people write them: ``0-3,^2,8``."""
+"""Parser and formatter for CPU sets such as ``0-3,^2,8``."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ _MOST = 4096
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """Return the CPUs that ``text`` lists; what follows ``^`` is taken out again. Raises: ValueError."""
+    """Parse a CPU set; a part that starts with ``^`` excludes its CPUs. Raises: ValueError."""
     chosen: set[int] = set()
     dropped: set[int] = set()
     for part in text.split(","):
@@ -17,16 +17,16 @@ def parse_cpus(text: str) -> frozenset[int]:
             continue
         found = _PART.fullmatch(part.strip())
         if found is None:
-            raise ValueError(f"{text!r} is no list of CPUs such as 0-3,^2")
+            raise ValueError(f"{text!r} is not a list of CPUs such as 0-3,^2")
         first, last = int(found[2]), int(found[3] or found[2])
         if last < first or last >= _MOST:
-            raise ValueError(f"{part.strip()!r} in {text!r} is no range of CPUs below {_MOST}")
+            raise ValueError(f"{part.strip()!r} in {text!r} is not a range of CPUs below {_MOST}")
         (dropped if found[1] else chosen).update(range(first, last + 1))
     return frozenset(chosen - dropped)
 
 
 def cpus_text(cpus: Iterable[int]) -> str:
-    """Return what :func:`parse_cpus` reads back: ``0-1,3``."""
+    """Format a set of CPUs as :func:`parse_cpus` reads it: ``0-1,3``."""
     runs: list[list[int]] = []
     for cpu in sorted(cpus):
         if runs and cpu == runs[-1][1] + 1:

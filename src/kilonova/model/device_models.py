@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device models that images ask for, and the standard traits that say a hypervisor has them.
+"""Device models requested by image properties, and the standard traits for hypervisors that support them.
 
-One table for both sides: the scheduler asks for these traits, drivers report them, and a driver that is given a guest
-it cannot make says so by the same names. A trait is the family's prefix and the value; os-traits decides which exist.
+The scheduler requires these traits, drivers report them, and a driver names them when it refuses a guest.
+A trait is the prefix of the property and the value; only traits of os-traits exist.
 
 Source: spec TRAITS §1 to §3; os-traits.
 """
@@ -17,7 +17,7 @@ from kilonova.model.image_values import canonical_vif_model
 
 STANDARD_TRAITS = frozenset(get_traits())
 
-#: Image property → the beginning of its traits, for what a hypervisor emulates.
+#: Image property of an emulated device → prefix of its traits.
 DEVICE_FAMILIES: Mapping[str, str] = {
     "hw_vif_model": "COMPUTE_NET_VIF_MODEL_",
     "hw_video_model": "COMPUTE_GRAPHICS_MODEL_",
@@ -31,12 +31,12 @@ _ARCHITECTURES: Mapping[str, str] = {
 }
 _FAMILIES: Mapping[str, str] = {**DEVICE_FAMILIES, **_ARCHITECTURES}
 
-#: The image properties that say something about device models.
+#: Image properties that request a device model.
 MODEL_PROPERTIES = (*_FAMILIES, "vmware_adaptertype")
 
 
 class DeviceModel(NamedTuple):
-    """One thing an image asks for. ``trait``: the standard trait for it, None where there is none."""
+    """A device model that an image requests. ``trait``: its standard trait, None if os-traits has none."""
 
     property: str
     value: str
@@ -44,7 +44,7 @@ class DeviceModel(NamedTuple):
 
 
 def device_models(properties: Mapping[str, Any]) -> tuple[DeviceModel, ...]:
-    """Return what image properties ask for, under present and former names. Absent properties ask for nothing."""
+    """Return the device models that image properties request, by present or former property names."""
     found = []
     for name in _FAMILIES:
         value = read_property(properties, name)
@@ -57,15 +57,15 @@ def device_models(properties: Mapping[str, Any]) -> tuple[DeviceModel, ...]:
 
 
 def trait_of(name: str, value: str) -> str | None:
-    """Return the standard trait of a property's value, None when there is none."""
+    """Return the standard trait of a property's value, None if os-traits has none."""
     trait = _FAMILIES[name] + _canonical(name, value).upper().replace("-", "_")
     return trait if trait in STANDARD_TRAITS else None
 
 
 def unsupported(properties: Mapping[str, Any], supported: Mapping[str, Iterable[str]]) -> DeviceModel | None:
-    """Return the first device model an image asks for that is not among ``supported``: property → values.
+    """Return the first device model of an image that is not in ``supported``, None if all are.
 
-    A family that ``supported`` does not mention is not judged. Disks and CD-ROMs share their buses.
+    ``supported``: property → values; a property that it does not contain is not checked. Disks and CD-ROMs share buses.
     """
     have: dict[str, set[str]] = {}
     for name, values in supported.items():
@@ -84,7 +84,7 @@ def _canonical(name: str, value: str) -> str:
 
 
 def _bus_of_vmware(properties: Mapping[str, Any]) -> str | None:
-    """Return the disk bus that the adapter type of an image made for VMware stands for."""
+    """Return the disk bus for the ``vmware_adaptertype`` of an image."""
     adapter = read_property(properties, "vmware_adaptertype")
     if adapter is None:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server may use. An instance keeps its own copy, so later changes of the flavor never reach it."""
+"""Flavors. An instance keeps its own copy, so later changes of the flavor do not affect the instance."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,5 +30,5 @@ class Flavor:
     updated_at: datetime | None = None
 
     def may_become(self, other: "Flavor") -> bool:
-        """Tell whether a server of this flavor can be resized to another one: no disk is made smaller."""
+        """Tell whether a server can be resized from this flavor to ``other``: the root disk must not shrink."""
         return other.flavor_id != self.flavor_id and other.root_gib >= self.root_gib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests as hosts report them, and what they are when they are not where their server is recorded (ADR 21)."""
+"""Guests in reports of hosts, and stray guests: guests that contradict the database (ADR 21)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,8 +12,8 @@ from kilonova.model.instance import PowerState
 class FoundGuest:
     """A guest that a host reports.
 
-    ``ordered_at``: when the conductor gave the order to make it, which the driver keeps with our mark in the guest's
-    own metadata; None for a guest without that mark.
+    ``ordered_at``: when the conductor ordered its creation. The driver stores that time in the guest's metadata as
+    Kilonova's mark; None for a guest without the mark.
     """
 
     power_state: PowerState
@@ -21,20 +21,20 @@ class FoundGuest:
 
 
 class RemovalReason(StrEnum):
-    """What a record says of a guest: it has to go from the host that has it."""
+    """Reason why a pending removal removes a guest from a host."""
 
-    #: Its server is deleted. What becomes of it says ``running_deleted_instance_action``.
+    #: Its server is deleted; ``running_deleted_instance_action`` decides what happens to the guest.
     DELETED = "deleted"
-    #: Its server left this host, or never came to be there: what is there is one guest too many.
+    #: Its server moved away, or its creation on this host was undone: the guest is surplus.
     LEFT = "left"
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A guest to remove, provided that its order is not younger than the record that says so.
+    """A pending removal of a guest. It does not apply to a guest that was ordered after the removal was recorded.
 
-    ``recorded_at``: of that record; ``age_s``: how long ago that was when this was decided.
-    ``keeps``: it is only powered off and kept, since it may be wanted again. An agent of an earlier release removes it.
+    ``recorded_at``: when the removal was recorded; ``age_s``: age of the record at the decision, in seconds.
+    ``keeps``: the guest is only powered off, because it may be needed again. Agents of earlier releases remove it.
     """
 
     instance_uuid: str
@@ -44,32 +44,32 @@ class Removal:
     keeps: bool = False
 
     def covers(self, ordered_at: datetime | None) -> bool:
-        """Tell whether the record speaks of a guest: one that bears our mark and was there when it was written."""
+        """Tell whether the removal applies to a guest: it has Kilonova's mark and was ordered before the record."""
         return ordered_at is not None and ordered_at <= self.recorded_at
 
 
 class StrayKind(StrEnum):
-    """What is odd about a guest that is kept, or about a server without one."""
+    """Contradiction between a host's report and the database that is reported but not repaired."""
 
-    #: There is no server of this id.
+    #: The guest's uuid belongs to no server.
     UNKNOWN = "unknown"
-    #: The server is recorded on another host, and nothing says that it left this one.
+    #: The server is recorded on another host, and no pending removal exists for this one.
     ELSEWHERE = "elsewhere"
     #: The server is recorded on no host.
     NOWHERE = "nowhere"
-    #: A record says that it has to go, but it was made after that was written.
+    #: A pending removal exists, but the guest was ordered after it was recorded.
     NEWER = "newer"
-    #: It does not bear our mark.
+    #: The guest has no mark of Kilonova.
     UNMARKED = "unmarked"
-    #: The other way round: a server is recorded here, and the host has no such guest.
+    #: The server is recorded on this host, but the host has no guest for it.
     MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True)
 class StrayGuest:
-    """One thing in which a host's report and the database differ.
+    """A difference between a host's report and the database.
 
-    ``recorded_host``: where the server is according to the database. ``since``: when a report said so first.
+    ``recorded_host``: the server's host according to the database. ``since``: time of the first such report.
     """
 
     host: str
@@ -82,5 +82,5 @@ class StrayGuest:
 
     @property
     def is_stray(self) -> bool:
-        """Whether there is a guest at all."""
+        """Whether a guest exists; False for a server whose guest is missing."""
         return self.oddity is not StrayKind.MISSING

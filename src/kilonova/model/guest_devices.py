@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cells, pinned CPUs and devices that were reserved for a guest, as its hypervisor is told of them."""
+"""NUMA cells, pinned CPUs and devices reserved for a guest, in the form that hypervisor drivers use."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ from kilonova.model.host_devices import DeviceShare, HostDevices
 class GuestCell:
     """One NUMA cell of a guest, in the order of the guest's cells.
 
-    ``host_cell``: where its memory is and its shared vCPUs float. ``vcpus``: by their numbers in the guest.
-    ``pinning``: (vCPU, host CPU) pairs of those that are dedicated. ``emulator``: host CPUs for what is not a vCPU.
-    ``page_size_kib``: of the pages that its memory has to be made of, None when any will do.
+    ``host_cell``: the host cell that provides its memory and its shared CPUs. ``vcpus``: vCPU numbers in the guest.
+    ``pinning``: (vCPU, host CPU) pairs of the dedicated vCPUs. ``emulator``: host CPUs for the emulator threads.
+    ``page_size_kib``: required memory page size in KiB, None for any.
     """
 
     host_cell: int
@@ -25,7 +25,7 @@ class GuestCell:
 
 @dataclass(frozen=True, slots=True)
 class GuestDevice:
-    """One PCI device that a guest gets. ``tags``: sorted (name, value) pairs of its pool."""
+    """A PCI device assigned to a guest. ``tags``: sorted (name, value) pairs of its pool."""
 
     address: str
     vendor_id: str
@@ -37,14 +37,14 @@ class GuestDevice:
 
 @dataclass(frozen=True, slots=True)
 class GuestDevices:
-    """Everything that was reserved for one guest beside amounts. Empty for a guest that asks for nothing special."""
+    """NUMA cells and PCI devices reserved for one guest. Empty for a guest without NUMA topology and PCI requests."""
 
     cells: tuple[GuestCell, ...] = ()
     devices: tuple[GuestDevice, ...] = ()
 
     @classmethod
     def of(cls, share: DeviceShare, host: HostDevices) -> "GuestDevices":
-        """Return what a share of a host is for the guest."""
+        """Convert a share of a host's cells and pools to the guest's cells and devices."""
         cells = tuple(
             GuestCell(part.cell, part.vcpus, part.memory_mib, part.pinning, part.emulator, part.page_size_kib)
             for part in share.cells

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a hypervisor knows of how a guest that runs is doing. None stands for what it does not know."""
+"""Diagnostics of a running guest. A field is None if the hypervisor does not report it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class CpuDiagnostics:
-    """One virtual CPU. ``time_ns``: for which it has run; ``utilisation``: percent."""
+    """One virtual CPU. ``time_ns``: CPU time used; ``utilisation``: percent."""
 
     id: int
     time_ns: int | None = None
@@ -15,7 +15,7 @@ class CpuDiagnostics:
 
 @dataclass(frozen=True, slots=True)
 class DiskDiagnostics:
-    """One disk. ``device``: as the guest calls it."""
+    """One disk. ``device``: its name in the guest."""
 
     device: str
     read_bytes: int | None = None
@@ -27,7 +27,7 @@ class DiskDiagnostics:
 
 @dataclass(frozen=True, slots=True)
 class NicDiagnostics:
-    """One network interface. ``device``: as the hypervisor calls it; rates in bytes a second."""
+    """One network interface. ``device``: its name on the hypervisor. Units: rates in bytes per second."""
 
     device: str
     mac_address: str | None = None
@@ -45,7 +45,7 @@ class NicDiagnostics:
 
 @dataclass(frozen=True, slots=True)
 class GuestDiagnostics:
-    """One guest that runs. ``driver``, ``hypervisor``: in the words of the compute API, such as libvirt and kvm."""
+    """Diagnostics of one guest. ``driver``, ``hypervisor``: values of the compute API, such as libvirt and kvm."""
 
     driver: str
     hypervisor: str | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Service hosts and the hypervisors on them."""
+"""Compute services, hypervisor nodes, and the reports of agents about them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from kilonova.model.ability import Ability
 from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.provider import Inventory
 
-#: Traits of every hypervisor: that it is one, and that it belongs to this service alone.
+#: Traits of every hypervisor node: it is a compute node, and only the compute service may change it.
 NODE_TRAITS = ("COMPUTE_NODE", "OWNER_NOVA")
-#: The binary of the services that run guests.
+#: The binary of compute services.
 COMPUTE: Final = "nova-compute"
-#: What the drivers of the release before this one, whose agents report no abilities, lack, by hypervisor type.
+#: Hypervisor type → abilities that its driver lacked in the previous release, whose agents report no abilities.
 _LACKED_BEFORE = {"QEMU": frozenset({Ability.COLD_MIGRATE, Ability.LIVE_MIGRATE})}
 
 
@@ -22,8 +22,8 @@ _LACKED_BEFORE = {"QEMU": frozenset({Ability.COLD_MIGRATE, Ability.LIVE_MIGRATE}
 class Service:
     """A service on a host, as `openstack compute service list` shows it.
 
-    ``process_is_up``: whether the process that it runs in counts as alive.
-    ``last_seen_at``: when that process was heard of last.
+    ``process_is_up``: whether the lease of the process that runs the service is valid.
+    ``last_seen_at``: when that process last gave a sign of life.
     """
 
     id: int
@@ -40,19 +40,19 @@ class Service:
 
     @property
     def is_up(self) -> bool:
-        """Alive, and not forced down."""
+        """True if the process is up and the service is not forced down."""
         return self.process_is_up and not self.forced_down
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a hypervisor can do. Hosts of one make share an equal value, so rules look at each distinct one once.
+    """Capabilities of a hypervisor. Equal hosts have equal values, so rules evaluate each distinct value once.
 
     ``supported_instances``: (architecture, hypervisor type, vm mode) triples.
-    ``hypervisor_version``: an integer as libvirt counts, 1,000,000 major + 1,000 minor + micro.
-    ``extra``: anything else a rule may ask for by name.
-    ``abilities``: names of what its driver can do beside the core of every driver, in order; those that this release
-    does not know count for nothing. None: its agent is of a release that reported none (:meth:`can`).
+    ``hypervisor_version``: an integer in libvirt's form, 1,000,000 major + 1,000 minor + micro.
+    ``extra``: further values that rules read by name.
+    ``abilities``: sorted names of the driver's optional abilities; names unknown to this release are ignored.
+    None if the agent's release does not report abilities (:meth:`can`).
     """
 
     hypervisor_type: str = "fake"
@@ -63,7 +63,10 @@ class Capabilities:
     abilities: tuple[str, ...] | None = None
 
     def can(self, ability: Ability) -> bool:
-        """Tell whether it has an ability. One that reports none has those that its driver had in the release before."""
+        """Tell whether the hypervisor has an ability.
+
+        An agent that reports no abilities has those that its driver had in the previous release.
+        """
         if self.abilities is None:
             return ability not in _LACKED_BEFORE.get(self.hypervisor_type, frozenset())
         return ability in self.abilities
@@ -71,9 +74,9 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class ComputeNode:
-    """A hypervisor, keyed by (host, hypervisor_hostname). Its uuid is also its resource provider's.
+    """A hypervisor node, keyed by (host, hypervisor_hostname). Its resource provider has the same uuid.
 
-    ``metrics``: what it last measured of itself, by name.
+    ``metrics``: name → last reported value.
     """
 
     uuid: str
@@ -89,10 +92,10 @@ class ComputeNode:
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """What an agent says of one hypervisor at start and whenever it changes.
+    """An agent's report of one hypervisor node, sent at start and after each change.
 
     ``metrics``: measurements by name, such as ``cpu.percent``; finite numbers.
-    ``devices``: what there is; the agent's word on what is used of it does not count, nor do the numbers of pools.
+    ``devices``: the node's NUMA cells and PCI pools; their reported use and the pool numbers are ignored.
     """
 
     host: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NUMA cells and PCI pools of one host with what is used of them, and what one server takes."""
+"""NUMA cells and PCI pools of a host with their use, and the share of them that one server uses."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -12,10 +12,10 @@ from kilonova.model.pci import PciPool
 
 @dataclass(frozen=True, slots=True)
 class DeviceShare:
-    """What one server takes of its host's cells and pools. ``devices``: (number of the pool, how many) pairs.
+    """The share of a host's cells and pools that one server uses. ``devices``: (pool number, count) pairs.
 
-    ``ratios``: within which the shares of cells have to stay.
-    ``addresses``: (number of the pool, which devices) pairs, known once the devices are taken, where the host tells.
+    ``ratios``: allocation ratios that limit the shares of cells.
+    ``addresses``: (pool number, device addresses) pairs, set by the claim if the host reports addresses.
     """
 
     cells: tuple[CellShare, ...] = ()
@@ -29,13 +29,13 @@ class DeviceShare:
 
 @dataclass(frozen=True, slots=True)
 class HostDevices:
-    """One host. Cells are in order of their ids, pools of their numbers."""
+    """NUMA cells and PCI pools of one host. Cells are sorted by id, pools by number."""
 
     cells: tuple[HostCell, ...] = ()
     pools: tuple[PciPool, ...] = ()
 
     def can_give(self, share: DeviceShare) -> bool:
-        """Tell whether everything that ``share`` takes is there and free."""
+        """Tell whether everything in ``share`` exists and is free."""
         cells = {cell.id: cell for cell in self.cells}
         free = {pool.number: pool.free for pool in self.pools}
         return all(
@@ -43,19 +43,19 @@ class HostDevices:
         ) and all(count <= free.get(number, 0) for number, count in share.devices)
 
     def taking(self, share: DeviceShare) -> "HostDevices":
-        """Return the host after ``share`` was taken, whether or not it could be given."""
+        """Return the host with ``share`` added to its use, without checking that it fits."""
         return self._moved([share], 1)
 
     def without(self, share: DeviceShare) -> "HostDevices":
-        """Return the host after ``share`` was given back; of what is gone from the host nothing comes back."""
+        """Return the host with ``share`` released; parts on cells or pools that no longer exist are ignored."""
         return self._moved([share], -1)
 
     def used_by(self, shares: Iterable[DeviceShare]) -> "HostDevices":
-        """Return the host with exactly the use that ``shares`` add up to."""
+        """Return the host with its use replaced by the sum of ``shares``."""
         return self._idle()._moved(shares, 1)  # noqa: SLF001  its own kind
 
     def with_addresses(self, share: DeviceShare, taken: Collection[str]) -> DeviceShare:
-        """Return a share with the devices that it gets: of each pool the first that nobody has ``taken``."""
+        """Return the share with device addresses chosen: the first of each pool that are not in ``taken``."""
         pools = {pool.number: pool for pool in self.pools}
         chosen = dict(share.addresses)
         for number, count in share.devices:
@@ -97,7 +97,7 @@ class HostDevices:
 
 
 NOTHING = HostDevices()
-"""A host that tells of neither cells nor devices."""
+"""A host that reports neither NUMA cells nor PCI devices."""
 
 
 def _cell_can_give(cell: HostCell, share: CellShare, ratios: Ratios) -> bool:

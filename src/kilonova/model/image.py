@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image as the scheduler and the drivers see it."""
+"""Images as the scheduler and the drivers use them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image with its properties raw: unknown keys are kept, so that rules may ask for any of them.
+    """An image with unparsed properties: unknown keys are kept, so rules can read any of them.
 
     Units: ``min_memory_mib`` MiB, ``min_disk_gib`` GiB, ``size_bytes`` bytes.
-    ``hash_algo``, ``hash_value``: what its data hashes to; "" where the image service does not say.
+    ``hash_algo``, ``hash_value``: hash of its data; "" if the image service reports none.
     """
 
     id: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a host gets the data of an image, or brings it."""
+"""Sources from which a host downloads the data of an image, and destinations to which it uploads."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,15 +7,15 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True)
 class ImageData:
-    """The data of one image, for one host.
+    """Location of one image's data for one host.
 
-    ``location``: where the host reads it itself, as the URL of a store; ``file:`` is one of a folder that it shares
-    with the image service. "" where there is none; whoever does not know its scheme passes it over.
-    ``url``, ``ticket``: of a control process that streams it, and what entitles the host to that for a while. Whoever
-    has the ticket may do what it says, so it is not part of what is shown.
-    ``size_bytes``: 0 where it is not known. ``hash_algo``, ``hash_value``: what it must hash to, in lower-case
-    hexadecimal; "" where the image service does not say. ``disk_format``: what the image service says that it is,
-    or wants it to be; "" from a control process that does not tell.
+    ``location``: URL in an image store that the host reads directly, "" for none. ``file:`` is a directory shared with
+    the image service; a host ignores a scheme that it does not know.
+    ``url``: URL of the control process that streams the data. ``ticket``: short-lived credential for that URL; it
+    grants access to its bearer, so ``repr`` hides it.
+    ``size_bytes``: 0 if unknown. ``hash_algo``, ``hash_value``: expected hash in lower-case hexadecimal, "" if the
+    image service reports none. ``disk_format``: the image's format, or the format of an upload; "" from a control
+    process that does not send it.
     """
 
     image_id: str
@@ -29,7 +29,10 @@ class ImageData:
 
 
 class CacheResult(StrEnum):
-    """What came of fetching an image beforehand. ``EXISTING``: it was there; ``UNSUPPORTED``: the host keeps none."""
+    """Result of fetching an image in advance.
+
+    ``EXISTING``: it was cached already; ``UNSUPPORTED``: the host has no image cache.
+    """
 
     CACHED = "cached"
     EXISTING = "existing"

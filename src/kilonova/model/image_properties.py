@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading image properties: the names of today, the names of old images, and one spelling for each value."""
+"""Access to image properties by present and former names, with canonical values."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -27,7 +27,7 @@ _LEGACY: Mapping[str, str] = {
     "img_bittorrent": "bittorrent",
     "img_root_device_name": "root_device_name",
 }
-#: Every property that Nova gives a meaning, by today's name; those of NUMA cells carry a number behind.
+#: Every property that Nova defines, by present name, without the numbered ones of NUMA cells.
 KNOWN_PROPERTIES = frozenset(
     {
         *_LEGACY,
@@ -48,7 +48,7 @@ KNOWN_PROPERTIES = frozenset(
         *("vmware_adaptertype", "kernel_id", "ramdisk_id", "bdm_v2", "block_device_mapping", "mappings"),
     }
 )
-#: What an image says of itself as one to rescue from. With either, a guest's own disks keep their names.
+#: Properties of rescue images. If an image has either, the guest's own disks keep their device names.
 RESCUE_PROPERTIES = ("hw_rescue_device", "hw_rescue_bus")
 NUMBERED_PROPERTIES = ("hw_numa_cpus.", "hw_numa_mem.")
 _PRESENT: Mapping[str, str] = {old: new for new, old in _LEGACY.items()}
@@ -61,36 +61,36 @@ _VM_MODES: Mapping[str, str] = {"pv": "xen", "hv": "hvm", "baremetal": "hvm"}
 
 
 def image_property(image: Image | None, name: str) -> str | None:
-    """Return a property, under its present or its former name; empty and false values count as absent."""
+    """Return a property by its present or former name, None if it is absent, empty or false."""
     return None if image is None else read_property(image.properties, name)
 
 
 def read_property(properties: Mapping[str, Any], name: str) -> str | None:
-    """Return a property as :func:`image_property` does, where there is no more of the image than its properties."""
+    """Return a property as :func:`image_property` does, given only the image's properties."""
     value = properties.get(name) or properties.get(_LEGACY.get(name, name))
     return str(value) if value else None
 
 
 def shutdown_timeout_s(properties: Mapping[str, Any]) -> float | None:
-    """Return how long a guest of an image may take to shut down; what is no number counts as nothing said."""
+    """Return ``os_shutdown_timeout`` in seconds, None if it is absent or not a whole number."""
     said = str(properties.get("os_shutdown_timeout", ""))
     return float(said) if said.isascii() and said.isdigit() else None
 
 
 def image_property_names(image: Image | None) -> frozenset[str]:
-    """Return every name under which ``image_property`` may find something."""
+    """Return every name, present or former, under which ``image_property`` may find a value."""
     if image is None:
         return frozenset()
     return frozenset(image.properties) | {new for new, old in _LEGACY.items() if old in image.properties}
 
 
 def present_name(name: str) -> str:
-    """Return today's name of a property that may be called by a former one."""
+    """Return the present name of a property given by its present or former name."""
     return _PRESENT.get(name, name)
 
 
 def canonical_value(name: str, value: str) -> str:
-    """Return the one spelling of a value, for the properties that have one; others as they are."""
+    """Return the canonical spelling of a value; values of properties without one are unchanged."""
     canonical = _CANONICAL.get(name)
     return value if canonical is None else canonical(value)
 

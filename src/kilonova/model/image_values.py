@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values that image properties may have: a server of an image with another value is refused before it is built.
+"""Validator of image properties: a server request is refused if its image has an invalid property value.
 
-Only properties that Nova gives a type are judged; any other key may say anything. Properties of NUMA cells are read,
-and refused, where cells are made of them.
+Only properties for which Nova defines a type are checked. Properties of NUMA cells are checked by the code that
+builds the cells.
 
 Source: Nova's reference of image properties; spec TRAITS §2.
 """
@@ -69,7 +69,7 @@ _INTEGERS = frozenset(
 _INTEGER = re.compile(r"\s*[+-]?\d{1,18}\s*")
 _VERSIONS = re.compile(r"\s*(<=|>=|<|>|!=|==)\s*[^\s,]+\s*")
 _ADAPTER = "vmware_adaptertype"
-#: Spellings of before, beside those of architectures, hypervisors and modes.
+#: Former spellings of SCSI models → present ones; architectures, hypervisors and VM modes have tables of their own.
 _SCSI_MODELS: Mapping[str, str] = {"lsilogicsas": "lsisas1068", "paravirtual": "vmpvscsi"}
 _VIF_MODELS: Mapping[str, str] = {
     "virtuale1000": "e1000",
@@ -82,7 +82,7 @@ _VIF_MODELS: Mapping[str, str] = {
 
 
 def canonical_vif_model(value: str) -> str:
-    """Return today's spelling of a network card, those of images made for VMware included."""
+    """Return the present spelling of a network card model, including VMware's names."""
     return _VIF_MODELS.get(value.lower(), value.lower())
 
 
@@ -99,7 +99,7 @@ _SPELLINGS: Mapping[str, Callable[[str], str]] = {
 
 
 def impossible_value(properties: Mapping[str, Any]) -> str | None:
-    """Name the first property with a value that it cannot have, and say what it may be; None when all are good."""
+    """Return an error text with the first invalid property and its valid values, None if all are valid."""
     for given, value in properties.items():
         name = "hw_scsi_model" if given == _ADAPTER and value not in {"", "ide"} else present_name(given)
         if (expected := _expected(name, str(value))) is not None:
@@ -108,7 +108,7 @@ def impossible_value(properties: Mapping[str, Any]) -> str | None:
 
 
 def _expected(name: str, value: str) -> str | None:
-    """Say what a property may be when it is not; None for a good value."""
+    """Return a description of a property's valid values if ``value`` is invalid, else None."""
     if name in _INTEGERS:
         return None if _INTEGER.fullmatch(value) else "a whole number"
     if name == "img_hv_requested_version":

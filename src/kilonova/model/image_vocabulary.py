@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names that the Image API v2 keeps for itself: every other key of an image is one of its properties."""
+"""Standard attributes of the Image API v2. Every other key of an image is a property."""
 
 _STANDARD = frozenset(
     {
@@ -12,5 +12,5 @@ _STANDARD = frozenset(
 
 
 def is_standard(name: str) -> bool:
-    """Tell whether a name is one of the Image API's own, so that no property of an image can have it."""
+    """Tell whether a name is a standard attribute of the Image API, which cannot be a property."""
     return name in _STANDARD

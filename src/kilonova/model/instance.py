@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances: settled state (vm_state), running operation (task_state), the hypervisor's view (power_state).
+"""Instances: settled state (vm_state), running operation (task_state), state on the hypervisor (power_state).
 
 ::
 
@@ -89,7 +89,7 @@ class PowerState(IntEnum):
 
 
 class LockedBy(StrEnum):
-    """Whose lock it is: of somebody of the server's own project, or of an administrator from elsewhere."""
+    """Holder of a server's lock: a user of the server's own project, or an administrator of another project."""
 
     OWNER = "owner"
     ADMIN = "admin"
@@ -109,13 +109,13 @@ _IO_HEAVY_TASKS = frozenset(
 
 
 def is_io_heavy(vm_state: str, task_state: str | None) -> bool:
-    """Tell whether an instance counts in its host's io workload. Source: spec SCHEDULER §5."""
+    """Tell whether an instance counts towards its host's I/O workload. Source: spec SCHEDULER §5."""
     return vm_state == VmState.BUILDING or task_state in _IO_HEAVY_TASKS
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why the last operation failed. ``details`` are for administrators when ``code`` is 500."""
+    """Error of the last failed operation. If ``code`` is 500, only administrators see ``details``."""
 
     code: int
     message: str
@@ -125,11 +125,11 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance with its own copy of its flavor; ``id`` is the number in its hypervisor name.
+    """An instance with its own copy of its flavor; ``id`` is the number in its name on the hypervisor.
 
-    ``image_properties``: those of its image when it was made. ``request_spec_uuid``: what was asked then.
-    ``shelved_image``: of a shelved one, what its guest is made of again; ``shelved_at``: since when.
-    ``tags`` and ``fault`` are the last: they are stored apart from it.
+    ``image_properties``: properties of its image at creation. ``request_spec_uuid``: its stored request.
+    ``shelved_image``: the image from which a shelved server is unshelved; ``shelved_at``: when it was shelved.
+    ``tags`` and ``fault`` come last because other tables hold them.
     """
 
     id: int
@@ -219,7 +219,7 @@ def status_of(vm_state: VmState, task_state: TaskState | None) -> str:
 
 
 def states_of(status: str) -> tuple[tuple[VmState, frozenset[TaskState | None]], ...]:
-    """Return which (vm_state, task_states) show as ``status``; empty for a word that is no status."""
+    """Return the (vm_state, task_states) pairs shown as ``status``; empty for an unknown status."""
     wanted = status.upper()
     tasks: tuple[TaskState | None, ...] = (None, *TaskState)
     found: dict[VmState, set[TaskState | None]] = {}
@@ -232,13 +232,13 @@ def states_of(status: str) -> tuple[tuple[VmState, frozenset[TaskState | None]],
 
 @dataclass(frozen=True, slots=True)
 class GuestSpec:
-    """Everything a hypervisor needs to make a guest. Units: MiB and GiB as in the names.
+    """Everything a hypervisor driver needs to create a guest. Units: MiB and GiB as in the names.
 
-    ``reserved``: the cells, pinned CPUs and devices that the claim of this host has taken for it.
-    ``image``: where the host gets its image from; None for a cloud without an image service.
-    ``ordered_at``: when the conductor gave the order to make it; drivers keep it, as our mark, in the guest's metadata.
-    ``config_drive``: for a guest that gets one.
-    ``user_data`` may hold secrets, so it is not part of what is shown of a guest, in logs for instance.
+    ``reserved``: NUMA cells, pinned CPUs and devices that the claim reserved on the host.
+    ``image``: location of the image data; None in a cloud without an image service.
+    ``ordered_at``: when the conductor ordered the creation; drivers store it in the guest's metadata as the mark.
+    ``config_drive``: contents of the config drive, None for a guest without one.
+    ``user_data`` may contain secrets, so ``repr``, and therefore logs, omit it.
     """
 
     uuid: str

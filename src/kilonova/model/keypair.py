@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Key pairs belong to users; the private half is never stored."""
+"""Key pairs, which belong to users. The private key is never stored."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,5 +19,5 @@ class Keypair:
 
     @property
     def public_half(self) -> PublicKey:
-        """What servers are told of it."""
+        """The public key that servers get."""
         return PublicKey(self.name, self.type, self.public_key)

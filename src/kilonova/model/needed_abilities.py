@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver of a server's present host must be able to do for each action of the table of states.
+"""Abilities that the driver of a server's present host needs for each action in the table of transitions.
 
-The API refuses by this, and the documentation is drawn from it. What a move needs of its destination is a rule of the
-scheduler (``scheduler/engine/move_rules.py``).
+The API refuses actions by this table, and the documentation is generated from it. The abilities needed at the
+destination of a move are a scheduler rule (``scheduler/engine/move_rules.py``).
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ def _one(ability: Ability) -> frozenset[Ability]:
     return frozenset({ability})
 
 
-#: Kind of workflow → one of these will do.
+#: Kind of workflow → abilities, of which the host needs one.
 NEEDED: Mapping[str, frozenset[Ability]] = {
     "reboot": _one(Ability.REBOOT),
     "hard-reboot": _one(Ability.REBOOT),
@@ -25,7 +25,7 @@ NEEDED: Mapping[str, frozenset[Ability]] = {
     "rescue": _one(Ability.RESCUE),
     "unrescue": _one(Ability.RESCUE),
     "rebuild": _one(Ability.REBUILD),
-    # Where servers may stay on their host; elsewhere a resize needs what a migration does.
+    # RESIZE_SAME_HOST is enough only if a resize may stay on its host (allow_resize_to_same_host).
     "resize": frozenset({Ability.COLD_MIGRATE, Ability.RESIZE_SAME_HOST}),
     "migrate": _one(Ability.COLD_MIGRATE),
     "live-migrate": _one(Ability.LIVE_MIGRATE),
@@ -35,13 +35,13 @@ NEEDED: Mapping[str, frozenset[Ability]] = {
     "change-password": _one(Ability.ADMIN_PASSWORD),
     "crash-dump": _one(Ability.CRASH_DUMP),
 }
-#: What every driver can do: make, remove, start and stop guests.
+#: Kinds of workflow that every driver supports: create, remove, start and stop guests.
 CORE = frozenset(
     {"build", "delete", "soft-delete", "force-delete", "restore", "start", "stop", "force-stop", "shelve-offload"}
 )
-#: What is not asked of the present host: there is none, it is down, or it has moved the guest already.
+#: Kinds of workflow that need no ability of the present host: it is absent, down, or has already moved the guest.
 NOT_ASKED = frozenset({"unshelve", "evacuate", "confirm-resize", "revert-resize"})
-#: What is asked about a guest → what its host must be able to do.
+#: API name of a query about a guest → abilities, of which the host needs one.
 QUESTIONS: Mapping[str, frozenset[Ability]] = {
     "os-getConsoleOutput": _one(Ability.CONSOLE_OUTPUT),
     "remote-consoles": _one(Ability.CONSOLES),

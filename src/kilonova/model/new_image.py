@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image that is to be registered with the image service, without data at first."""
+"""Images to register with the image service before their data is uploaded."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class NewImage:
-    """What the image service is told of a new image. The image gets this ``id``.
+    """Attributes of an image to register. ``id``: the id that the image gets.
 
     Units: ``min_memory_mib`` MiB, ``min_disk_gib`` GiB.
     """

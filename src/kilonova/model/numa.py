@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NUMA: the cells of a host with what is used of them, and the cells that a server asks for.
+"""NUMA: the cells of a host with their use, and the cells that a server requests.
 
 A host cell has shared CPUs (``cpuset``), over which the vCPUs of many guests float, and dedicated ones (``pcpuset``),
 each of which is pinned to one vCPU of one guest.
@@ -16,7 +16,10 @@ class CpuPolicy(StrEnum):
 
 
 class ThreadPolicy(StrEnum):
-    """How vCPUs are laid on hyperthreads: together if possible, each on a core of its own, or together at any rate."""
+    """Thread policy for dedicated vCPUs.
+
+    ``PREFER``: on thread siblings if possible; ``ISOLATE``: each on a separate core; ``REQUIRE``: on thread siblings.
+    """
 
     PREFER = "prefer"
     ISOLATE = "isolate"
@@ -24,7 +27,7 @@ class ThreadPolicy(StrEnum):
 
 
 class PageRequest(StrEnum):
-    """A size of memory pages by its kind instead of its number."""
+    """A memory page size requested by kind instead of in KiB."""
 
     SMALL = "small"
     LARGE = "large"
@@ -33,7 +36,7 @@ class PageRequest(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """The memory pages of one size in a host cell. Units: ``size_kib`` KiB, the others pages."""
+    """Memory pages of one size in a host cell. Units: ``size_kib`` KiB, other fields pages."""
 
     size_kib: int
     total: int
@@ -49,10 +52,10 @@ class Pages:
 class HostCell:
     """One NUMA cell of a host.
 
-    ``siblings``: the CPUs of each core, its hyperthreads together; a CPU that none of them names is a core of its own.
-    ``pages``: by size, the smallest first; empty when the host does not tell.
-    ``used_cpus``: vCPUs of guests on the shared CPUs; ``pinned``: dedicated CPUs that are taken.
-    Only servers with a NUMA topology of their own are counted in cells.
+    ``siblings``: the sets of CPUs that share a core; a CPU in no set is a core of its own.
+    ``pages``: sorted by size, smallest first; empty if the host does not report pages.
+    ``used_cpus``: number of vCPUs on the shared CPUs; ``pinned``: dedicated CPUs in use.
+    Only servers with a NUMA topology count in ``used_cpus``, ``used_memory_mib`` and ``pinned``.
     """
 
     id: int
@@ -76,19 +79,19 @@ class HostCell:
 
     @property
     def cores(self) -> tuple[frozenset[int], ...]:
-        """The CPUs of every core, those of cores of one's own included."""
+        """The CPUs of every core, including cores with a single CPU."""
         named = frozenset().union(*self.siblings)
         return (*self.siblings, *(frozenset({cpu}) for cpu in sorted((self.cpuset | self.pcpuset) - named)))
 
     @property
     def threads(self) -> int:
-        """How many hyperthreads the widest core has."""
+        """Number of hyperthreads of the core that has the most."""
         return max((len(core) for core in self.siblings), default=1)
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceCell:
-    """One NUMA cell of a server: its shared and its dedicated vCPUs by their numbers in the guest, and memory."""
+    """One NUMA cell of a server: its shared (``cpuset``) and dedicated (``pcpuset``) vCPU numbers, and its memory."""
 
     id: int
     cpuset: frozenset[int]
@@ -98,9 +101,9 @@ class InstanceCell:
 
 @dataclass(frozen=True, slots=True)
 class InstanceNuma:
-    """The NUMA topology of a server. ``page_size``: KiB, a kind, or None when any memory will do.
+    """The NUMA topology of a server. ``page_size``: KiB, a kind, or None for any page size.
 
-    ``isolate_emulator``: the emulator gets a dedicated CPU of its own beside the first cell's.
+    ``isolate_emulator``: the emulator threads get an additional dedicated CPU on the first cell.
     """
 
     cells: tuple[InstanceCell, ...]
@@ -111,19 +114,20 @@ class InstanceNuma:
 
     @property
     def pins(self) -> bool:
-        """Tell whether any vCPU is dedicated; memory is then never overcommitted."""
+        """True if any vCPU is dedicated; memory is then not overcommitted."""
         return self.cpu_policy is not CpuPolicy.SHARED
 
 
 @dataclass(frozen=True, slots=True)
 class CellShare:
-    """What one server takes of one host cell.
+    """The share of one host cell that one server uses.
 
-    ``pinned``: every dedicated CPU that nobody else may have, the emulator's and idle siblings included.
-    ``pinning``: (vCPU, host CPU) pairs. ``page_size_kib``: of the ``pages`` that its memory takes, None without pages.
-    ``firm_memory``: its memory has to be free, not just within the allocation ratio; ``firm_pages``: its pages have.
-    ``shares_cpus``: the allocation ratios bound what it adds to the cell.
-    ``vcpus``: of the server's cell, shared and dedicated, by their numbers in the guest.
+    ``pinned``: all dedicated CPUs it reserves, including those for the emulator and for unused thread siblings.
+    ``pinning``: (vCPU, host CPU) pairs. ``pages``: number of memory pages it uses, of ``page_size_kib`` each;
+    ``page_size_kib`` is None if pages are not counted.
+    ``firm_memory``: its memory must be free without overcommitment; ``firm_pages``: its pages must be free.
+    ``shares_cpus``: the allocation ratios limit the cell's use.
+    ``vcpus``: numbers of the shared and dedicated vCPUs of the server's cell.
     """
 
     cell: int
@@ -142,7 +146,7 @@ class CellShare:
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """How far the shared CPUs and the memory of cells may be overcommitted: the host's allocation ratios."""
+    """Allocation ratios of a host for the shared CPUs and the memory of its cells."""
 
     cpu: float = 1.0
     memory: float = 1.0

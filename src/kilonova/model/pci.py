@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PCI devices: the pools of a host, and what a server asks for."""
+"""PCI devices: the pools of a host, and the devices that a server requests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ VDPA = "vdpa"
 
 
 class NumaPolicy(StrEnum):
-    """How near a device has to be to the server's NUMA cells."""
+    """NUMA affinity required between a device and the server's cells."""
 
     REQUIRED = "required"
     LEGACY = "legacy"
@@ -22,11 +22,11 @@ class NumaPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PciPool:
-    """Equal devices of a host. ``number`` is the pool's key on its host; ``tags``: sorted (name, value) pairs.
+    """A pool of equal PCI devices on a host.
 
-    ``addresses``: of all its devices, or of none: who decides where servers go counts devices and knows no addresses.
-
-    ``numa_node`` None: the host does not know, or the device is equally near to all cells.
+    ``number``: the pool's key on its host. ``tags``: sorted (name, value) pairs.
+    ``addresses``: addresses of all its devices, or empty in the scheduler, which only counts devices.
+    ``numa_node``: None if the host does not know it, or if the device is equally near to all cells.
     """
 
     number: int
@@ -41,16 +41,16 @@ class PciPool:
 
     @property
     def free(self) -> int:
-        """Devices to be had; a pool may have lost devices that are still in use."""
+        """Number of free devices; never negative, although devices in use may have left the pool."""
         return max(0, self.total - self.used)
 
     @property
     def identity(self) -> tuple[str, str, int | None, str, tuple[tuple[str, str], ...]]:
-        """What makes devices equal: devices of one host with one identity are one pool."""
+        """The attributes that equal devices share: devices of one host with the same identity form one pool."""
         return self.vendor_id, self.product_id, self.numa_node, self.dev_type, self.tags
 
     def facts(self) -> Mapping[str, str]:
-        """Return what a request may ask for, by name."""
+        """Return the attributes that a PCI request can match, by name."""
         return {
             **dict(self.tags),
             "vendor_id": self.vendor_id,
@@ -61,7 +61,7 @@ class PciPool:
 
 @dataclass(frozen=True, slots=True)
 class PciRequest:
-    """So many devices, each of which meets one of ``specs``: sorted (fact, wanted value) pairs."""
+    """A request for ``count`` devices, each of which matches one of ``specs``: sorted (attribute, value) pairs."""
 
     alias: str
     count: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server where it is, with what rules about places ask of it."""
+"""A server on its host, with the attributes that placement rules check."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from kilonova.model.image import Image
 
 @dataclass(frozen=True, slots=True)
 class PlacedServer:
-    """A server that has a host. ``image`` with the properties that it had when the server was made, None if unknown."""
+    """A server that has a host. ``image``: with its properties at the server's creation, None if unknown."""
 
     uuid: str
     name: str

@@ -10,9 +10,9 @@ _BOUNDLESS = 2**62
 
 
 def floored_capacity(total: int, reserved: int, allocation_ratio: float) -> int:
-    """Return how much of a class may be allocated: ``(total - reserved) * allocation_ratio``, rounded down.
+    """Return the capacity of an inventory: ``(total - reserved) * allocation_ratio``, rounded down.
 
-    Ratios may be as high as a float goes; what is more than anybody can ask for is cut to what 64 bits can add up.
+    The result is at most 2**62, because a large ratio would otherwise overflow 64-bit sums.
     """
     exact = (total - reserved) * allocation_ratio
     return _BOUNDLESS if exact >= _BOUNDLESS else math.floor(exact)
@@ -37,7 +37,7 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A resource provider. A root is its own root; ``parent_uuid`` is None there."""
+    """A resource provider. For a root provider, ``root_uuid`` is its own uuid and ``parent_uuid`` is None."""
 
     id: int
     uuid: str
@@ -51,7 +51,7 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What a consumer uses of one provider: resource class → amount, all above zero."""
+    """A consumer's allocation from one provider. ``resources``: resource class → amount above zero."""
 
     provider_uuid: str
     resources: Mapping[str, int] = field(default_factory=dict)

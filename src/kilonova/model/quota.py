@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas: what is limited, what servers use of it, and how many more a limit leaves room for."""
+"""Quotas: limited resources, their use by servers, and checks of requests against limits."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from kilonova.model.flavor import Flavor
 
 UNLIMITED = -1
-#: What servers use up. Units: ``ram`` in MiB.
+#: Resources that servers use. Units: ``ram`` in MiB.
 COUNTED = ("instances", "cores", "ram")
 INJECTED_FILES = ("injected_files", "injected_file_content_bytes", "injected_file_path_bytes")
 SERVER_GROUPS = ("server_groups", "server_group_members")
-#: Of the networks that Nova once had: stored and shown to old clients, and nothing is ever counted.
+#: Resources of nova-network: limits are stored and shown to old clients, but nothing counts against them.
 NETWORKS = ("fixed_ips", "floating_ips", "security_group_rules", "security_groups")
 RESOURCES = (*COUNTED, "metadata_items", "key_pairs", *SERVER_GROUPS, *INJECTED_FILES, *NETWORKS)
-#: The class that every project without limits of its own belongs to.
+#: The quota class whose limits apply to projects without their own limits.
 DEFAULT_CLASS = "default"
 
-#: Resource → its limit; -1 stands for none.
+#: Resource → its limit; -1 means unlimited.
 Limits = Mapping[str, int]
 NO_LIMITS: Limits = dict.fromkeys(RESOURCES, UNLIMITED)
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What servers count, named like the limits. Units: ``ram`` in MiB."""
+    """Quota usage of servers, with the same names as the limits. Units: ``ram`` in MiB."""
 
     instances: int = 0
     cores: int = 0
@@ -32,7 +32,7 @@ class Usage:
 
     @classmethod
     def of(cls, flavor: Flavor) -> "Usage":
-        """Return what one server of a flavor counts."""
+        """Return the usage of one server with this flavor."""
         return cls(1, flavor.vcpus, flavor.memory_mib)
 
     def __add__(self, other: "Usage") -> "Usage":
@@ -42,7 +42,7 @@ class Usage:
         return Usage(self.instances * times, self.cores * times, self.ram * times)
 
     def beyond(self, other: "Usage") -> "Usage":
-        """Return by how much each resource is more than in ``other``."""
+        """Return by how much each resource exceeds that of ``other``, at least 0."""
         return Usage(*(max(0, amount - getattr(other, name)) for name, amount in self.items()))
 
     def items(self) -> Iterator[tuple[str, int]]:
@@ -51,9 +51,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class QuotaRequest:
-    """Servers that somebody wants to make: at least ``at_least`` and at most ``at_most`` of them, ``each`` so big.
+    """A request to create at least ``at_least`` and at most ``at_most`` servers. ``each``: usage of one server.
 
-    ``limits``: those in force where they are kept elsewhere; None when they are in the database.
+    ``limits``: limits from an external service (unified limits); None to use the limits in the database.
     """
 
     project_id: str
@@ -76,7 +76,7 @@ def room_for(each: Usage, used: Usage, limits: Limits, wanted: int) -> int:
 
 
 def shortage(each: Usage, count: int, used: Usage, limits: Limits) -> str:
-    """Say why ``count`` servers do not all fit: each resource that is short, with its figures."""
+    """Return the error text for ``count`` servers that exceed limits, with the figures of each exceeded resource."""
     asked = each * count
     short = [
         (name, amount, getattr(used, name), limits[name])

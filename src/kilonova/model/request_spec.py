@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of the scheduler, as one value that is stored with the instance and used again for every move."""
+"""Request specs: scheduler requests that are stored with the instance and reused for every move."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,14 +12,14 @@ from kilonova.model.server_group import GroupView
 from kilonova.model.server_migration import MoveKind
 
 ISOLATE = "isolate"
-#: The hint, and its values, by which rules recognise that only the present host is asked about a new image.
+#: The scheduler hint, and its values, that mark a rebuild with a new image: only the present host is checked.
 REBUILD_HINT = "_nova_check_type"
 REBUILD = ("rebuild",)
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceGroup:
-    """A group with a suffix (``resources1:VGPU=1``): all it asks for comes from one provider with these traits."""
+    """A suffixed request group (``resources1:VGPU=1``): one provider with these traits supplies all its resources."""
 
     suffix: str
     resources: Mapping[str, int]
@@ -29,15 +29,16 @@ class ResourceGroup:
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuery:
-    """The part of a request that Placement answers.
+    """The Placement query of a request.
 
-    ``resources``: resource class → amount, from the host's provider, those below it and those that share with it.
-    ``required`` / ``forbidden``: traits that one / none of the providers that give these resources may have.
+    ``resources``: resource class → amount, from the host's provider, its descendants and its sharing providers.
+    ``required``: traits that one of the providers of these resources must have. ``forbidden``: traits that none may
+    have.
     ``root_required`` / ``root_forbidden``: traits of the host's own provider.
-    ``groups``: what has to come from one provider each; ``group_policy`` ``isolate``: from a different one each.
+    ``groups``: groups, each supplied by one provider; ``group_policy`` ``isolate``: by a different provider each.
     ``member_of``: each set must share at least one aggregate uuid with the host; the sets are ANDed.
     ``forbidden_aggregates``: aggregate uuids the host must not be in.
-    ``fallback``: where the resources, traits and groups above cannot be had, those of this query will do.
+    ``fallback``: query with resources, traits and groups to use if those above cannot be met.
     """
 
     resources: Mapping[str, int] = field(default_factory=dict)
@@ -53,7 +54,7 @@ class ResourceQuery:
 
     @property
     def totals(self) -> Mapping[str, int]:
-        """Return what all groups ask for together, by resource class."""
+        """The total amount per resource class of ``resources`` and all groups."""
         if not self.groups:
             return self.resources
         total = dict(self.resources)
@@ -64,17 +65,17 @@ class ResourceQuery:
 
     @property
     def isolates(self) -> bool:
-        """Tell whether several groups must come from different providers."""
+        """True if several groups must be supplied by different providers."""
         return self.group_policy == ISOLATE and len(self.groups) > 1
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedNetwork:
-    """A network that a server is to be plugged into, as far as it matters where the server runs.
+    """A requested network, with the attributes that affect scheduling.
 
-    ``segments``: for each segment of a routed network the uuids of its Placement aggregates; for a port with addresses
-    only the segment of the first address's subnet. Empty for a network that is not routed.
-    ``vnic_type``: of the port; ``remote-managed`` ports need a host whose network card is managed from elsewhere.
+    ``segments``: the Placement aggregate uuids of each segment of a routed network; for a port with fixed IPs, only the
+    segment of the first address's subnet. Empty for a network that is not routed.
+    ``vnic_type``: of the port; a ``remote-managed`` port needs a host with a SmartNIC (remote-managed card).
     """
 
     network_id: str
@@ -84,17 +85,17 @@ class RequestedNetwork:
 
 @dataclass(frozen=True, slots=True)
 class RequestSpec:
-    """One scheduling request: what, for whom, where not.
+    """A scheduling request for one or more servers.
 
-    ``hints``: hint name → its values, always a tuple; hints starting with ``_nova`` never come from users.
-    ``unseen_instances``: those of other projects in the hints, which count as if they did not exist.
+    ``hints``: hint name → tuple of values; hints that start with ``_nova`` never come from users.
+    ``unseen_instances``: instances in the hints that belong to other projects; they are treated as absent.
     ``force_host`` / ``force_node`` bypass all filters (``az:host:node``); ``requested_host`` / ``requested_node``
-    (2.74) cut the list down before the filters, which then all run.
-    ``remote_address``: where the API request came from. ``is_admin``: whether its caller was an administrator.
-    ``networks``: what is known of the requested networks; empty as long as there is no network service.
-    ``tried``: (service host, hypervisor) pairs on which a build of this request failed; never chosen again.
-    ``source_cell``: the server's Nova cell, on a move that may leave it.
-    ``move``: why a server that exists is placed anew; None for new servers.
+    (2.74) restrict the candidates before the filters, which then all run.
+    ``remote_address``: client address of the API request. ``is_admin``: whether its caller was an administrator.
+    ``networks``: the requested networks; empty without a network service.
+    ``tried``: (service host, node) pairs on which a build of this request failed; never chosen again.
+    ``source_cell``: the server's Nova cell, on a move that may leave the cell.
+    ``move``: the kind of move of an existing server; None for new servers.
     """
 
     flavor: Flavor
@@ -126,7 +127,7 @@ class RequestSpec:
         return max(1, len(self.instance_uuids))
 
     def hinted_instances(self, hint: str) -> tuple[str, ...]:
-        """Return the instances that a hint names and that its giver may see."""
+        """Return the instances named by a hint that the requester may see."""
         return tuple(uuid for uuid in self.hints.get(hint, ()) if uuid not in self.unseen_instances)
 
     def moving(
@@ -139,11 +140,10 @@ class RequestSpec:
         host: str | None = None,
         node: str | None = None,
     ) -> "RequestSpec":
-        """Return what is asked for a move of one of the servers of this request: hints, group and zone as at first.
+        """Return the request for moving one of this request's servers; hints, group and zone stay.
 
-        A host that was forced then is not any more. ``leaving``: service hosts that do not come into question.
-        ``flavor``: the new one of a resize. ``host``, ``node``: to which somebody wants it moved; the rules are asked
-        about them. Source: spec SCHEDULER §1.
+        A forced host is dropped. ``leaving``: service hosts to exclude. ``flavor``: the new flavor of a resize.
+        ``host``, ``node``: requested destination, which the filters still check. Source: spec SCHEDULER §1.
         """
         hints = self.hints
         if kind is MoveKind.REBUILD:
@@ -163,7 +163,7 @@ class RequestSpec:
         )
 
     def with_query(self, **changes: Any) -> "RequestSpec":
-        """Return a copy whose resource query has the given fields changed."""
+        """Return a copy with the given fields of its resource query changed."""
         return replace(self, query=replace(self.query, **changes))
 
     def requiring(self, *traits: str) -> "RequestSpec":
@@ -173,10 +173,10 @@ class RequestSpec:
 
 @dataclass(frozen=True, slots=True)
 class StoredRequest:
-    """What is kept of one request for all of its servers, under ``uuid``. ``user_data``: base64, as it was sent.
+    """The stored form of one request, shared by all its servers. ``user_data``: base64, as it was sent.
 
-    ``key``: the key pair that was named, as it was then; its owner may have deleted it since.
-    ``trusted_certs``: the ids of the certificates that an image's signature may be made with.
+    ``key``: copy of the requested key pair, whose owner may have deleted it since.
+    ``trusted_certs``: ids of the certificates trusted for the image's signature.
     """
 
     uuid: str

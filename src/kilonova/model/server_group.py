@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups: servers that belong together, or apart."""
+"""Server groups with affinity or anti-affinity policies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 @dataclass(frozen=True, slots=True)
 class ServerGroup:
-    """A server group; ``members`` are the uuids of servers that still exist."""
+    """A server group. ``members``: uuids of its existing servers."""
 
     uuid: str
     name: str
@@ -25,9 +25,9 @@ class ServerGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """A group as one decision sees it: which hosts hold how many members at that moment.
+    """A group at the moment of a scheduling decision, with the number of members on each host.
 
-    ``hosts``: service host name → members on it.
+    ``hosts``: service host name → number of members.
     """
 
     uuid: str
@@ -37,7 +37,7 @@ class GroupView:
     members: frozenset[str] = frozenset()
 
     def with_members(self, host: str, count: int = 1) -> "GroupView":
-        """Return the group with so many members more on a host, fewer with a negative ``count``."""
+        """Return the group with ``count`` members added on a host; a negative ``count`` removes members."""
         hosts = {**self.hosts, host: self.hosts.get(host, 0) + count}
         if not hosts[host]:
             del hosts[host]

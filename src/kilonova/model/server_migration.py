@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The moves of servers between hosts, or from one flavor to another: what Nova calls migrations."""
+"""Migrations: moves of servers between hosts or flavors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from kilonova.model.quota import Usage
 
 
 class MoveKind(StrEnum):
-    """Why a server that exists is placed anew, as rules see it."""
+    """Kind of move for which an existing server is scheduled."""
 
     RESIZE = "resize"
     COLD_MIGRATE = "migrate"
     LIVE_MIGRATE = "live-migrate"
     EVACUATE = "evacuate"
     UNSHELVE = "unshelve"
-    #: With a new image, on the host where it is.
+    #: Rebuild with a new image on the present host.
     REBUILD = "rebuild"
 
 
 class MigrationType(StrEnum):
-    """What kind of move a migration is, in Nova's words."""
+    """Nova's ``migration_type`` values."""
 
     RESIZE = "resize"
     MIGRATION = "migration"
@@ -32,7 +32,7 @@ class MigrationType(StrEnum):
 
 
 class MigrationStatus(StrEnum):
-    """How far a migration is, in Nova's words."""
+    """Nova's migration status values."""
 
     ACCEPTED = "accepted"
     QUEUED = "queued"
@@ -41,7 +41,7 @@ class MigrationStatus(StrEnum):
     PRE_MIGRATING = "pre-migrating"
     MIGRATING = "migrating"
     POST_MIGRATING = "post-migrating"
-    #: Of a resize or cold migration: waits for its user, who confirms or reverts it.
+    #: A resize or cold migration waits for the user to confirm or revert it.
     FINISHED = "finished"
     CONFIRMING = "confirming"
     CONFIRMED = "confirmed"
@@ -51,12 +51,12 @@ class MigrationStatus(StrEnum):
     CANCELLED = "cancelled"
     ERROR = "error"
     FAILED = "failed"
-    #: Of an evacuation: the server is elsewhere, and its old host has yet to clean up.
+    #: An evacuated server is on its new host; the source host has not cleaned up yet.
     DONE = "done"
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the server holds something on two sides, or is about to."""
+        """True while the migration holds, or is about to claim, resources at source and destination."""
         return self in OPEN
 
 
@@ -77,16 +77,16 @@ OPEN = frozenset(
 )
 
 
-#: Of an evacuation.
+#: Statuses of an evacuation whose server is recorded on its new host, before the source host has cleaned up.
 _LEFT = frozenset({MigrationStatus.MIGRATING, MigrationStatus.DONE})
 
 
 @dataclass(frozen=True, slots=True)
 class ServerMigration:
-    """One move of one server. Its uuid is the consumer that holds the source from the claim on.
+    """One move of one server. From the claim on, its uuid is the consumer of the source's allocations.
 
     ``dest_host``, ``dest_node``: None until a host is claimed. ``old_flavor`` and ``new_flavor`` differ for a resize.
-    ``progress``: what a live migration has copied so far, in bytes.
+    ``progress``: bytes that a live migration has copied and still has to copy, by field name.
     """
 
     uuid: str
@@ -109,38 +109,38 @@ class ServerMigration:
 
     @property
     def is_claimed(self) -> bool:
-        """Whether it holds two sides."""
+        """True while the migration holds resources at source and destination."""
         return self.status.is_under_way and self.dest_host is not None
 
     @property
     def source(self) -> tuple[str, str]:
-        """Service host and hypervisor that the server leaves."""
+        """Service host and node that the server leaves."""
         return self.source_host, self.source_node
 
     @property
     def dest(self) -> tuple[str | None, str | None]:
-        """Service host and hypervisor that the server goes to."""
+        """Service host and node to which the server moves."""
         return self.dest_host, self.dest_node
 
     @property
     def has_left(self) -> bool:
-        """Whether an evacuated server is recorded elsewhere for good, and its source has yet to clean up."""
+        """True if an evacuated server is recorded on its new host while the source host has not cleaned up."""
         return self.migration_type is MigrationType.EVACUATION and self.status in _LEFT
 
     @property
     def largest(self) -> Usage:
-        """What the server counts against quotas while it moves: of each resource the larger flavor's."""
+        """Quota usage during the move: for each resource, the larger amount of the two flavors."""
         old, new = Usage.of(self.old_flavor), Usage.of(self.new_flavor)
         return old + new.beyond(old)
 
     @property
     def hosts(self) -> frozenset[str]:
-        """Service hosts on which there may be something of the server, as far as the migration says."""
+        """Service hosts that may hold resources or a guest of the server because of this migration."""
         if self.status is MigrationStatus.DONE:
-            return frozenset({self.source_host})  # where the server is by now says its own row
+            return frozenset({self.source_host})  # the server may have moved on since; its own row names its host
         return frozenset({self.source_host, self.dest_host} - {None})  # type: ignore[arg-type]
 
     @property
     def changes_host(self) -> bool:
-        """Whether source and destination are different service hosts."""
+        """True if source and destination are different service hosts."""
         return self.dest_host is not None and self.dest_host != self.source_host

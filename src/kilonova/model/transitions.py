@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every action of a server: where it may start, which tasks it shows, where it ends. Nothing else says so.
+"""State machine of servers: for each action its start states, the task states shown, and its end states.
 
-The API refuses by this table, the conductor writes states by it, the documentation is drawn from it.
+This table is the only source: the API refuses actions by it, the conductor writes states by it, and the
+documentation is generated from it.
 Source: spec LIFECYCLE §5, COMPUTE_API §1.4.
 """
 
@@ -12,21 +13,21 @@ from kilonova.model.instance import TaskState as T
 from kilonova.model.instance import VmState as S
 
 IDLE: frozenset[T | None] = frozenset({None})
-#: Whatever else is under way.
+#: Every task state, including none.
 ANY_TASK: frozenset[T | None] = frozenset({None, *T})
 ANY_STATE = frozenset(S) - {S.DELETED}
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One action.
+    """The transition of one action.
 
-    ``name``: what the API calls it when it refuses. ``states``, ``tasks``: where it may start.
-    ``shown``: the task states in the order in which a server shows them.
-    ``settled``: the state afterwards, or ``settled_otherwise``, as ``remark`` says, None where there is no such;
-    ``failed``: the state after a failure. None as ``settled`` or ``failed``: the state before.
-    ``launched``: only a server that ran once may. ``unlocked``: a locked server refuses it to its own project.
-    ``remark``: what the columns do not say, for the documentation.
+    ``name``: name of the action in API errors. ``states``, ``tasks``: states and task states in which it may start.
+    ``shown``: task states in the order in which the server shows them.
+    ``settled``: state after success, None if unchanged. ``settled_otherwise``: alternative state after success, in the
+    case that ``remark`` describes, or None. ``failed``: state after a failure, None if unchanged.
+    ``launched``: the server must have been launched once. ``unlocked``: refused to its own project while locked.
+    ``remark``: additional text for the documentation.
     """
 
     name: str
@@ -48,7 +49,7 @@ _REBUILD = (T.REBUILDING, T.REBUILD_SPAWNING)
 _RESIZE = (T.RESIZE_PREP, T.RESIZE_MIGRATING, T.RESIZE_MIGRATED, T.RESIZE_FINISH)
 _SOFT_REBOOT = (T.REBOOTING, T.REBOOT_PENDING, T.REBOOT_STARTED)
 _HARD_REBOOT = (T.REBOOTING_HARD, T.REBOOT_PENDING_HARD, T.REBOOT_STARTED_HARD)
-#: A hard reboot ends what hangs, but no hard reboot that an agent already works on.
+#: Task states that a hard reboot interrupts: operations that may hang, but no hard reboot that reached an agent.
 _HARD_REBOOT_ENDS = frozenset({None, *_SOFT_REBOOT, T.REBOOTING_HARD, T.RESUMING, T.UNPAUSING, T.PAUSING, T.SUSPENDING})
 
 
@@ -74,7 +75,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         settled=S.DELETED,
         failed=S.ERROR,
         launched=False,
-        remark="Ends whatever else is under way.",
+        remark="Interrupts every other operation on the server.",
     ),
     "soft-delete": Transition(
         "delete",
@@ -82,7 +83,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         ANY_TASK,
         shown=(T.SOFT_DELETING,),
         settled=S.SOFT_DELETED,
-        remark="Instead of a delete, where reclaim_instance_interval is set and the server ran once.",
+        remark="Replaces delete if reclaim_instance_interval is set and the server was launched once.",
     ),
     "restore": Transition("restore", _only(S.SOFT_DELETED), shown=(T.RESTORING,), settled=S.ACTIVE),
     "force-delete": Transition(
@@ -93,7 +94,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         settled=S.DELETED,
         failed=S.ERROR,
         launched=False,
-        remark="A delete at once, whatever reclaim_instance_interval says.",
+        remark="Deletes immediately, regardless of reclaim_instance_interval.",
     ),
     "start": Transition("start", _only(S.STOPPED), shown=(T.POWERING_ON,), settled=S.ACTIVE),
     "stop": Transition("stop", _only(S.ACTIVE, S.ERROR), shown=(T.POWERING_OFF,), settled=S.STOPPED),
@@ -102,7 +103,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         _only(S.STOPPED, S.PAUSED),
         shown=(T.POWERING_OFF,),
         settled=S.STOPPED,
-        remark="Begun by Kilonova itself, where a guest does what its server does not show.",
+        remark="Started by Kilonova if the guest's power state contradicts the server's state.",
     ),
     "reboot": Transition(
         "reboot",
@@ -110,8 +111,8 @@ TRANSITIONS: Mapping[str, Transition] = {
         shown=(*_SOFT_REBOOT, *_HARD_REBOOT[1:]),
         settled=S.ACTIVE,
         failed=S.ERROR,
-        remark="Goes on as a hard one where the guest does not run. Fails into error only where it does not run "
-        "afterwards.",
+        remark="Continues as a hard reboot if the guest does not run. A failure leads to error only if the guest does "
+        "not run afterwards.",
     ),
     "hard-reboot": Transition(
         "reboot",
@@ -120,7 +121,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         shown=_HARD_REBOOT,
         settled=S.ACTIVE,
         failed=S.ERROR,
-        remark="Fails into error only where the guest does not run afterwards.",
+        remark="A failure leads to error only if the guest does not run afterwards.",
     ),
     "pause": Transition("pause", _only(S.ACTIVE), shown=(T.PAUSING,), settled=S.PAUSED),
     "unpause": Transition("unpause", _only(S.PAUSED), shown=(T.UNPAUSING,), settled=S.ACTIVE),
@@ -141,7 +142,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         settled=S.ACTIVE,
         settled_otherwise=S.STOPPED,
         failed=S.ERROR,
-        remark="A server that was stopped is stopped again.",
+        remark="A server that was stopped ends stopped.",
     ),
     "evacuate": Transition(
         "evacuate",
@@ -152,8 +153,8 @@ TRANSITIONS: Mapping[str, Transition] = {
         settled_otherwise=S.STOPPED,
         failed=S.ERROR,
         unlocked=False,
-        remark="Only when the service of its host is down. A server that was stopped is stopped again; from "
-        "microversion 2.95 every server is stopped.",
+        remark="Only while the service of its host is down. A server that was stopped ends stopped; since "
+        "microversion 2.95 every server does.",
     ),
     "resize": Transition(
         "resize",
@@ -161,7 +162,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         shown=_RESIZE,
         settled=S.RESIZED,
         failed=S.ERROR,
-        remark="Keeps its state when it fails before the guest was touched.",
+        remark="The server keeps its state if the move fails before the guest changes.",
     ),
     "migrate": Transition(
         "migrate",
@@ -169,7 +170,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         shown=_RESIZE,
         settled=S.RESIZED,
         failed=S.ERROR,
-        remark="Keeps its state when it fails before the guest was touched.",
+        remark="The server keeps its state if the move fails before the guest changes.",
     ),
     "confirm-resize": Transition(
         "confirmResize",
@@ -195,7 +196,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         shown=(T.SHELVING, T.SHELVING_IMAGE_PENDING_UPLOAD, T.SHELVING_IMAGE_UPLOADING, T.SHELVING_OFFLOADING),
         settled=S.SHELVED,
         settled_otherwise=S.SHELVED_OFFLOADED,
-        remark="Ends in shelved_offloaded where shelved_offload_time is 0, and shows shelving_offloading only then.",
+        remark="If shelved_offload_time is 0, shows shelving_offloading and ends in shelved_offloaded.",
     ),
     "shelve-offload": Transition(
         "shelveOffload", _only(S.SHELVED), shown=(T.SHELVING_OFFLOADING,), settled=S.SHELVED_OFFLOADED
@@ -205,7 +206,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         _only(S.SHELVED, S.SHELVED_OFFLOADED),
         shown=(T.UNSHELVING, T.SPAWNING, T.POWERING_ON),
         settled=S.ACTIVE,
-        remark="Shows powering-on instead of spawning where it is still on its host.",
+        remark="Shows powering-on instead of spawning if the server is still on its host.",
     ),
     "create-image": Transition(
         "createImage",
@@ -220,7 +221,7 @@ TRANSITIONS: Mapping[str, Transition] = {
     "crash-dump": Transition("trigger_crash_dump", _only(S.ACTIVE, S.PAUSED, S.RESCUED, S.RESIZED, S.ERROR)),
 }
 
-#: Changes of what is noted of a server: made at once, by no workflow; states and tasks stay.
+#: Changes of metadata and tags: made at once without a workflow; states and tasks stay.
 NOTES: Mapping[str, Transition] = {
     "update-metadata": Transition("update metadata", _WORKING, ANY_TASK),
     "delete-metadata": Transition("delete metadata", _WORKING, ANY_TASK),

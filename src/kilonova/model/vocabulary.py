@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that Placement keeps: resource classes and traits, standard ones and those of the operator."""
+"""Resource classes and traits of Placement, standard and custom."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,10 +20,10 @@ class Word:
 
 
 def is_custom(name: str) -> bool:
-    """Whether an operator made this name up; all others come from os-traits and os-resource-classes."""
+    """Tell whether a name is custom; standard names come from os-traits and os-resource-classes."""
     return name.startswith(CUSTOM_PREFIX)
 
 
 def is_resource_class(name: str) -> bool:
-    """Whether this may be a resource class: a standard one, or one of an operator."""
+    """Tell whether a name can be a resource class: a standard or a custom one."""
     return is_custom(name) or name in _STANDARD_CLASSES

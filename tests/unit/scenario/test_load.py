@@ -111,7 +111,7 @@ def test_project_references_are_filled_in() -> None:
         (small(hosts=["a", "a"]), "hosts: the name 'a' is given twice"),
         (small(hosts=[{"name": "a", "numa": {}}]), r"hosts\[0\]: numa must be a list"),
         (small(hosts=[{"name": "a", "numa": [{}]}]), r"numa\[0\]: field 'memory_mib' is missing"),
-        (small(hosts=[{"name": "a", "numa": [{"memory_mib": 1, "cpus": "x"}]}]), "numa: 'x' is no list of CPUs"),
+        (small(hosts=[{"name": "a", "numa": [{"memory_mib": 1, "cpus": "x"}]}]), "numa: 'x' is not a list of CPUs"),
         (small(hosts=[{"name": "a", "numa": [{"memory_mib": 1, "cpus": "0"}] * 2}]), "numa: a CPU is in two cells"),
         (small(hosts=[{"name": "a", "pci": [{**GPU, "numa_node": 1}]}]), "pci: there is no cell 1"),
         (small(hosts=[{"name": "a", "pci": [{**GPU, "count": 0}]}]), "pci: count must be at least 1"),
