@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scheduler's copy of the cloud in memory, kept in step with the database through the change log.
+"""The mirror: the scheduler's in-memory copy of the cloud, kept up to date by the change log.
 
-In: commits, in order. Out: host and provider tables. Forbidden here: deciding, and writing to the database.
+In: commits, in order. Out: host and provider tables. Forbidden here: scheduling decisions and database writes.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NUMA cells and PCI pools of every host: what the database holds, and with what claims under way take."""
+"""NUMA cells and PCI pools of every host, as in the database and with the shares of pending claims added."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _STATES_A_HOST = 4
 
 
 class DeviceColumns:
-    """Hosts are known by the uuid of their hypervisor. Not for use without the mirror's lock."""
+    """NUMA cells and PCI pools by node uuid. The caller must hold the mirror's lock."""
 
     def __init__(self) -> None:
         self.states = DeviceStates()
@@ -22,11 +22,11 @@ class DeviceColumns:
         self._assumed: dict[str, dict[str, DeviceShare]] = {}
 
     def clear(self) -> None:
-        """Forget what the database holds; what is assumed stays."""
+        """Drop the state from the database; assumed claims stay."""
         self._confirmed.clear()
 
     def set(self, uuid: str, devices: HostDevices | None) -> None:
-        """Take over what the database holds of a host, None when it has neither cells nor pools."""
+        """Store the database's devices of a node; None if it has neither cells nor pools."""
         if devices is None:
             self._confirmed.pop(uuid, None)
         else:
@@ -36,21 +36,21 @@ class DeviceColumns:
         self._assumed.setdefault(uuid, {})[claim_id] = share
 
     def forget(self, uuid: str, claim_id: str) -> None:
-        """Take an assumption back; absent is success."""
+        """Remove an assumed claim; absent is success."""
         claims = self._assumed.get(uuid, {})
         claims.pop(claim_id, None)
         if not claims:
             self._assumed.pop(uuid, None)
 
     def number(self, uuid: str) -> int:
-        """Return the number of the state of a host, assumed claims included."""
+        """Return the number of a node's device state, assumed claims included."""
         devices = self._confirmed.get(uuid, NOTHING)
         for share in self._assumed.get(uuid, {}).values():
             devices = devices.taking(share)
         return self.states.number(devices)
 
     def numbers(self, uuids: Sequence[str]) -> NDArray[np.int32]:
-        """Return the number of the state of each host, after dropping states that no host has any more."""
+        """Return the number of each node's device state, first dropping all states if most are unused."""
         if self.has_too_many_states(len(uuids)):
             self.states = DeviceStates()
         if not self._confirmed:
@@ -58,5 +58,5 @@ class DeviceColumns:
         return np.array([self.number(uuid) for uuid in uuids], dtype=np.int32)
 
     def has_too_many_states(self, hosts: int) -> bool:
-        """Tell whether most states are of the past."""
+        """Tell whether so many states are stored that most of them must be unused."""
         return len(self.states) > _SLACK + _STATES_A_HOST * hosts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which zones, hosts and hypervisors there are, by the names that requests have for them: looked up, not searched."""
+"""Index of zones, hosts and nodes by the names that requests use."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -11,10 +11,11 @@ from kilonova.model.aggregate import Aggregate
 
 @dataclass(frozen=True, slots=True)
 class HostDirectory:
-    """``zones``: zone → whether any of its hosts is enabled; None stands for hosts that no aggregate puts into one.
+    """Index of zones, hosts and nodes at one moment.
 
-    ``nodes_of_host``: host in lower case → hostnames of its hypervisors; ``nodes``: all of these.
-    ``zone_of_host``: of the hosts that an aggregate puts into a zone.
+    ``zones``: zone → whether any of its hosts is enabled; the key None is for hosts in no zone.
+    ``nodes_of_host``: host name in lower case → hypervisor hostnames; ``nodes``: all hypervisor hostnames.
+    ``zone_of_host``: host → zone, for hosts that an aggregate puts into a zone.
     """
 
     zones: Mapping[str | None, bool]
@@ -24,7 +25,7 @@ class HostDirectory:
 
     @classmethod
     def of(cls, columns: HostColumns, aggregates: Iterable[Aggregate]) -> "HostDirectory":
-        """List what there is now."""
+        """Build the index from the present columns and aggregates."""
         zone_of = {
             host: each.availability_zone
             for each in aggregates
@@ -42,7 +43,7 @@ class HostDirectory:
         return cls(zones, frozen, frozenset().union(*frozen.values()), zone_of)
 
     def has(self, host: str | None, node: str | None) -> bool:
-        """Tell whether there is such a host, in any case, with such a hypervisor; None is any."""
+        """Tell whether the host (case-insensitive) exists and has the node; None matches any host or node."""
         if host is None:
             return node is None or node in self.nodes
         nodes = self.nodes_of_host.get(host.lower())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups with their members on each host: what the database holds, and on top the claims under way."""
+"""Server groups with their members on each host, as in the database and with pending claims added."""
 
 from dataclasses import replace
 
@@ -8,28 +8,28 @@ from kilonova.model.server_group import GroupView
 
 
 class Groups:
-    """Not for use without the mirror's lock."""
+    """Server groups by uuid. The caller must hold the mirror's lock."""
 
     def __init__(self) -> None:
         self._confirmed: dict[str, GroupView] = {}
-        #: Group uuid → host → members, only where there are any.
+        #: Group uuid → host → number of members assumed there; no entry for zero.
         self._assumed: dict[str, dict[str, int]] = {}
 
     def clear(self) -> None:
-        """Forget what the database holds; what is assumed stays."""
+        """Drop the state from the database; assumed members stay."""
         self._confirmed.clear()
 
     def set(self, uuid: str, value: LoggedGroup | None) -> None:
-        """Take over a group from its logged value."""
+        """Store a group from its change log value."""
         if value is None:
             self._confirmed.pop(uuid, None)
         else:
-            # A member of an affinity group that moves counts on two hosts; all that come later go to the one host.
+            # A moving member of an affinity group counts on two hosts; new members must go to the group's host only.
             hosts = {name: count for name, count in value.hosts.items() if value.host in {None, name}}
             self._confirmed[uuid] = GroupView(uuid, value.policy, value.max, hosts)
 
     def assume(self, uuid: str, host: str, members: int) -> None:
-        """Add members that claims expect on a host, or with a negative number take them back."""
+        """Add members assumed by claims on a host; a negative number removes them."""
         hosts = self._assumed.setdefault(uuid, {})
         hosts[host] = hosts.get(host, 0) + members
         if not hosts[host]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services, hypervisors and what runs on them as growing columns, by the ids of :class:`NodeIds`."""
+"""Growing columns of services, nodes and their instance counts, indexed by the ids of :class:`NodeIds`."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -22,18 +22,21 @@ from kilonova.model.host import Capabilities
 
 
 class HostColumns:
-    """Facts of services are at the number of their host, all others at the id of their node. Shapes: (nodes,)."""
+    """Columns of services and nodes. Shapes: (nodes,).
+
+    Values of services are at the number of their host, all others at the id of their node.
+    """
 
     def __init__(self, node_ids: NodeIds) -> None:
         self.node_ids = node_ids
-        #: Distinct capabilities, and the number of each by their text.
+        #: Distinct capabilities, indexed by profile number.
         self.profiles: list[Capabilities] = []
         self._profile_numbers: dict[bytes, int] = {}
         self.clear()
 
     def clear(self) -> None:
-        """Forget what the database holds; numbers stay."""
-        #: Uuid of a hypervisor → its id here.
+        """Drop the state from the database; the numbers of hosts and nodes stay."""
+        #: Node uuid → node id.
         self.ids_of_nodes: dict[str, int] = {}
         self._host_ips: list[str] = []
         self._profile = array("i")
@@ -41,22 +44,22 @@ class HostColumns:
         self._has_service = array("b")
         self._disabled = array("b")
         self._forced_down = array("b")
-        #: Of hosts of which no process is known: from logs of before there was any, or when they were made.
+        #: Time of the last heartbeat, for hosts without a known process: from old logs, or the service's creation.
         self._last_seen = array("d")
-        #: The number of the process that has the agent of a host, from 1 on; 0 for none.
+        #: Number of the process that runs the host's agent, from 1; 0 for none.
         self._process = array("i")
-        #: Uuid of a process → its number; whether each counts as up, and when it gave its last sign of life if not.
+        #: Process uuid → its number. By number, ``_up``: whether it is up, ``_silent_since``: last sign of life if not.
         self._processes: dict[str, int] = {}
         self._up = array("b", [0])
         self._silent_since = array("d", [0.0])
-        self._reasons: dict[int, str] = {}  # of disabled ones
+        self._reasons: dict[int, str] = {}  # host number → reason, for disabled services
         self._instances = array("i")
         self._io_ops = array("i")
 
     # --- following ----------------------------------------------------------------------------------------------------
 
     def set_service(self, host: str, value: LoggedService | None) -> bool:
-        """Take over a service from its logged value and tell whether it came or went."""
+        """Store a service from its change log value; return whether it was created or deleted."""
         number = self.node_ids.host(host)
         self._make_room()
         had, has = bool(self._has_service[number]), value is not None
@@ -65,7 +68,7 @@ class HostColumns:
         if value is not None:
             self._disabled[number], self._forced_down[number] = value.disabled, value.forced_down
             seen = value.last_seen
-            if seen is None:  # what was heard of before still holds, unless the service was made anew since
+            if seen is None:  # the last heartbeat still counts, unless the service was created again since
                 seen = max(self._last_seen[number] if had else 0.0, value.created or 0.0)
             self._last_seen[number] = seen
             if value.disabled:
@@ -73,7 +76,7 @@ class HostColumns:
         return had != has
 
     def set_process(self, uuid: str, value: LoggedProcess | None) -> None:
-        """Take over whether a process counts as up; one that is gone has no hosts any more."""
+        """Store whether a process is up; ``value`` None removes a process, which has no hosts any more."""
         if value is None:
             self._processes.pop(uuid, None)
             return
@@ -82,7 +85,7 @@ class HostColumns:
         self._silent_since[number] = value.silent_since or 0.0
 
     def set_agents(self, process: str, hosts: Iterable[str]) -> None:
-        """Note that the agents of hosts run in a process from now on, or nowhere."""
+        """Record the process that now runs the agents of ``hosts``; NOWHERE for none."""
         process_number = 0 if process == NOWHERE else self._process_number(process)
         for host in hosts:
             number = self.node_ids.host(host)
@@ -90,14 +93,14 @@ class HostColumns:
             self._process[number] = process_number
 
     def hear(self, hosts: Iterable[str], at: float) -> None:
-        """Take over the time of a heartbeat of services; unknown ones are left out."""
+        """Store the time of a heartbeat for the services of ``hosts``; unknown hosts are ignored."""
         for host in hosts:
             number = self.node_ids.find_host(host)
             if number is not None and self.has_service(number):
                 self._last_seen[number] = at
 
     def set_node(self, uuid: str, value: LoggedNode | None) -> None:
-        """Take over a hypervisor from its logged value."""
+        """Store a node from its change log value."""
         if value is None:
             self.ids_of_nodes.pop(uuid, None)
             return
@@ -108,7 +111,7 @@ class HostColumns:
         self._failed_builds[node_id] = value.failed_builds
 
     def count(self, node_id: int, instances: int, io_ops: int) -> None:
-        """Count instances, and the ones busy with I/O among them, that came to a node."""
+        """Add to a node's counts of instances and of I/O-heavy instances; negative numbers subtract."""
         if node_id >= len(self._instances):
             self._make_room()
         self._instances[node_id] += instances
@@ -118,14 +121,14 @@ class HostColumns:
     # --- columns ------------------------------------------------------------------------------------------------------
 
     def services(self) -> Iterator[tuple[str, bool]]:
-        """Yield the host of every service, and whether it is enabled."""
+        """Yield (host, is enabled) of every service."""
         hosts = np.flatnonzero(np.asarray(self._has_service)).astype(np.int32)
         disabled = self.disabled(hosts).tolist()
         for host, is_disabled in zip(self.node_ids.hosts_of(hosts), disabled, strict=True):
             yield host, not is_disabled
 
     def nodes(self) -> Iterator[tuple[str, str]]:
-        """Yield host and hostname of every hypervisor."""
+        """Yield (host, hypervisor hostname) of every node."""
         node_ids = np.fromiter(self.ids_of_nodes.values(), dtype=np.int32, count=len(self.ids_of_nodes))
         yield from zip(self.node_ids.hosts_of(node_ids), self.node_ids.nodes_of(node_ids), strict=True)
 
@@ -133,7 +136,7 @@ class HostColumns:
         return host < len(self._has_service) and bool(self._has_service[host])
 
     def hosts_of(self, node_ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the numbers of the hosts of nodes. Shapes: (N,) → (N,)."""
+        """Return the host number of each node. Shapes: (N,) → (N,)."""
         extra = self.node_ids.extra_nodes()
         if not extra:
             return node_ids
@@ -153,24 +156,24 @@ class HostColumns:
         return _flags(self._forced_down, hosts)
 
     def up(self, hosts: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Tell whose agent runs in a process that counts as up. Shapes: (N,) → (N,)."""
+        """Tell which hosts have their agent in a process that is up. Shapes: (N,) → (N,)."""
         return _flags(self._up, np.asarray(self._process)[hosts])
 
     def silent_since(self, hosts: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the last sign of life of hosts that are not up, epoch seconds. Shapes: (N,) → (N,)."""
+        """Return the last sign of life of hosts that are not up. Units: epoch seconds. Shapes: (N,) → (N,)."""
         process = np.asarray(self._process)[hosts]
         of_process: NDArray[np.float64] = np.asarray(self._silent_since)[process]
         return np.where(process > 0, of_process, np.asarray(self._last_seen)[hosts])
 
     def reason(self, host: int) -> str:
-        """Return why a host is disabled."""
+        """Return the disabled reason of a host."""
         return self._reasons[host]
 
     def host_ips(self, node_ids: NDArray[np.int32]) -> tuple[str, ...]:
         return tuple(map(self._host_ips.__getitem__, node_ids.data))
 
     def profile(self, node_ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the index of the capabilities of each node among ``profiles``."""
+        """Return the index of each node's capabilities in ``profiles``."""
         return np.asarray(self._profile)[node_ids]
 
     def failed_builds(self, node_ids: NDArray[np.int32]) -> NDArray[np.int64]:

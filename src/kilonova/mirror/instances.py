@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which instances are on which nodes, by uuid and by kind, as far as the database tells."""
+"""Instances on nodes according to the database, by uuid and by kind."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -16,7 +16,7 @@ from kilonova.scheduler.guests import Counts, GuestCounts, GuestKind, GuestTally
 
 
 class Placed(NamedTuple):
-    """Where an instance is: the id of its node."""
+    """Placement of an instance: its node id, its kind, and whether it is I/O-heavy."""
 
     node_id: int
     io_heavy: bool
@@ -24,7 +24,7 @@ class Placed(NamedTuple):
 
 
 class Instances(dict[str, Placed]):
-    """Instance uuid → where it is. Not for writing without the mirror's lock."""
+    """Instance uuid → placement. Writing requires the mirror's lock."""
 
     def __init__(self, node_ids: NodeIds) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Instances(dict[str, Placed]):
         self._kinds: dict[GuestKind, GuestKind] = {}
 
     def place(self, uuid: str, value: LoggedInstance) -> Placed:
-        """Take over an instance that is on a host from its logged value."""
+        """Store an instance that has a host from its change log value."""
         kind = guest_kind(value.flavor, value.image)
         kind = self._kinds.setdefault(kind, kind)
         placed = self[uuid] = Placed(self._node_ids.node(value.host, value.node), value.io, kind)
@@ -44,7 +44,7 @@ class Instances(dict[str, Placed]):
 
 
 class InstanceRows(Mapping[str, int]):
-    """Instance uuid → row of its host, looked up when asked."""
+    """Lazy mapping of instance uuid → row of its host."""
 
     def __init__(self, instances: Mapping[str, Placed], row_of: NodeRows) -> None:
         self._instances = instances
@@ -62,14 +62,14 @@ class InstanceRows(Mapping[str, int]):
 
 @dataclass(frozen=True, slots=True)
 class PresentGuests:
-    """Counts of the instances on the rows of one layout, as they are when asked for, assumed ones included."""
+    """Counts of the instances on the rows of one layout, read at each call, assumed instances included."""
 
     lock: AbstractContextManager[Any]
     tally: Callable[[], GuestTally]
     row_of: NodeRows
 
     def count(self, row: int, kind: GuestKind) -> None:
-        """Do nothing: a server that was placed is assumed, so it counts already."""
+        """Do nothing: a placed server has an assumed claim, so it is already counted."""
 
     def take(self, rows: NDArray[np.int64]) -> GuestCounts:
         return SomeGuests(self, rows)

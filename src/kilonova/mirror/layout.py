@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which row of the host table is which host, and every column that changes with the set of hosts only.
+"""Layout of the host table: the row of each host, and the columns that change only with the set of hosts.
 
-A host is a hypervisor that has a resource provider, and whose host has a service. Axes: H hosts.
+A row is a node that has a resource provider and whose host has a service. Axes: H hosts.
 """
 
 from array import array
@@ -25,7 +25,7 @@ _NO_ROW = -1
 
 
 class NodeRows(Mapping[int, int]):
-    """Id of a node → its row. Never changes, so that any table may keep it."""
+    """Immutable mapping of node id → row, so tables can share it."""
 
     def __init__(self, node_ids: NDArray[np.int32]) -> None:
         rows = np.full(int(node_ids.max(initial=-1)) + 1, _NO_ROW, dtype=np.int32)
@@ -61,18 +61,18 @@ class NodeRows(Mapping[int, int]):
 class Layout:
     """The rows of the host table, in the order of the providers. Shapes: (H,).
 
-    ``version``: that of the providers it was made of. ``rows``: the hosts' own among all providers.
-    ``num_instances``, ``num_io_ops`` and ``devices`` are kept in step by the mirror; all else stays as it is.
+    ``version``: version of the provider columns. ``rows``: rows of the hosts' own providers in the provider table.
+    The mirror updates ``num_instances``, ``num_io_ops`` and ``devices``; all other fields stay unchanged.
     """
 
     version: int
     rows: NDArray[np.int64]
-    #: Whether every provider is a host's own.
+    #: True if every provider is the own provider of a row in this layout.
     identity: bool
-    #: Whether no host can get anything from a provider other than its own.
+    #: True if no host can use resources of a child or sharing provider.
     plain: bool
     row_of: NodeRows
-    #: The numbers that the service hosts have.
+    #: Number of each row's service host in the host columns.
     services: NDArray[np.int32]
     hosts: tuple[str, ...]
     nodes: tuple[str, ...]
@@ -90,7 +90,7 @@ class Layout:
 
     @classmethod
     def of(cls, table: ProviderTable, columns: HostColumns, devices: DeviceColumns) -> "Layout":
-        """Lay out the hosts as they are now."""
+        """Build the layout of the present hosts."""
         rows, node_ids = _rows_and_node_ids(table, columns)
         identity = len(rows) == len(table) and bool((rows == np.arange(len(rows))).all())
         uuids = table.uuids if identity else tuple(map(table.uuids.__getitem__, rows.data))
@@ -123,7 +123,7 @@ class Layout:
 
 
 def _rows_and_node_ids(table: ProviderTable, columns: HostColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the hosts by the rows of their providers, in order, and the ids of their nodes."""
+    """Return the sorted provider rows of the hosts, and their node ids in the same order."""
     nodes = columns.ids_of_nodes
     rows = np.fromiter((table.row_of.get(uuid, _NO_ROW) for uuid in nodes), dtype=np.int64, count=len(nodes))
     node_ids = np.fromiter(nodes.values(), dtype=np.int32, count=len(nodes))
@@ -134,7 +134,10 @@ def _rows_and_node_ids(table: ProviderTable, columns: HostColumns) -> tuple[NDAr
 
 @dataclass(frozen=True, slots=True)
 class ServiceFacts:
-    """What the services of the hosts of a layout say. ``silent_since``: of those that are not up. Shapes: (H,)."""
+    """Status of the compute services of a layout's hosts. Shapes: (H,).
+
+    ``silent_since``: last sign of life, for hosts that are not up.
+    """
 
     disabled: NDArray[np.bool_]
     forced_down: NDArray[np.bool_]
@@ -157,7 +160,7 @@ class ServiceFacts:
         )
 
     def last_seen(self, now: float) -> NDArray[np.float64]:
-        """Return when each was heard of last, which is ``now`` for those that are up. Shapes: → (H,)."""
+        """Return the last sign of life of each host, ``now`` for hosts that are up. Shapes: → (H,)."""
         if self.all_up:
             return np.full(len(self.up), now)
         return np.where(self.up, now, self.silent_since)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hypervisors report of themselves, as a column a metric."""
+"""Metrics reported by nodes, one column per metric."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,7 +10,7 @@ Columns = dict[str, NDArray[np.float64]]
 
 
 class MetricColumns:
-    """Hypervisors are known by their uuids. ``columns`` are of the newest layout: replaced, never written."""
+    """Metrics by node uuid. ``columns``: those of the newest layout; each is replaced, never modified."""
 
     def __init__(self) -> None:
         self.columns: Columns = {}
@@ -21,11 +21,11 @@ class MetricColumns:
         self._told.clear()
 
     def remove(self, uuid: str) -> None:
-        """Drop what a hypervisor told, from the next layout on; absent is success."""
+        """Drop a node's metrics from the next layout on; absent is success."""
         self._told.pop(uuid, None)
 
     def set(self, uuid: str, value: Mapping[str, float], row: int | None) -> None:
-        """Take over what a hypervisor tells now, whose row is ``row`` where there is a layout that has it."""
+        """Store a node's metrics. ``row``: its row in the present layout, None if it has none."""
         before = self._told.get(uuid, {})
         self._told[uuid] = value
         if row is None:
@@ -37,7 +37,7 @@ class MetricColumns:
             self.columns[name] = changed
 
     def lay_out(self, row_of: Callable[[str], int | None], rows: int) -> None:
-        """Make the columns of a new layout. ``row_of``: uuid → row, None when it has none."""
+        """Build the columns of a new layout. ``row_of``: node uuid → row, or None."""
         columns: Columns = {}
         for uuid, metrics in self._told.items():
             if (row := row_of(uuid)) is not None:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mirror: load once, then follow the change log; assume what is being claimed until it is confirmed or forgotten.
+"""The mirror: loads the state once, then follows the change log. Pending claims count until confirmed or forgotten.
 
 ::
 
     commit ──on_commit──▶ apply in seq order ──▶ confirmed state ─┐
     claim under way ──assume / forget────────────▶ assumed use ───┴▶ snapshot() → HostTable, providers() → ProviderTable
 
-The database is asked before the lock is taken, never while it is held: what was read is applied under the lock, which
-is work in memory alone. A database that answers slowly, or not at all, holds up who needs its answer and nobody else.
+The database is read before the lock is taken, never while it is held; only the read commits are applied under the
+lock, in memory. So a slow or unreachable database delays only the threads that need its answer.
 """
 
 import gc
@@ -33,19 +33,19 @@ from kilonova.scheduler.host_table import HostTable
 
 LOG = logging.getLogger(__name__)
 
-#: Before any commit, so that no log row can come next: the state has to be loaded anew.
+#: ``seq`` of a mirror without a valid state: no commit can follow it, so the state must be loaded again.
 _NOWHERE = -1
-#: How often a request that waits for somebody else's load looks whether it is still wanted.
+#: Seconds between checks of the request's deadline and client while it waits for another thread's load.
 _LOOK_EVERY_S = 0.5
-#: So many new objects are never walked over again: those of some 10,000 hosts with their servers.
+#: Number of new objects from which a load freezes them: about 10,000 hosts with their servers.
 _MANY_OBJECTS = 50_000
 
 
 @contextmanager
 def _collector_resting() -> Iterator[None]:
-    """Keep the garbage collector from walking over very many new objects again and again, now and later.
+    """Disable garbage collection during a load, then freeze the new objects so later collections skip them.
 
-    To freeze them keeps for good what is garbage just then, so few of them, which are walked over in no time, are not.
+    Freezing also keeps present garbage for ever, so a small number of objects is not frozen: collecting it is cheap.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -60,10 +60,10 @@ def _collector_resting() -> Iterator[None]:
 
 @dataclass(slots=True)
 class Mirror:
-    """Everything the scheduler needs, in memory. Every public method may be called from any thread.
+    """The scheduler's data in memory. Every public method may be called from any thread.
 
-    ``lock`` serialises decisions: hold it from :meth:`hosts` to :meth:`assume`. Whoever holds it waits for nobody, so
-    :meth:`catch_up`, and what begins with it, comes before.
+    ``lock`` serialises decisions: hold it from :meth:`hosts` to :meth:`assume`. A thread that holds it must not block,
+    so call :meth:`catch_up`, and the methods that call it, before taking the lock.
     """
 
     database: Database | None
@@ -71,9 +71,9 @@ class Mirror:
     lock: AbstractContextManager[Any] = field(default_factory=threading.RLock)
     seq: int = 0
     _state: MirrorState = field(default_factory=MirrorState)
-    #: Held by the one thread that reads the log or everything. It comes before ``lock``, never after it.
+    #: Held by the thread that reads the change log or loads the state. Lock order: before ``lock``.
     _reading: threading.Lock = field(default_factory=threading.Lock)
-    #: While everything is read anew, no commit may be applied to what will be thrown away.
+    #: True during a load: a commit must not be applied to the state that the load replaces.
     _is_loading: bool = False
 
     @classmethod
@@ -84,11 +84,11 @@ class Mirror:
         clock: Callable[[], float] | None = None,
         lock: AbstractContextManager[Any] | None = None,
     ) -> "Mirror":
-        """Load the database's present state and stay in step with this process's commits.
+        """Load the database's present state, and follow this process's commits.
 
-        ``clock``: in place of the database's.
+        ``clock``: replaces the database's clock.
         """
-        database.clock.now()  # from now on it is known, so that nobody waits for it while holding the lock
+        database.clock.now()  # reads the database's time now, so no thread has to wait for it under the lock
         mirror = cls(database, clock or database.clock.seconds, lock or threading.RLock())
         mirror.reload()
         database.on_commit(mirror.on_commit)
@@ -96,13 +96,13 @@ class Mirror:
 
     @classmethod
     def of(cls, changes: Iterable[Change], seq: int, *, now: float) -> "Mirror":
-        """Return a mirror of a past state, at which time stands still; :meth:`replay` brings it forward."""
+        """Return a mirror of a past state with a fixed time; :meth:`replay` applies later commits."""
         return cls(None, lambda: now, seq=seq, _state=MirrorState.of(changes, of_the_past=True))
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> HostTable:
-        """Catch up and return the hosts as they are now, assumed claims included. Raises: Unavailable."""
+        """Catch up and return the present hosts, assumed claims included. Raises: Unavailable."""
         self.catch_up()
         return self.hosts()
 
@@ -112,32 +112,33 @@ class Mirror:
         return self.hosts_apart()
 
     def providers(self) -> ProviderTable:
-        """Catch up and return every resource provider, assumed claims included, to be read. Raises: Unavailable."""
+        """Catch up and return a read-only table of all providers, assumed claims included. Raises: Unavailable."""
         self.catch_up()
         with self.lock:
             return self._loaded().providers.shared_table()
 
     def directory(self) -> HostDirectory:
-        """Catch up and return which zones, hosts and hypervisors there are. Raises: Unavailable."""
+        """Catch up and return the index of zones, hosts and nodes. Raises: Unavailable."""
         self.catch_up()
         with self.lock:
             return self._loaded().directory()
 
     def hosts(self) -> HostTable:
-        """Return the hosts as far as the log was followed, assumed claims included."""
+        """Return the hosts at the mirror's present ``seq``, assumed claims included."""
         with self.lock:
             return self._loaded().hosts(self.lock, self.clock())
 
     def hosts_apart(self) -> HostTable:
-        """Return :meth:`hosts` for work outside the lock that may take its time, and that may place servers on it.
+        """Return :meth:`hosts` as an isolated copy, for long work outside the lock that may place servers on the copy.
 
-        Nothing later reaches it, nor does it reach the mirror; only guests are counted when they are asked for.
+        Later commits do not change the copy, and the copy does not change the mirror. Only counts of guests are read
+        from the mirror at each call.
         """
         with self.lock:
             return self._loaded().hosts_apart(self.lock, self.clock())
 
     def group(self, uuid: str) -> GroupView | None:
-        """Return a server group with the members on each host, assumed ones included; None when unknown."""
+        """Return a server group with its members on each host, assumed ones included; None if unknown."""
         with self.lock:
             return self._state.groups.find(uuid)
 
@@ -148,60 +149,60 @@ class Mirror:
 
     def _loaded(self) -> MirrorState:
         if self.seq == _NOWHERE:
-            raise Unavailable("What the scheduler knows of the hosts is being loaded again.")
+            raise Unavailable("The scheduler is reloading its data; try again later.")
         return self._state
 
     # --- claims under way ---------------------------------------------------------------------------------------------
 
     def assumed(self) -> tuple[Assumption, ...]:
-        """Return the claims under way."""
+        """Return the pending claims."""
         with self.lock:
             return tuple(self._state.assumed.values())
 
     def assume(self, assumption: Assumption) -> None:
-        """Count a claim as used from now on, until its commit confirms it or :meth:`forget`."""
+        """Count a claim's resources as used until its commit confirms it or :meth:`forget` removes it."""
         with self.lock:
             self._state.assume(assumption)
 
     def forget(self, claim_id: str) -> None:
-        """Take an assumption back; one already confirmed or forgotten is success."""
+        """Remove an assumed claim; success if it was already confirmed or forgotten."""
         with self.lock:
             self._state.forget(claim_id)
 
     # --- following the log --------------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Be as new as the database. Costs nothing on SQLite, where this process is the only writer.
+        """Apply all commits of the database. Costs nothing on SQLite, where this process is the only writer.
 
-        Not for use while holding the lock. Raises: Unavailable.
+        The caller must not hold the lock. Raises: Unavailable.
         """
         if self.database is None:
             return
         known = self.seq
-        if known == _NOWHERE:  # following or loading broke the last time
+        if known == _NOWHERE:  # the last attempt to follow or load failed
             self._read_up_to(None)
         elif not self.database.is_sole_process:
             newest = self.database.newest_seq()
             if newest > self.seq:
                 self._read_up_to(newest)
             elif newest < known:
-                LOG.warning("The database is older than it was: everything is loaded again")
+                LOG.warning("The change log is older than the mirror (restored database?): reloading the mirror")
                 self.reload()
 
     def reload(self) -> None:
-        """Read everything in one snapshot of the database."""
+        """Load the whole state in one snapshot of the database."""
         with self._turn():
             self._load()
 
     def replay(self, commits: Iterable[Commit]) -> None:
-        """Take over commits that follow each other; those that are known already are left out."""
+        """Apply consecutive commits; commits that are already applied are skipped."""
         for commit in commits:
             with self.lock:
                 if commit.seq > self.seq:
                     self._replay(commit)
 
     def on_commit(self, commit: Commit) -> None:
-        """Take over one commit of this process; missing ones of others are fetched first."""
+        """Apply one commit of this process, after fetching missing commits of other processes."""
         try:
             with self.lock:
                 if commit.seq == self.seq + 1 and not self._is_loading:
@@ -211,19 +212,19 @@ class Mirror:
             if not is_known:
                 self._read_up_to(commit.seq)
         except Exception:
-            LOG.exception("Commit %d could not be followed; everything is loaded again", commit.seq)
+            LOG.exception("Applying commit %d failed; the mirror will be reloaded", commit.seq)
             self.seq = _NOWHERE
         finally:
-            # It may have come in with a load, which knows nothing of claims.
+            # A load may have applied the commit, and a load does not confirm claims.
             for claim_id in commit.claims:
                 self.forget(claim_id)
 
     def _read_up_to(self, seq: int | None) -> None:
-        """Take over what the log has up to ``seq`` at least, or everything anew where that is not possible."""
+        """Apply the change log up to ``seq`` at least; reload everything if the log does not reach back far enough."""
         with self._turn():
             known = self.seq
             if known != _NOWHERE and (seq is None or known >= seq):
-                return  # somebody else has read it meanwhile
+                return  # another thread has read it meanwhile
             commits = None if known == _NOWHERE else self._logged_after(known)
             if commits:
                 self.replay(commits)
@@ -236,7 +237,7 @@ class Mirror:
             return change_log.between(connection, seq)
 
     def _load(self) -> None:
-        """Replace the state by what the database holds; whatever breaks on the way, the next one loads again."""
+        """Replace the state by the database's. After any error, the next call loads again."""
         assert self.database is not None
         with self.lock:
             self._is_loading = True
@@ -255,7 +256,7 @@ class Mirror:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Wait until nobody else reads. Raises: ClientGone, DeadlineExceeded."""
+        """Wait until no other thread reads the log. Raises: ClientGone, DeadlineExceeded."""
         while not self._reading.acquire(timeout=_LOOK_EVERY_S):
             deadline.check()
         try:
@@ -264,13 +265,13 @@ class Mirror:
             self._reading.release()
 
     def _replay(self, commit: Commit) -> None:
-        """Apply the next commit. Hold the lock."""
+        """Apply the next commit. The caller must hold the lock."""
         try:
             for claim_id in commit.claims:
                 self._state.forget(claim_id)
             for change in commit.changes:
                 self._state.apply(change)
         except BaseException:
-            self.seq = _NOWHERE  # only a part of it is here
+            self.seq = _NOWHERE  # the commit is applied only in part
             raise
         self.seq = commit.seq

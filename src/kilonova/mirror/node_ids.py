@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers for service hosts and for the hypervisors on them, so that facts can be columns instead of objects."""
+"""Numbers of service hosts and nodes, which index the columns of the mirror."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 class NodeIds:
-    """A node is a pair of service host and hypervisor hostname; its id is a number from 0 on.
+    """Registry of host numbers and node ids. A node is a (service host, hypervisor hostname) pair; ids start at 0.
 
-    Numbers are given once and never taken back: whoever keeps one means the same node for ever. Most hosts have one
-    hypervisor, so the first node of a host has the number of the host; only extra ones are looked up as pairs.
+    An id is never reused. Most hosts have one node, so the first node of a host has the host's number as its id; only
+    further nodes are looked up as pairs.
     """
 
     def __init__(self) -> None:
         self._hosts: list[str] = []
-        #: None for a host of which no hypervisor was named so far.
+        #: Hypervisor hostname by node id; None for a host without a known node.
         self._nodes: list[str | None] = []
         self._number: dict[str, int] = {}
         self._extra_nodes: dict[tuple[str, str], int] = {}
@@ -23,7 +23,7 @@ class NodeIds:
         return len(self._hosts)
 
     def host(self, host: str) -> int:
-        """Return the number of a host, a new one the first time."""
+        """Return the number of a host; a new host gets the next number."""
         number = self._number.get(host)
         if number is None:
             number = len(self._hosts)
@@ -33,11 +33,11 @@ class NodeIds:
         return number
 
     def find_host(self, host: str) -> int | None:
-        """Return the number of a host that was named before."""
+        """Return the number of a host, None if it has none."""
         return self._number.get(host)
 
     def node(self, host: str, node: str) -> int:
-        """Return the id of a node, a new one the first time."""
+        """Return the id of a node; a new node gets an id."""
         number = self._number.get(host)
         if number is None:
             number = self.host(host)
@@ -45,7 +45,7 @@ class NodeIds:
         if known == node:
             return number
         if known is None:
-            self._nodes[number] = host if node == host else node  # the same text twice is one object
+            self._nodes[number] = host if node == host else node  # equal names share one object, to save memory
             return number
         extra = self._extra_nodes.get((host, node))
         if extra is None:
@@ -56,13 +56,13 @@ class NodeIds:
         return extra
 
     def hosts_of(self, node_ids: NDArray[np.int32]) -> tuple[str, ...]:
-        """Return the service hosts of nodes."""
+        """Return the service host of each node."""
         return tuple(map(self._hosts.__getitem__, node_ids.data))
 
     def nodes_of(self, node_ids: NDArray[np.int32]) -> tuple[str, ...]:
-        """Return the hypervisor hostnames of nodes."""
+        """Return the hypervisor hostname of each node."""
         return tuple([self._nodes[node_id] or "" for node_id in node_ids.data])
 
     def extra_nodes(self) -> list[tuple[int, int]]:
-        """Return the id of every node but the first of its host, and the number of that host."""
+        """Return (node id, host number) of every node that is not the first of its host."""
         return [(node_id, self._number[host]) for (host, _), node_id in self._extra_nodes.items()]

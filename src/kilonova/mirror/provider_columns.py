@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers as growing columns. Rows are dense and in order of their ids; removal closes the gap.
+"""Growing columns of resource providers. Rows are dense and sorted by provider id; a removal shifts later rows.
 
 Axes: P providers, R resource classes, T traits, G placement aggregates.
 """
@@ -17,7 +17,7 @@ from kilonova.db.change_log.changes import LoggedProvider
 from kilonova.placement.provider_table import ProviderTable
 
 _INVENTORY = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio", "capacity")
-#: As they are logged.
+#: Order of an inventory's figures in the change log.
 _FIGURES = (*_INVENTORY, "used")
 _DEFAULTS: Mapping[str, float] = {"min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
 _SLACK = 64
@@ -25,10 +25,10 @@ _STORED_TOGETHER = 8_192
 
 
 class ProviderColumns:
-    """The mutable side of :class:`ProviderTable`.
+    """The mutable columns from which :class:`ProviderTable` is built.
 
-    A table shares everything but use with the columns it was made of: whoever is about to change them calls ``_own``.
-    ``used`` is what the database holds, ``view_used`` that plus what claims under way have assumed. Shapes: (P, R).
+    A table shares all arrays but ``used`` with the columns (copy on write): call ``_own`` before changing them.
+    ``used``: usage in the database; ``view_used``: the same plus assumed claims. Shapes: (P, R).
     """
 
     def __init__(self) -> None:
@@ -38,26 +38,26 @@ class ProviderColumns:
         self.traits: list[frozenset[str]] = []
         self.aggregates: list[frozenset[str]] = []
         self.classes: list[str] = []
-        #: Of providers that have a parent, and of those that are not the root of their tree.
+        #: For child providers only: provider uuid → parent uuid, and provider uuid → root uuid.
         self._parents: dict[str, str] = {}
         self._roots: dict[str, str] = {}
         self._column: dict[str, int] = {}
         self._sets: dict[Any, frozenset[str]] = {}
-        # With room for more rows than there are.
+        # These arrays have spare rows at the end.
         self._inventory: dict[str, NDArray[Any]] = {name: _empty(name, (_SLACK, 0)) for name in _INVENTORY}
         self._has: NDArray[np.bool_] = np.zeros((_SLACK, 0), dtype=np.bool_)
         self._used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
         self._view_used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
-        # The same memory again: one figure of it is read and written in half the time.
+        # Memoryviews of the same memory: reading or writing one element takes half the time.
         self._used_figures, self._view_figures = self._used.data, self._view_used.data
-        #: Changes whenever anything but use does.
+        #: Incremented by every change except of usage.
         self.version = 0
-        #: What tables of this version have in common.
+        #: Arguments that all tables of this version share.
         self._static: dict[str, Any] | None = None
         self._shared = False
-        #: What was handed out last, as long as nothing has changed since.
+        #: The last table returned, None after a change.
         self._table: ProviderTable | None = None
-        #: (row, column, figures) of inventories that are to be stored together, while that lasts.
+        #: Batch of (row, column, figures) of inventories not stored yet; None outside ``filling``.
         self._waiting: list[tuple[int, int, Sequence[Any]]] | None = None
 
     def __len__(self) -> int:
@@ -72,7 +72,7 @@ class ProviderColumns:
         return self._view_used[: len(self.uuids)]
 
     def column(self, resource_class: str) -> int:
-        """Return the column of a class, adding it when it is new."""
+        """Return the column of a resource class, adding it if it is new."""
         column = self._column.get(resource_class)
         if column is None:
             column = self._column[resource_class] = len(self.classes)
@@ -82,12 +82,12 @@ class ProviderColumns:
         return column
 
     def find_id(self, uuid: str) -> int | None:
-        """Return the database id of a provider."""
+        """Return the database id of a provider, None if unknown."""
         row = self.row_of.get(uuid)
         return None if row is None else self.ids[row]
 
     def set(self, uuid: str, value: LoggedProvider) -> None:
-        """Insert a provider or replace it, under the same id, from its logged value."""
+        """Insert or replace a provider from its change log value; a replaced provider keeps its id."""
         self._own()
         row, is_new = self.row_of.get(uuid), False
         if row is None:
@@ -117,7 +117,7 @@ class ProviderColumns:
 
     @contextmanager
     def filling(self) -> Iterator[None]:
-        """While new providers are set in the order of their ids, nothing else: store the figures of many in one go."""
+        """Batch the inventories of new providers, which the caller must set in order of id and without other calls."""
         waiting: list[tuple[int, int, Sequence[Any]]] = []
         self._waiting = waiting
         try:
@@ -139,7 +139,7 @@ class ProviderColumns:
         waiting.clear()
 
     def set_usage(self, uuid: str, used: Mapping[str, int]) -> None:
-        """Take over the use of a provider as the database has it now."""
+        """Store a provider's present usage from the database."""
         row = self.row_of.get(uuid)
         if row is None:
             return
@@ -153,7 +153,7 @@ class ProviderColumns:
         self._table = None
 
     def assume(self, uuid: str, resources: Mapping[str, int], sign: int) -> None:
-        """Add (or with sign -1 take back) use that a claim under way expects."""
+        """Add the assumed usage of a pending claim; ``sign`` -1 removes it."""
         row = self.row_of.get(uuid)
         if row is not None:
             for resource_class, amount in resources.items():
@@ -164,7 +164,7 @@ class ProviderColumns:
             self._table = None
 
     def remove(self, uuid: str) -> None:
-        """Drop a provider; absent is success."""
+        """Remove a provider; absent is success."""
         row = self.row_of.get(uuid)
         if row is None:
             return
@@ -182,7 +182,7 @@ class ProviderColumns:
         self._changed()
 
     def table(self) -> ProviderTable:
-        """Return a view of the caller's own; only ``used`` is copied when nothing else changed."""
+        """Return a table whose ``used`` the caller may modify; only ``used`` is copied if nothing else changed."""
         static = self._static
         if static is None:
             built = self._build()
@@ -191,7 +191,7 @@ class ProviderColumns:
         return ProviderTable(**static, used=self.view_used.copy(order="K"))
 
     def shared_table(self) -> ProviderTable:
-        """Return a view that nobody may write to: the last one, as long as nothing has changed."""
+        """Return a read-only table, cached until the next change."""
         table = self._table
         if table is None:
             table = self._table = self.table()
@@ -217,7 +217,7 @@ class ProviderColumns:
             root=root,
             resource_classes=tuple(self.classes),
             has_inventory=self._has[:count],
-            used=self.view_used,  # everyone gets a table with a copy of their own
+            used=self.view_used,  # ``table`` replaces it by a copy
             trait_rows=trait_rows,
             trait_bits=trait_bits,
             aggregate_rows=aggregate_rows,
@@ -227,7 +227,7 @@ class ProviderColumns:
         )
 
     def _own(self) -> None:
-        """Leave what tables share to them, and go on with copies."""
+        """Copy the arrays that tables share, so they can be changed."""
         if self._shared:
             self.row_of = dict(self.row_of)
             self._inventory = {name: column.copy(order="K") for name, column in self._inventory.items()}
@@ -235,7 +235,7 @@ class ProviderColumns:
             self._shared = False
 
     def _insert(self, uuid: str, provider_id: int) -> int:
-        """Make an empty row at the place of its id: mostly the last, but a commit may log them in any order."""
+        """Insert an empty row sorted by id: usually the last row, but one commit may log providers in any order."""
         count = len(self.uuids)
         row = bisect.bisect(self.ids, provider_id)
         if count == len(self._used):
@@ -253,7 +253,7 @@ class ProviderColumns:
         return row
 
     def _number_from(self, row: int) -> None:
-        """Say of this row and all after it which they are: under the lock of all decisions, so no loop of our own."""
+        """Update ``row_of`` from this row on. Without a Python loop, because the caller holds the mirror's lock."""
         self.row_of.update(zip(self.uuids[row:], range(row, len(self.uuids)), strict=True))
 
     def _changed(self) -> None:
@@ -268,13 +268,13 @@ class ProviderColumns:
         return *self._figures(), self._has, self._view_used
 
     def _clear(self, row: int) -> None:
-        """Make a row one without inventories."""
+        """Reset a row to no inventories."""
         for name, columns in zip(_FIGURES, self._figures(), strict=True):
             columns[row] = _DEFAULTS.get(name, 0)
         self._has[row] = False
 
     def _resize(self, rows: int) -> None:
-        """Give the arrays this many rows and the present classes; the ones that tables share stay as they are.
+        """Reallocate the arrays for ``rows`` rows and the present classes; arrays shared with tables are not changed.
 
         Columns are kept in Fortran order: the scheduler reads one resource class at a time.
         """
@@ -286,7 +286,7 @@ class ProviderColumns:
         self._used_figures, self._view_figures = self._used.data, self._view_used.data
 
     def _interned(self, names: Iterable[str]) -> frozenset[str]:
-        if isinstance(names, tuple):  # which a load brings, the same one for many providers
+        if isinstance(names, tuple):  # from a load, in which many providers share one tuple
             known = self._sets.get(names)
             if known is None:
                 known = self._sets[names] = self._interned(frozenset(names))
@@ -301,14 +301,14 @@ def _empty(name: str, shape: tuple[int, int]) -> NDArray[Any]:
 
 
 def _copied_into(new: NDArray[Any], old: NDArray[Any]) -> NDArray[Any]:
-    """Copy the rows and columns that both have. Only rows that are not in use may be lost."""
+    """Copy the rows and columns that both arrays have. Only unused rows may be dropped."""
     rows, columns = min(len(new), len(old)), old.shape[1]
     new[:rows, :columns] = old[:rows]
     return new
 
 
 def _keep_unless(values: dict[str, str], key: str, value: str | None, usual: str | None) -> None:
-    """Store a value that is not the usual one."""
+    """Store a value unless it is None or ``usual``, in which case the key is removed."""
     if value is None or value == usual:
         values.pop(key, None)
     else:
@@ -316,7 +316,7 @@ def _keep_unless(values: dict[str, str], key: str, value: str | None, usual: str
 
 
 def _bits(sets: list[frozenset[str]]) -> tuple[dict[str, int], NDArray[np.bool_]]:
-    """Lay sets of names out as bits. Shapes: P sets → (N, P)."""
+    """Convert sets of names to rows of bits, one row per name. Shapes: P sets → (N, P)."""
     rows: dict[str, int] = {}
     for names in set(sets):
         for name in sorted(names):

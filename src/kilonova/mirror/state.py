@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a mirror holds: every fact of the change log as columns, what claims under way assume, tables made of both."""
+"""State of a mirror: the change log's values as columns, the assumed claims, and the tables built from both."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -46,11 +46,11 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """What one claim under way will use.
+    """Resources that one pending claim will use.
 
     ``allocations``: provider uuid → resource class → amount.
-    ``guest``: the kind of the instance to come, for rules that ask what is on a host.
-    ``devices``: of the cells and pools of the hypervisor ``node_uuid``.
+    ``guest``: kind of the new instance, for rules that count the instances on a host.
+    ``devices``: share of the cells and pools of node ``node_uuid``.
     """
 
     claim_id: str
@@ -66,14 +66,14 @@ class Assumption:
 def _complain_of_broken_rule(aggregate: Aggregate) -> None:
     rule = rule_of(aggregate.metadata)
     for _, _, why in rule.broken if rule is not None else ():
-        LOG.error("Nobody may use the hosts of aggregate %s (id %d): %s", aggregate.name, aggregate.id, why)
+        LOG.error("Hosts of aggregate %s (id %d) are closed to all projects: %s", aggregate.name, aggregate.id, why)
 
 
 @dataclass(slots=True)
 class MirrorState:
-    """The cloud after some commit. Not for use without the mirror's lock; nothing here waits for anybody.
+    """The cloud after one commit. The caller must hold the mirror's lock; no method blocks.
 
-    ``of_the_past``: nobody needs to hear of its broken rules.
+    ``of_the_past``: invalid isolation rules are not logged.
     """
 
     of_the_past: bool = False
@@ -87,7 +87,7 @@ class MirrorState:
     _hosts: HostColumns = field(init=False)
     _aggregates: dict[int, Aggregate] = field(default_factory=dict)
     _isolation_version: int = 0
-    #: Only there once a rule asked what is on the hosts; in step from then on.
+    #: Built when a rule first asks for instance counts, and updated from then on.
     _guests: GuestTally | None = None
     _metrics: MetricColumns = field(default_factory=MetricColumns)
     _layout: Layout | None = None
@@ -101,7 +101,7 @@ class MirrorState:
 
     @classmethod
     def of(cls, changes: Iterable[Change], *, of_the_past: bool = False) -> "MirrorState":
-        """Return the state that the changes of a whole load tell of."""
+        """Build the state from the changes of a complete load."""
         state = cls(of_the_past)
         with state.providers.filling():
             for change in changes:
@@ -111,7 +111,7 @@ class MirrorState:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def hosts(self, lock: AbstractContextManager[Any], taken_at: float) -> HostTable:
-        """Return the hosts as they are now, assumed claims included. ``lock``: what guards this state."""
+        """Return the present hosts, assumed claims included. ``lock``: the lock that guards this state."""
         layout = self._laid_out()
         services = self._service_facts
         if services is None:
@@ -154,20 +154,20 @@ class MirrorState:
         )
 
     def hosts_apart(self, lock: AbstractContextManager[Any], taken_at: float) -> HostTable:
-        """Return a table that nothing later reaches, nor does it reach the mirror."""
+        """Return a copy of the hosts that is isolated from later changes of the mirror."""
         hosts = self.hosts(lock, taken_at)
         instances = InstanceRows(dict(self.instances), self._laid_out().row_of)
         return replace(hosts, instance_rows=instances, device_states=self._devices.states.copy(), memo=Memo())
 
     def directory(self) -> HostDirectory:
-        """Return which zones, hosts and hypervisors there are."""
+        """Return the index of zones, hosts and nodes."""
         if self._directory is None:
             in_order = [self._aggregates[number] for number in sorted(self._aggregates)]
             self._directory = HostDirectory.of(self._hosts, in_order)
         return self._directory
 
     def guest_tally(self) -> GuestTally:
-        """Return the counts of instances by kind, assumed ones included. Hold the lock while using them."""
+        """Return the counts of instances by kind, assumed ones included. Use them only under the lock."""
         if self._guests is None:
             self._guests = tally = GuestTally()
             for placed in self.instances.values():
@@ -184,7 +184,7 @@ class MirrorState:
         self._count_assumed(assumption, 1)
 
     def forget(self, claim_id: str) -> None:
-        """Take an assumption back; absent is success."""
+        """Remove an assumed claim; absent is success."""
         assumption = self.assumed.pop(claim_id, None)
         if assumption is not None:
             self._count_assumed(assumption, -1)
@@ -210,7 +210,7 @@ class MirrorState:
 
     def _apply_provider(self, uuid: str, value: LoggedProvider | None) -> None:
         known = self.providers.find_id(uuid)
-        if known is not None and (value is None or value.id != known):  # gone, or gone and made anew in one commit
+        if known is not None and (value is None or value.id != known):  # deleted or replaced
             for claim_id in [key for key, assumed in self.assumed.items() if uuid in assumed.allocations]:
                 self.forget(claim_id)
             self.providers.remove(uuid)
