@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other services are told of this cloud, in the two formats that they know from Nova.
+"""Notifications to other services, in Nova's versioned and unversioned formats.
 
-In: events of the conductor and of the API, after the commit that made them so. Out: messages at a broker or lines of a
-file, from one thread with a bounded queue. Without a driver nothing is read, computed or sent (ADR 32).
-Forbidden here: changing anything, and waiting on the thread of whoever tells.
+In: events of the conductor and the API, after their commit. Out: messages to a broker or lines in a file, sent by one
+thread with a bounded queue. Without a driver nothing is read, computed or sent (ADR 32).
+Forbidden here: changing state, and blocking the thread that publishes an event.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From those who tell to those who listen: a bounded queue, and one thread that words and sends what is in it.
+"""Dispatcher of notifications: a bounded queue, and one thread that builds and sends the messages.
 
-Whoever tells never waits. What is told is sent in the order in which it was told. A queue that is full, and a process
-that dies, lose what they have: nobody is promised a notification, as in Nova (ADR 32).
+Publishing an event never blocks, and events are sent in the order of publication. A full queue loses new events, and a
+killed process loses its queue: as in Nova, delivery is not guaranteed (ADR 32).
 """
 
 import contextlib
@@ -21,26 +21,26 @@ from kilonova.notifications.message_builder import MessageBuilder
 from kilonova.notifications.sinks import Sink
 
 LOG = logging.getLogger(__name__)
-#: How long a process that ends waits for what it has still to send.
+#: Seconds that a stopping process waits for its queue to be sent.
 CLOSING_S = 5.0
-#: How long it waits for a broker that has not taken a message for so long already, and for connections to be closed.
+#: Seconds that it waits if a send has already taken longer than CLOSING_S, and for connections to close.
 _LAST_S = 1.0
 
 
 def _nobody() -> None:
-    """Count nothing."""
+    """Do nothing (default counter)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Told of each message that somebody took, and of each that was lost for somebody."""
+    """Metric callbacks: ``sent`` for each message accepted by a sink, ``lost`` for each loss at the queue or a sink."""
 
     sent: Callable[[], None] = _nobody
     lost: Callable[[], None] = _nobody
 
 
 class Dispatcher:
-    """Sends what it is told, in the background. Safe to use from any thread."""
+    """Sends published events in the background. Safe to use from any thread."""
 
     def __init__(
         self, wording: MessageBuilder, sinks: Sequence[Sink], *, queue_size: int, counters: Counters | None = None
@@ -50,7 +50,7 @@ class Dispatcher:
         self._counters = counters or Counters()
         self._queue: queue.Queue[tuple[Happening, Requester | None] | None] = queue.Queue(queue_size)
         self._complaints = RateLimitedLog(LOG)
-        #: Since when the present message is being sent.
+        #: Monotonic time at which sending of the present event started, None while idle.
         self._sending_since: float | None = None
         self._is_drained = threading.Event()
         self._asked_to_end = 0
@@ -59,33 +59,33 @@ class Dispatcher:
 
     @property
     def waiting(self) -> int:
-        """How many happenings have not been sent yet."""
+        """Number of events in the queue."""
         return self._queue.qsize()
 
     @property
     def is_busy(self) -> bool:
-        """Whether so much waits that whoever can tell later should."""
+        """True if the queue is at least half full, so a publisher that can wait should wait."""
         return self._queue.qsize() * 2 >= self._queue.maxsize
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was told has been sent or lost."""
+        """True if every published event has been sent or lost."""
         return self._queue.unfinished_tasks == 0
 
     def tell(self, happening: Happening, who: Requester | None = None) -> None:
-        """Have something sent. ``who`` asked for it; None for what nobody did."""
+        """Queue an event. ``who``: the requester, None for an event without one."""
         try:
             self._queue.put_nowait((happening, who))
         except queue.Full:
-            self.lose("queue", f"{self._queue.maxsize} of them wait already")
+            self.lose("queue", f"the queue is full ({self._queue.maxsize} events)")
 
     def lose(self, kind: str, why: str) -> None:
-        """Count a happening that nobody will be told of; log the first of a kind, and then one line a minute."""
+        """Count a lost event; log the first of each ``kind``, then at most one line a minute."""
         self._counters.lost()
-        self._complaints.complain(kind, f"A notification is lost: {why}")
+        self._complaints.complain(kind, f"Notification lost: {why}")
 
     def close(self) -> None:
-        """Send what waits, as far as that goes within some seconds, and let go of the broker."""
+        """Send the queued events for at most some seconds, then close the sinks."""
         seconds = _LAST_S if self._is_stuck() else CLOSING_S
         if not self._ends_within(seconds):
             for sink in self._sinks:
@@ -94,15 +94,15 @@ class Dispatcher:
         if self._is_drained.is_set():
             self._thread.join(_LAST_S)
             return
-        # A driver of oslo.messaging cannot be interrupted; the thread goes with the process.
-        LOG.warning("%d notifications were not sent before the end", self._queue.unfinished_tasks - self._asked_to_end)
+        # A driver of oslo.messaging cannot be interrupted; the daemon thread ends with the process.
+        LOG.warning("%d notifications were not sent before shutdown", self._queue.unfinished_tasks - self._asked_to_end)
 
     def _is_stuck(self) -> bool:
         since = self._sending_since
         return since is not None and time.monotonic() - since > CLOSING_S
 
     def _ends_within(self, seconds: float) -> bool:
-        """Ask the thread to end after what waits. Tells whether everything was sent or lost by then."""
+        """Tell the thread to stop after the queued events; return whether it emptied the queue within ``seconds``."""
         ends_at = time.monotonic() + seconds
         with contextlib.suppress(queue.Full):
             self._queue.put(None, timeout=seconds)
@@ -116,7 +116,7 @@ class Dispatcher:
                 self._send(*told)
             except Exception:
                 self._counters.lost()
-                LOG.exception("A notification could not be made")
+                LOG.exception("Building a notification failed")
             self._sending_since = None
             self._queue.task_done()
         self._is_drained.set()
@@ -124,7 +124,7 @@ class Dispatcher:
             try:
                 sink.close()
             except Exception:
-                LOG.exception("Notifications could not be closed")
+                LOG.exception("Closing a notification sink failed")
 
     def _send(self, happening: Happening, who: Requester | None) -> None:
         for message in self._wording.messages(happening, who):
@@ -133,10 +133,10 @@ class Dispatcher:
                 self._counters.sent()
 
     def _hand(self, message: Message, sink: Sink) -> bool:
-        """Give a message to one place. Tells whether that took it."""
+        """Send a message to one sink; return whether the sink accepted it."""
         try:
             sink.send(message)
-        except Exception as error:  # noqa: BLE001 - whatever a driver raises, the others go on
+        except Exception as error:  # noqa: BLE001 - an error of one driver must not stop the others
             self.lose(type(error).__name__, f"{type(error).__name__}: {error}")
             return False
         return True

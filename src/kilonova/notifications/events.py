@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be told, before it is put into words: small, typed, cheap to make whether somebody listens or not."""
+"""Notification events before they are formatted: small typed records, cheap to create even without a driver."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,10 +19,10 @@ from kilonova.notifications.message import Phase, Source
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What some actions tell beside the server.
+    """Additional data of some server actions.
 
-    ``key``: whose owner may log in. ``new_flavor``: of a resize. ``image_id``: that a snapshot makes, or that a server
-    is rescued with. ``forced``: of a delete that was asked for as forceDelete.
+    ``key``: the server's public key. ``new_flavor``: of a resize. ``image_id``: the image of a snapshot or a rescue.
+    ``forced``: True for a forceDelete.
     """
 
     key: PublicKey | None = None
@@ -33,9 +33,10 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class ServerActed:
-    """Something was done to a server. ``host``: of the service that says so; None for the one that tells.
+    """An action on a server.
 
-    ``kind``: of the workflow in which ``failure`` happened.
+    ``host``: host of the publishing service, None for this process. ``kind``: kind of the workflow that failed with
+    ``failure``.
     """
 
     action: str
@@ -50,7 +51,7 @@ class ServerActed:
 
 @dataclass(frozen=True, slots=True)
 class ServerChanged:
-    """A server shows another state, or is described otherwise. ``old_name``: None where the name is the same."""
+    """A change of a server's state or description. ``old_name``: None if the name is unchanged."""
 
     instance: Instance
     old_state: VmState | None
@@ -62,7 +63,7 @@ class ServerChanged:
 
 @dataclass(frozen=True, slots=True)
 class ServerExists:
-    """A server was there in a period; None stands for what is over of the present one."""
+    """A server existed in an audit period. ``period``: None for the present period up to now."""
 
     instance: Instance
     period: Period | None = None
@@ -70,7 +71,7 @@ class ServerExists:
 
 @dataclass(frozen=True, slots=True)
 class HostsSought:
-    """The scheduler is asked (``start``), or has found hosts (``end``)."""
+    """A scheduler request starts (``start``) or has found hosts (``end``)."""
 
     phase: Phase
     spec: RequestSpec
@@ -78,7 +79,7 @@ class HostsSought:
 
 @dataclass(frozen=True, slots=True)
 class NoHostFound:
-    """There is no host for a server. ``method``: what came to nothing by that."""
+    """No valid host was found for a server. ``method``: Nova's name of the failed task, such as build_instances."""
 
     method: str
     instance_uuid: str
@@ -90,7 +91,7 @@ class NoHostFound:
 
 @dataclass(frozen=True, slots=True)
 class HostFailed:
-    """A host could not do what it was asked to do for a server."""
+    """A host failed an operation on a server."""
 
     host: str
     instance_uuid: str
@@ -100,9 +101,9 @@ class HostFailed:
 
 @dataclass(frozen=True, slots=True)
 class AggregateActed:
-    """An administrator has changed an aggregate, told in one phase.
+    """One phase of an administrator's change of an aggregate.
 
-    ``aggregate``: as it is then. ``host``: that came or went; ``metadata``: as they were asked for.
+    ``aggregate``: its state in that phase. ``host``: the added or removed host; ``metadata``: the requested changes.
     """
 
     action: str
@@ -114,7 +115,7 @@ class AggregateActed:
 
 @dataclass(frozen=True, slots=True)
 class HostFetchedImages:
-    """A host of an aggregate has fetched images, or could not. ``index``: of so many (``total``) hosts."""
+    """Result of caching images on a host of an aggregate. ``index``: its number among ``total`` hosts."""
 
     aggregate: Aggregate
     host: str
@@ -126,7 +127,7 @@ class HostFetchedImages:
 
 @dataclass(frozen=True, slots=True)
 class FlavorActed:
-    """A flavor was made, changed or deleted. ``projects``: those that may use a private one."""
+    """A flavor was created, changed or deleted. ``projects``: projects with access to a private flavor."""
 
     action: str
     flavor: Flavor
@@ -135,7 +136,7 @@ class FlavorActed:
 
 @dataclass(frozen=True, slots=True)
 class KeypairActed:
-    """A user has a key pair, or has it no more."""
+    """One phase of creating, importing or deleting a key pair."""
 
     action: str
     phase: Phase
@@ -144,7 +145,7 @@ class KeypairActed:
 
 @dataclass(frozen=True, slots=True)
 class GroupActed:
-    """A server group was made or deleted, or has ``new_members``."""
+    """A server group was created or deleted, or got ``new_members``."""
 
     action: str
     group: ServerGroup
@@ -153,7 +154,7 @@ class GroupActed:
 
 @dataclass(frozen=True, slots=True)
 class ServiceActed:
-    """A service is there for the first time, was changed, or was deleted."""
+    """A service was created, changed or deleted."""
 
     action: str
     service: Service

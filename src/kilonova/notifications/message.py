@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is sent: one message in one of the two formats."""
+"""Notification messages, formatted and ready to send."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from kilonova.model.requester import Requester
 
 
 class Format(StrEnum):
-    """Consumers of one listen to other topics than those of the other."""
+    """Message format; each format has its own topics."""
 
     UNVERSIONED = "unversioned"
     VERSIONED = "versioned"
 
 
 class Phase(StrEnum):
-    """Of what a notification tells."""
+    """Phase of an operation, the last part of an event type."""
 
     START = "start"
     END = "end"
@@ -26,7 +26,7 @@ class Phase(StrEnum):
 
 
 class Source(StrEnum):
-    """Which service Nova's consumers expect a notification from."""
+    """Nova service that a notification names as its publisher."""
 
     API = "nova-api"
     COMPUTE = "nova-compute"
@@ -36,9 +36,10 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """``publisher``: who says so. ``is_error``: it has another priority. ``payload``: what JSON can say.
+    """One notification.
 
-    ``who``: asked for it; None for what nobody asked for.
+    ``publisher``: its publisher_id. ``is_error``: it is sent with priority ERROR. ``payload``: JSON-compatible values.
+    ``who``: the requester, None for an event without one.
     """
 
     format: Format

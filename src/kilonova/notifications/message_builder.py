@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Put what happened into messages: which, under which event type, with which payload, from which service.
+"""Builder of notification messages: event type, payload and publisher of each event.
 
 Source: spec LIFECYCLE §8.
 """
@@ -54,7 +54,7 @@ from kilonova.notifications.payloads.servers import (
     common_fields,
 )
 
-#: Action → how unversioned notifications call it, where they call it otherwise; None: they do not tell of it.
+#: Action → its name in unversioned notifications if that differs; None if no unversioned notification exists.
 OLDER_NAMES: Mapping[str, str | None] = {
     "lock": None,
     "unlock": None,
@@ -71,7 +71,7 @@ OLDER_NAMES: Mapping[str, str | None] = {
     "resize_prep": "resize.prep",
     "resize_revert": "resize.revert",
 }
-#: Action on an aggregate → how unversioned notifications call it.
+#: Action on an aggregate → its name in unversioned notifications; None if none exists.
 OLDER_AGGREGATE_NAMES: Mapping[str, str | None] = {
     "create": "create",
     "delete": "delete",
@@ -81,7 +81,7 @@ OLDER_AGGREGATE_NAMES: Mapping[str, str | None] = {
     "remove_host": "removehost",
     "cache_images": None,
 }
-#: Action on a server → its payload, where that has more than InstanceActionPayload.
+#: Action on a server → name of its payload class, for actions whose payload is not InstanceActionPayload.
 ACTION_PAYLOADS: Mapping[str, str] = {
     "create": InstanceCreatePayload.__name__,
     "rebuild": InstanceActionRebuildPayload.__name__,
@@ -94,9 +94,10 @@ ACTION_PAYLOADS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class MessageBuilder:
-    """``host``: of this process. ``image_url``: where an image of some id is.
+    """Builds the messages of events.
 
-    ``bdms``, ``shares``: whether payloads about servers have block devices and shares.
+    ``host``: host name of this process. ``image_url``: function that returns the URL of an image id.
+    ``bdms``, ``shares``: whether payloads of servers contain block devices and shares.
     """
 
     host: str
@@ -108,7 +109,7 @@ class MessageBuilder:
     clock: Callable[[], datetime] = utc_now
 
     def messages(self, happening: Happening, who: Requester | None) -> Iterator[Message]:
-        """Yield what is sent of something that ``who`` asked for, None for what nobody did."""
+        """Yield the messages of an event. ``who``: the requester, None for an event without one."""
         for message in self._all(happening, who):
             if message.format in self.formats:
                 yield message
@@ -153,7 +154,7 @@ class MessageBuilder:
         yield self._versioned(who, event, self._action_payload(told, who), told.source, told.host, is_error=is_error)
         name = OLDER_NAMES.get(told.action, told.action)
         if told.details.forced and told.action == "delete" and told.source is Source.API:
-            name = "force_delete"  # only where no compute service has a part in it
+            name = "force_delete"  # as in Nova, only if the API deletes without a compute service
         if name is not None:
             payload = self._server(told.instance) | _beside(told)
             yield self._unversioned(
@@ -342,7 +343,7 @@ class MessageBuilder:
 
 
 def _beside(told: ServerActed) -> dict[str, Any]:
-    """Return what an unversioned notification of an action says beside the server."""
+    """Return the fields of an unversioned action notification that do not come from the server."""
     said: dict[str, Any] = {}
     if told.failure is not None:
         said |= unversioned.fault(told.failure)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hand messages to oslo.messaging, so that a broker which is away loses few of them, and gets none twice."""
+"""Notification sink for oslo.messaging with retries that never send a message twice."""
 
 import logging
 import threading
@@ -16,22 +16,22 @@ from kilonova.notifications.sinks import UnsentError, context_of
 LOG = logging.getLogger(__name__)
 _LOG_OF_DRIVERS = "oslo_messaging.notify.messaging"
 _LOG_OF_CONNECTIONS = "oslo.messaging._drivers.impl_rabbit"
-#: These send a message to each of several topics; others do something with it once.
+#: Drivers that send a message once per topic; other drivers process a message once for all topics.
 _BY_TOPIC = frozenset({"messaging", "messagingv2"})
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
-#: A function of py-amqp, and what it calls once the broker may have the message.
+#: (caller, callee) pairs in py-amqp that occur in a traceback only if the broker may have received the message.
 _HANDED_OVER = frozenset({("_basic_publish", "send_method"), ("basic_publish_confirm", "wait")})
 
 
 class MessagingSink:
-    """Hands messages to the drivers of oslo.messaging that its configuration names.
+    """Sends messages through the configured oslo.messaging notification drivers.
 
-    A driver gives up at once when it finds no broker, and says so in its log only; so this tries again, as often as
-    asked. What was on its way when a broker went away is not tried again: nobody can tell whether it was taken.
+    A driver gives up after its first failed attempt and only logs it, so this class retries. A message that was in
+    transit when the connection broke is not retried, because the broker may have received it.
 
-    ``retry``: how often a message that no broker can have is tried again; -1: until it is sent.
-    ``conf``: of its own. ``drivers``: those of it that send something. ``topics``: by format. ``exchange``: at which
-    consumers bind their queues, unless ``conf`` names another. ``needs_broker``: whether a driver speaks to one.
+    ``retry``: number of retries while the broker is unreachable; -1: until the message is sent.
+    ``conf``: an oslo.config object of its own. ``drivers``: its drivers that send messages. ``topics``: by format.
+    ``exchange``: default exchange. ``needs_broker``: whether any driver connects to a broker.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class MessagingSink:
                 for some in [[name] for name in names] if driver in _BY_TOPIC else [list(names)]:
                     yield oslo_messaging.Notifier(self._transport, driver=driver, topics=some, retry=0)
 
-        #: Each fails or succeeds as a whole.
+        #: Notifiers by format; each sends a message to one topic, so it fails or succeeds as a whole.
         self._notifiers = {format_: tuple(notifiers(names)) for format_, names in topics.items()}
         self._level = level.lower()
         self._retry = retry
@@ -78,19 +78,19 @@ class MessagingSink:
         tries, pause_s = 0, _FIRST_PAUSE_S
         while (error := self._try(notifier, message)) is not None:
             if may_have_arrived(error):
-                raise UnsentError(f"its broker went away before it said that it has it: {error}") from error
+                raise UnsentError(f"the connection broke before the broker acknowledged it: {error}") from error
             if self._hurries.is_set() or tries == self._retry:
                 raise UnsentError(str(error)) from error
             if not tries:
-                LOG.warning("Notifications wait for their broker: %s", error)
+                LOG.warning("Notifications wait for the broker: %s", error)
             tries += 1
             self._hurries.wait(pause_s)
             pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
         if tries:
-            LOG.info("Notifications are sent again")
+            LOG.info("Notifications reach the broker again")
 
     def _try(self, notifier: Any, message: Message) -> BaseException | None:
-        """Send a message; return why it was not sent."""
+        """Send a message; return the error, None if it was sent."""
         prepared = notifier.prepare(publisher_id=message.publisher)
         tell = getattr(prepared, "error" if message.is_error else self._level)
         self._failures.last = None
@@ -107,10 +107,10 @@ class MessagingSink:
 
 
 def may_have_arrived(error: BaseException | None) -> bool:
-    """Tell whether a message was handed to a broker of which it is not known whether it took it.
+    """Tell whether the broker may have received a message although sending it failed.
 
-    Errors are the same when there is no connection, so that where they come from decides. A connection that is found
-    closed before anything is written raises from elsewhere, and a broker that cannot be reached does so, too.
+    The same exception types occur when there is no connection, so the traceback decides. A closed connection or an
+    unreachable broker raises before py-amqp's publishing functions are called.
     """
     while error is not None:
         calls = [frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)]
@@ -121,7 +121,7 @@ def may_have_arrived(error: BaseException | None) -> bool:
 
 
 class _Failures(logging.Filter):
-    """Takes what drivers log when they could not send a message, with all that is in it, and remembers why."""
+    """Log filter that drops a driver's record of a failed send, which contains the message, and keeps its exception."""
 
     last: BaseException | None = None
 
@@ -133,7 +133,7 @@ class _Failures(logging.Filter):
 
 
 class _NowAndThen(logging.Filter):
-    """Lets a line a minute through of what connections say to each attempt of theirs to reach a broker."""
+    """Log filter that limits the records about connection attempts to one line a minute."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,23 +141,23 @@ class _NowAndThen(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
-            return record.levelno < logging.INFO  # the sink says itself when it waits, and when it does no more
-        self._complaints.complain("connection", f"The connection for notifications: {record.getMessage()}")
+            return record.levelno < logging.INFO  # the sink logs itself when it starts and stops waiting
+        self._complaints.complain("connection", f"Notification connection: {record.getMessage()}")
         return False
 
 
 class _Context(dict[str, str | None]):
-    """Who asked, in the form that oslo.messaging takes for one without secrets; it drops plain dictionaries."""
+    """Request context for oslo.messaging, which replaces a plain dict but calls ``redacted_copy`` of a context."""
 
     def redacted_copy(self) -> dict[str, str | None]:
-        """Return what may be sent."""
+        """Return all fields: none is a secret."""
         return dict(self)
 
 
 def _oslo_messaging() -> Any:
-    """Import oslo.messaging, which brings much that nobody needs without notifications.
+    """Import oslo.messaging, late because its many imports are needed for notifications only.
 
-    Where eventlet is installed it is imported, and warns of itself; nothing is patched, and threads stay threads.
+    It imports eventlet if that is installed, whose warnings are suppressed; nothing is monkey-patched.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

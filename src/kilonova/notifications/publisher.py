@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where everybody tells what happened, whether anybody listens or not."""
+"""Publisher of notification events, which does nothing without a driver."""
 
 import threading
 from collections import OrderedDict
@@ -29,9 +29,9 @@ from kilonova.notifications.message import Phase
 
 
 class Publisher:
-    """``dispatcher``: None where nobody listens; then nothing is computed. ``updates``: whether servers that change do.
+    """Publishes events from any thread without blocking.
 
-    Safe to use from any thread; nobody waits.
+    ``dispatcher``: None without a driver; then nothing is computed. ``updates``: whether ServerChanged is published.
     """
 
     def __init__(self, dispatcher: Dispatcher | None = None, *, updates: bool = False) -> None:
@@ -40,35 +40,35 @@ class Publisher:
 
     @property
     def is_on(self) -> bool:
-        """Whether anybody listens, for those who would have to read what they tell."""
+        """True if there is a driver; callers check it before they read data only for an event."""
         return self._dispatcher is not None
 
     @property
     def is_busy(self) -> bool:
-        """Whether so much waits to be sent that whoever can tell later should."""
+        """True if the queue is at least half full, so a caller that can wait should wait."""
         return self._dispatcher is not None and self._dispatcher.is_busy
 
     def tell(self, happening: Happening, who: Requester | None = None) -> None:
-        """Tell what happened; ``who`` asked for it."""
+        """Publish an event. ``who``: the requester, None for an event without one."""
         if self._dispatcher is None or (isinstance(happening, ServerChanged) and not self._updates):
             return
         self._dispatcher.tell(happening, who)
 
     def sought(self, spec: RequestSpec) -> None:
-        """The scheduler is asked for hosts."""
+        """Publish that a scheduler request starts."""
         self.tell(HostsSought(Phase.START, spec), _asker(spec))
 
     def found(self, spec: RequestSpec) -> None:
-        """The scheduler has found them."""
+        """Publish that the scheduler has found hosts."""
         self.tell(HostsSought(Phase.END, spec), _asker(spec))
 
     def new_services(self, services: Sequence[Service]) -> None:
-        """Services are there for the first time."""
+        """Publish that services were created."""
         for service in services:
             self.tell(ServiceActed("create", service))
 
     def not_built(self, server: NotBuilt) -> None:
-        """A server of a big request has no host, or others of it have none."""
+        """Publish that a server of a multi-server request failed because it, or another server of it, got no host."""
         failure = Failure(server.message, server.details, step="claim")
         who = Requester(server.request_id, "", "")
         self.tell(NoHostFound("build_instances", server.instance_uuid, VmState.ERROR, "build", failure), who)
@@ -79,10 +79,10 @@ def _asker(spec: RequestSpec) -> Requester | None:
 
 
 class CachingProgress:
-    """Counts the hosts that have fetched images for a request, and tells when all have.
+    """Progress of caching images on an aggregate: counts the hosts of a request and publishes the end.
 
-    Several workflows of a request do that side by side. Best effort: a process that takes them over begins to count
-    anew, as it begins with their first hosts again.
+    Several workflows of a request run at once. Best effort: a process that takes over the workflows starts counting
+    at 0, because it also repeats their hosts.
     """
 
     _MOST = 1000
@@ -91,11 +91,11 @@ class CachingProgress:
         self._announcer = announcer
         self._database = database
         self._lock = threading.Lock()
-        #: Request id → how many hosts have answered.
+        #: Request id → number of hosts that have answered.
         self._counts: OrderedDict[str, int] = OrderedDict()
 
     def fetched(self, told: FetchedImages) -> None:
-        """Count a host."""
+        """Publish a host's result, and the end of the request after its last host."""
         with self._lock:
             index = self._counts.pop(told.request_id, 0) + 1
             if index < told.total:
@@ -110,7 +110,7 @@ class CachingProgress:
             self._announcer.tell(AggregateActed("cache_images", Phase.END, self._present(told.aggregate)), who)
 
     def _present(self, aggregate: Aggregate) -> Aggregate:
-        """Return an aggregate as it is now, with its hosts; as it is known where it cannot be read."""
+        """Return the aggregate as stored now; if it cannot be read, return it unchanged."""
         try:
             with self._database.read() as connection:
                 return aggregates.get(connection, aggregate.id)

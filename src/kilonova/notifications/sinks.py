@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where messages go: what a place for them has to do, and one that is a file of our own."""
+"""Sinks of notification messages: the protocol, and a sink that writes to a file."""
 
 import logging
 import sys
@@ -19,16 +19,16 @@ _KEPT = 5
 
 
 class Sink(Protocol):
-    """Used by one thread."""
+    """Destination of messages. Only the dispatcher's thread calls ``send`` and ``close``."""
 
     def send(self, message: Message) -> None:
-        """Send a message; this may take as long as a broker is away. Raises: UnsentError, or what a driver raises."""
+        """Send a message; may block while the broker is unreachable. Raises: UnsentError, or an error of a driver."""
 
     def hurry(self) -> None:
-        """From now on have nothing wait for a broker that is away. May be called from any thread."""
+        """Stop waiting for an unreachable broker, now and in later calls. May be called from any thread."""
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Release connections and files."""
 
 
 class UnsentError(Exception):
@@ -36,7 +36,7 @@ class UnsentError(Exception):
 
 
 class FileSink:
-    """Writes each message as a line of JSON, with the keys that it has at a broker."""
+    """Writes each message as a line of JSON with the same keys as at a broker."""
 
     def __init__(self, path: Path, level: str) -> None:
         self._level = level
@@ -57,14 +57,14 @@ class FileSink:
         self._file.handle(logging.makeLogRecord({"msg": text}))
 
     def hurry(self) -> None:
-        """A file is always there."""
+        """Do nothing: a file never waits."""
 
     def close(self) -> None:
         self._file.close()
 
 
 class _Lines(RotatingLog):
-    """A file of lines that are missed: whoever writes one is told when it could not be written."""
+    """Rotating file that raises UnsentError if a line cannot be written."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         """Raise UnsentError (a full disk)."""
@@ -74,7 +74,7 @@ class _Lines(RotatingLog):
 
 
 def context_of(who: Requester | None) -> dict[str, str | None]:
-    """Return who asked, as consumers find it beside the payload. A token is never part of it."""
+    """Return the request context that is sent with the payload. It never contains a token."""
     if who is None:
         return {"request_id": None, "user_id": None, "project_id": None}
     return {"request_id": who.request_id, "user_id": who.user_id or None, "project_id": who.project_id or None}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tell which servers there were in each audit period, once it is over (``instance_usage_audit``).
+"""Usage audit (``instance_usage_audit``): publishes the servers of each completed audit period.
 
-Any number of control processes do that together: each takes the next servers under a row of the database.
+Any number of control processes share the work: each claims the next batch of servers through a row in the database.
 """
 
 import logging
@@ -22,9 +22,10 @@ _WAIT_S = 0.2
 
 
 class UsageAudit(PeriodicPart):
-    """``may_act``: whether this process counts as alive. ``together``: how many servers one transaction takes.
+    """Periodic task that publishes ``instance.exists``.
 
-    It stops after the transaction under way; the next process goes on from there.
+    ``may_act``: whether this process's lease is valid. ``together``: number of servers per transaction.
+    On shutdown it stops after the running transaction; another process continues from there.
     """
 
     def __init__(
@@ -46,14 +47,14 @@ class UsageAudit(PeriodicPart):
             "usage audit",
             self.look,
             _EVERY_S,
-            description="Notify which servers existed in an audit period that is over.",
-            complaint="Nobody was told which servers exist",
+            description="Publish which servers existed in each completed audit period.",
+            complaint="Usage audit failed",
             from_start=True,
         )
         super().__init__("usage audit", [self._thread])
 
     def look(self) -> int:
-        """Tell of the servers of the last period that is over, as far as nobody has; return how many those were."""
+        """Publish the servers of the last completed period that are not published yet; return their number."""
         period = self._periods.last_completed(self._database.clock.now())
         if period == self._last or not self._may_act():
             return 0

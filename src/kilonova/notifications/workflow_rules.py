@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which notifications about a server each workflow brings, and when: one table.
+"""Table of the server notifications that each workflow publishes.
 
-What begins is told when the host is about to be asked, what ends after the commit that made it so.
+A start is published before the host gets its order, an end after the commit.
 """
 
 from collections import defaultdict
@@ -16,10 +16,10 @@ from kilonova.notifications.message import Phase
 
 
 class PublishedBy(Enum):
-    """Which service a notification is from.
+    """Service that a notification names as its publisher.
 
-    ``HOST``: the compute service of the host that does it; ``SOURCE``: of the one that a server leaves. ``API`` and
-    ``CONDUCTOR`` are those of this process.
+    ``HOST``: the compute service of the host that executes the step; ``SOURCE``: that of the source host of a move.
+    ``API``, ``CONDUCTOR``: this process.
     """
 
     HOST = auto()
@@ -34,10 +34,10 @@ def _always(_facts: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When something is told, and what. ``step``: at which step of the workflow; "": at any.
+    """One notification of a workflow and the condition under which it is published.
 
-    ``undoing``: when the step was undone. ``failed_at``: only where the workflow failed at one of these steps.
-    ``only``: what has to hold of the facts.
+    ``step``: step of the workflow, "" for any. ``undoing``: True for the undo of the step.
+    ``failed_at``: only if the workflow failed at one of these steps. ``only``: condition on the workflow's facts.
     """
 
     outcome: WorkflowPhase
@@ -50,7 +50,7 @@ class Rule:
     only: Callable[[Any], bool] = _always
 
     def holds(self, event: WorkflowEvent) -> bool:
-        """Tell whether an event, of the turn that the rule is for, is to be told."""
+        """Tell whether the rule applies to an event of its workflow kind and phase."""
         if self.step and self.step != event.step:
             return False
         if self.outcome is WorkflowPhase.STEP_DONE and self.undoing != event.undoing:
@@ -77,12 +77,12 @@ def _failed(step: str, action: str, **more: Any) -> Rule:
 
 
 def _whole(step: str, action: str) -> tuple[Rule, ...]:
-    """Tell of the beginning of the first step, and of the end of all."""
+    """Return rules for a start at ``step`` and an end after the workflow."""
     return _begins(step, action), _over(action)
 
 
 def _used_until(step: str, outcome: WorkflowPhase = WorkflowPhase.STEP_BEGINS) -> Rule:
-    """Tell what a server was in the present period, before something changes what it costs."""
+    """Return a rule that publishes ``instance.exists`` before a change that affects billing."""
     return Rule(outcome, step, EXISTS, None)
 
 
@@ -102,7 +102,7 @@ def _kept_its_host(facts: Any) -> bool:
     return not facts.offloaded
 
 
-#: Stands for ``instance.exists``, which is no action.
+#: Action name that stands for ``instance.exists``.
 EXISTS = "exists"
 _MOVED = frozenset({"move-away", "switch", "finish"})
 _AWAY_AND_BACK = (
@@ -118,9 +118,9 @@ _AWAY_AND_BACK = (
 _COPIED = frozenset({"prepare", "copy"})
 _SNAPSHOT = _begins("snapshot", "snapshot"), _over("snapshot")
 
-#: Workflows of which nothing is told, as in Nova.
+#: Kinds of workflow without server notifications, as in Nova.
 SILENT = frozenset({"batch", "cache-images", "change-password"})
-#: Kind of workflow → what is told, in order.
+#: Kind of workflow → its rules, in order of publication.
 RULES: Mapping[str, tuple[Rule, ...]] = {
     "build": (_begins("spawn", "create"), _failed("spawn", "create"), _over("create")),
     "delete": (
@@ -204,7 +204,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "crash-dump": _whole("act", "trigger_crash_dump"),
 }
 
-#: Kind of workflow → what comes to nothing when there is no host for it.
+#: Kind of workflow → Nova's name of the task in ``compute_task.*.error`` if no valid host is found.
 PLACED: Mapping[str, str] = {
     "build": "build_instances",
     "resize": "migrate_server",
@@ -226,5 +226,5 @@ _BY_TURN = _by_turn()
 
 
 def rules_for(event: WorkflowEvent) -> list[Rule]:
-    """Return what is told of an event, in order."""
+    """Return the rules that apply to an event, in order of publication."""
     return [rule for rule in _BY_TURN.get((event.kind, event.phase), ()) if rule.holds(event)]

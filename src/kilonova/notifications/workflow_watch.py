@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From turns of workflows to what is told of servers. Reads each server once, at the moment that is told of."""
+"""Observer that converts workflow events to notification events. Reads the server once per workflow event."""
 
 import threading
 from collections import OrderedDict
@@ -28,29 +28,29 @@ from kilonova.notifications.events import (
 from kilonova.notifications.message import Phase, Source
 from kilonova.notifications.workflow_rules import EXISTS, PLACED, PublishedBy, Rule, rules_for
 
-#: Servers of which it is remembered what they last were.
+#: Number of servers whose last known state is kept.
 _REMEMBERED = 10_000
 _FAILS = frozenset({WorkflowPhase.STEP_FAILED, WorkflowPhase.FAILED})
-#: Of these, an image is told of.
+#: Kinds of workflow whose notifications name an image.
 _SNAPSHOTS = frozenset({"create-image", "create-backup"})
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Which changes of states are told of; ``tasks``: those of tasks, too."""
+    """State changes to publish: always of vm_state; ``tasks``: also of task_state."""
 
     tasks: bool = False
 
 
 class Memory:
-    """What servers were when they were last looked at. Safe to use from any thread."""
+    """Bounded cache of the last known state of servers. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, Instance] = OrderedDict()
 
     def exchange(self, instance: Instance) -> Instance | None:
-        """Remember what a server is now, and return what it was, None where that is not known."""
+        """Store a server's present state; return its previous state, None if unknown."""
         with self._lock:
             before = self._known.pop(instance.uuid, None)
             if instance.deleted_at is None or instance.host is not None:
@@ -61,9 +61,9 @@ class Memory:
 
 
 class WorkflowWatch:
-    """Takes every turn, and every step that begins, and tells ``dispatcher``. It never raises.
+    """Observes all workflow events and publishes notifications to ``dispatcher``. It never raises.
 
-    ``changes``: None for none.
+    ``changes``: state changes to publish, None for none.
     """
 
     def __init__(self, database: Database, dispatcher: Dispatcher, changes: Changes | None = None) -> None:
@@ -73,7 +73,7 @@ class WorkflowWatch:
         self._memory = Memory()
 
     def observe(self, event: WorkflowEvent) -> None:
-        """Tell what follows from an event, if anything does."""
+        """Publish the notifications of a workflow event, if it has any."""
         if not event.instance_uuid:
             return
         rules = rules_for(event)
@@ -85,7 +85,7 @@ class WorkflowWatch:
             with self._database.read() as connection:
                 who = instance_actions.requester(connection, event.instance_uuid, event.request_id)
                 told = list(self._told(connection, event, rules))
-        except Exception as error:  # noqa: BLE001 - whatever it was, the workflow goes on
+        except Exception as error:  # noqa: BLE001 - the workflow must continue after any error
             self._dispatcher.lose("unread", f"server {event.instance_uuid} cannot be read: {error}")
             return
         for happening in told:
@@ -104,9 +104,10 @@ class WorkflowWatch:
         yield from _failures(connection, event, instance)
 
     def _change(self, event: WorkflowEvent, before: Instance | None, now: Instance) -> Iterator[Happening]:
-        """Yield the change of a server's states since it was last looked at.
+        """Yield the change of a server's states since its last event.
 
-        What a server was before anybody looked follows from what begins: it had no task then.
+        If no previous state is cached, a step that begins implies it: the server then had no task state, or SCHEDULING
+        for a build.
         """
         if self._changes is None:
             return
@@ -120,9 +121,9 @@ class WorkflowWatch:
 
 
 def _as_told(rule: Rule, before: Instance | None, now: Instance) -> Instance:
-    """Return a server as a notification shows it: one that is deleted has the host that it had.
+    """Return a server as the notification shows it: a deleted server still shows its last host.
 
-    Its guest was shut down before it was deleted.
+    ``shutdown`` shows the server before the delete, because the guest is shut down first.
     """
     if before is None or now.deleted_at is None or now.host is not None:
         return now
@@ -151,7 +152,7 @@ def _host(rule: Rule, event: WorkflowEvent, instance: Instance) -> str | None:
 
 
 def _details(connection: Connection, event: WorkflowEvent, instance: Instance, rules: list[Rule]) -> Details:
-    """Return what some of the notifications tell beside the server."""
+    """Return the additional data that some actions need."""
     actions = {rule.action for rule in rules}
     if "create" in actions and instance.key_name is not None:
         request = request_specs.get_many(connection, [instance]).get(instance.uuid)
@@ -169,7 +170,7 @@ def _details(connection: Connection, event: WorkflowEvent, instance: Instance, r
 
 
 def _failures(connection: Connection, event: WorkflowEvent, instance: Instance) -> Iterator[Happening]:
-    """Yield what is told beside the action that failed: by its host, or by who found none."""
+    """Yield the error events besides the action's own: from the host that failed, or for a missing valid host."""
     failure = event.failure
     if failure is None:
         return

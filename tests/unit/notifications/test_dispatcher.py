@@ -68,7 +68,7 @@ def test_a_broker_that_is_away_delays_nobody_and_loses_what_does_not_fit(caplog:
         dispatcher.tell(happening(f"f{number}"), WHO)
     assert count.lost == 2490
     said = [record.getMessage() for record in caplog.records]
-    assert said == ["A notification is lost: 10 of them wait already"]
+    assert said == ["Notification lost: the queue is full (10 events)"]
     sink.back.set()
     wait_until(lambda: dispatcher.is_idle, "sent")
     names = [message.payload["nova_object.data"]["name"] for message in sink.messages]
@@ -99,7 +99,7 @@ def test_a_full_disk_loses_what_it_cannot_take_and_that_is_counted(caplog: pytes
     dispatcher.tell(happening(), WHO)
     dispatcher.close()
     assert (count.sent, count.lost) == (0, 1)
-    assert "A notification is lost: UnsentError: [Errno 28] No space left on device" in caplog.text
+    assert "Notification lost: UnsentError: [Errno 28] No space left on device" in caplog.text
 
 
 def test_what_cannot_be_worded_is_logged_and_the_next_is_sent(caplog: pytest.LogCaptureFixture) -> None:

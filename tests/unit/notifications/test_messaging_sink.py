@@ -72,7 +72,7 @@ def test_a_message_waits_for_its_broker_until_the_process_ends(
     assert len(ended) == 1
     said = [record.getMessage() for record in caplog.records if record.name.startswith("kilonova")]
     assert len(said) == 1
-    assert said[0].startswith("Notifications wait for their broker: ")
+    assert said[0].startswith("Notifications wait for the broker: ")
 
 
 def test_the_log_has_what_its_driver_says(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

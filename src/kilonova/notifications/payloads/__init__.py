@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payloads: what versioned notifications say (frozen dataclasses), and in ``unversioned.py`` what the older ones do."""
+"""Payloads of versioned notifications (frozen dataclasses) and, in ``unversioned.py``, of unversioned ones."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why something failed, as notifications say it."""
+"""Payload of failures."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,9 +10,9 @@ from kilonova.notifications.payloads.payload import Payload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExceptionPayload(Payload):
-    """``exception``: NoValidHost, HostUnreachable or DriverError.
+    """Nova's ExceptionPayload. ``exception``: NoValidHost, HostUnreachable or DriverError.
 
-    ``traceback``: what administrators see in the details of a fault, without what users sent.
+    ``traceback``: the details of the fault, as shown to administrators, without user input.
     """
 
     VERSION: ClassVar[str] = "1.1"
@@ -25,7 +25,7 @@ class ExceptionPayload(Payload):
 
     @classmethod
     def of(cls, kind: str, failure: Failure) -> "ExceptionPayload":
-        """Return the failure of a workflow of some kind."""
+        """Build the payload of a workflow's failure. ``kind``: kind of the workflow."""
         return cls(
             module_name=f"kilonova.conductor.workflows.{kind.replace('-', '_')}",
             function_name=failure.step.replace("-", "_") or "unknown",
@@ -36,7 +36,7 @@ class ExceptionPayload(Payload):
 
 
 def name_of(failure: Failure) -> str:
-    """Return what kind of error a failure is."""
+    """Return the exception name of a failure."""
     if failure.step == "claim":
         return "NoValidHost"
     return "HostUnreachable" if failure.unreachable or failure.message == UNREACHABLE else "DriverError"

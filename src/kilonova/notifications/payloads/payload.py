@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every payload of a versioned notification is: fields, under a name and a version that consumers know."""
+"""Base class and serializer of versioned notification payloads."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
@@ -8,19 +8,19 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 NAMESPACE = "nova"
-#: Most of what is in payloads: sent as it is.
+#: Types that are serialized unchanged; checked first because most values have them.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
-    """The name of the class is the name of the object in the message."""
+    """Base of versioned payloads. The class name is the object name in the message."""
 
     VERSION: ClassVar[str]
 
 
 def primitive(value: Any) -> Any:
-    """Return a payload, or what is in one, as it is sent. Times are UTC."""
+    """Serialize a payload or a value in one to JSON-compatible values. Times are UTC."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, Payload):
@@ -41,7 +41,7 @@ def primitive(value: Any) -> Any:
 
 
 def envelope(name: str, version: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data of an object with what tells consumers how to read it."""
+    """Wrap the data of an object in Nova's envelope with name, namespace and version."""
     return {
         "nova_object.name": name,
         "nova_object.namespace": NAMESPACE,

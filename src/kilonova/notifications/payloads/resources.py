@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payloads about what is not a server: flavors, key pairs, aggregates, server groups, services."""
+"""Payloads of flavors, key pairs, aggregates, server groups and services."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from kilonova.notifications.payloads.payload import Payload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlavorPayload(Payload):
-    """``projects``: those that may use a private flavor; None where nobody has looked, as in Nova's."""
+    """A flavor. ``projects``: projects with access to a private flavor; None if they were not read, as in Nova."""
 
     VERSION: ClassVar[str] = "1.4"
 
@@ -58,7 +58,7 @@ class FlavorPayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeypairPayload(Payload):
-    """The public half only. ``fingerprint``: None for the copy of a key that a server was made with."""
+    """A public key. ``fingerprint``: None for a server's copy of the key."""
 
     VERSION: ClassVar[str] = "1.0"
 
@@ -85,7 +85,7 @@ class KeypairPayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregatePayload(Payload):
-    """``id``: None in ``aggregate.create.start``."""
+    """An aggregate. ``id``: None in ``aggregate.create.start``."""
 
     VERSION: ClassVar[str] = "1.1"
 
@@ -108,7 +108,7 @@ class AggregatePayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateCachePayload(Payload):
-    """``index`` of ``total`` hosts has been seen to, in the order in which they answered."""
+    """Progress of caching images on an aggregate: ``index`` of ``total`` hosts have answered."""
 
     VERSION: ClassVar[str] = "1.0"
 
@@ -124,7 +124,7 @@ class AggregateCachePayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerGroupPayload(Payload):
-    """``hosts`` is None, as in Nova's."""
+    """A server group. ``hosts`` is None, as in Nova."""
 
     VERSION: ClassVar[str] = "1.1"
 
@@ -155,7 +155,7 @@ class ServerGroupPayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStatusPayload(Payload):
-    """``report_count`` and ``version`` are 0: services are not counted by reports here, and have no numbers."""
+    """A service. ``report_count`` and ``version`` are always 0, because services have neither here."""
 
     VERSION: ClassVar[str] = "1.1"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payloads about what the scheduler is asked, and about requests for which it found nothing."""
+"""Payloads of scheduler requests and of requests without a valid host."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from kilonova.notifications.payloads.payload import Payload, envelope
 from kilonova.notifications.payloads.resources import FlavorPayload
 
 _PROPERTIES_VERSION = "1.20"
-#: Names a secret, so it is never sent.
+#: Image property that identifies a secret; it is never sent.
 _SECRET = "hw_ephemeral_encryption_secret_uuid"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageMetaPayload(Payload):
-    """An image as the scheduler knows it: of who owns it, and when it was made, it knows nothing."""
+    """An image as the scheduler knows it. Fields that it does not know, such as owner and created_at, are None."""
 
     VERSION: ClassVar[str] = "1.0"
 
@@ -70,7 +70,7 @@ class ImageMetaPayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationPayload(Payload):
-    """The host that somebody asked for."""
+    """The requested destination."""
 
     VERSION: ClassVar[str] = "1.0"
 
@@ -82,7 +82,7 @@ class DestinationPayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerRetriesPayload(Payload):
-    """The hypervisors on which a build of this request has failed, and how often it was tried."""
+    """Retries of a build. ``num_attempts``: number of attempts; ``hosts``: nodes on which the build failed."""
 
     VERSION: ClassVar[str] = "1.0"
 
@@ -92,10 +92,10 @@ class SchedulerRetriesPayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSpecPayload(Payload):
-    """What the scheduler is asked. ``instance_uuid``: of the first of ``num_instances`` servers.
+    """A scheduler request. ``instance_uuid``: uuid of the first of ``num_instances`` servers.
 
-    ``numa_topology``, ``pci_requests`` and ``instance_group`` are always None: they are read off the flavor, the image
-    and the hints, which are here.
+    ``numa_topology``, ``pci_requests`` and ``instance_group`` are always None: consumers can derive them from flavor,
+    image and hints.
     """
 
     VERSION: ClassVar[str] = "1.1"
@@ -148,7 +148,7 @@ class RequestSpecPayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeTaskPayload(Payload):
-    """A server for which no host was found. ``state``: what it is now."""
+    """A server without a valid host. ``state``: its present vm_state."""
 
     VERSION: ClassVar[str] = "1.0"
 

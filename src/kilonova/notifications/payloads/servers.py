@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payloads about servers. None has a password, user data or a token: what is not named here is not sent."""
+"""Payloads of servers. Only the fields listed here are sent: no password, user data or token."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ _POWER_STATES: Mapping[PowerState, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstancePayload(Payload):
-    """A server as it was at the moment of which a notification tells.
+    """A server at the time of the event.
 
-    ``ip_addresses`` is empty as long as there is no network service. ``block_devices`` and ``shares``: None unless
-    ``bdms_in_notifications`` and ``include_share_mapping`` ask for them; then empty, since there are neither.
-    ``request_id``, ``action_initiator_user``, ``action_initiator_project``: None for what nobody asked for.
+    ``ip_addresses``: empty without a network service. ``block_devices``, ``shares``: None unless enabled by
+    ``bdms_in_notifications`` and ``include_share_mapping``; then empty, because servers have neither.
+    ``request_id``, ``action_initiator_user``, ``action_initiator_project``: None for an event without a requester.
     """
 
     VERSION: ClassVar[str] = "1.9"
@@ -74,7 +74,7 @@ class InstancePayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceActionPayload(InstancePayload):
-    """``fault``: why the action failed; None in all but ``error``."""
+    """An action on a server. ``fault``: the failure in phase ``error``, otherwise None."""
 
     VERSION: ClassVar[str] = "1.9"
 
@@ -83,7 +83,7 @@ class InstanceActionPayload(InstancePayload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceCreatePayload(InstanceActionPayload):
-    """``instance_name``: of the guest on its host."""
+    """Creation of a server. ``instance_name``: name of its guest on the host."""
 
     VERSION: ClassVar[str] = "1.13"
 
@@ -95,7 +95,7 @@ class InstanceCreatePayload(InstanceActionPayload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceActionResizePrepPayload(InstanceActionPayload):
-    """``flavor`` is the present one."""
+    """Start of a resize. ``flavor``: the present flavor."""
 
     VERSION: ClassVar[str] = "1.4"
 
@@ -104,7 +104,7 @@ class InstanceActionResizePrepPayload(InstanceActionPayload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceActionRescuePayload(InstanceActionPayload):
-    """``rescue_image_ref``: what the server is rescued with."""
+    """Rescue of a server. ``rescue_image_ref``: the rescue image."""
 
     VERSION: ClassVar[str] = "1.4"
 
@@ -113,7 +113,7 @@ class InstanceActionRescuePayload(InstanceActionPayload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceActionRebuildPayload(InstanceActionPayload):
-    """``image_uuid`` is the new image."""
+    """Rebuild of a server. ``image_uuid``: the new image."""
 
     VERSION: ClassVar[str] = "1.10"
 
@@ -122,7 +122,7 @@ class InstanceActionRebuildPayload(InstanceActionPayload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceActionSnapshotPayload(InstanceActionPayload):
-    """``snapshot_image_id``: the image that is made."""
+    """Snapshot of a server. ``snapshot_image_id``: the new image."""
 
     VERSION: ClassVar[str] = "1.10"
 
@@ -131,7 +131,7 @@ class InstanceActionSnapshotPayload(InstanceActionPayload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPeriodPayload(Payload):
-    """From when to when a server was used."""
+    """Start and end of an audit period."""
 
     VERSION: ClassVar[str] = "1.0"
 
@@ -141,7 +141,7 @@ class AuditPeriodPayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceStateUpdatePayload(Payload):
-    """The settled states and the tasks before and after."""
+    """The vm_state and task_state before and after a change."""
 
     VERSION: ClassVar[str] = "1.0"
 
@@ -153,7 +153,7 @@ class InstanceStateUpdatePayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceUpdatePayload(InstancePayload):
-    """``old_display_name``: None where the name is the same."""
+    """A change of a server. ``old_display_name``: None if the name is unchanged."""
 
     VERSION: ClassVar[str] = "2.1"
 
@@ -165,7 +165,7 @@ class InstanceUpdatePayload(InstancePayload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceExistsPayload(InstancePayload):
-    """That a server was there in a period, or what it was until now in the present one."""
+    """Existence of a server in a completed audit period, or in the present one until now."""
 
     VERSION: ClassVar[str] = "2.1"
 
@@ -173,7 +173,7 @@ class InstanceExistsPayload(InstancePayload):
 
 
 def common_fields(instance: Instance, who: Requester | None, *, bdms: bool, shares: bool) -> dict[str, Any]:
-    """Return the fields that all payloads about servers have. ``who``: None for what nobody asked for."""
+    """Return the fields of every server payload. ``who``: the requester, None for an event without one."""
     properties = {present_name(name): value for name, value in instance.image_properties.items()}
     return {
         "uuid": instance.uuid,

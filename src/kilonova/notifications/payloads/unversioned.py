@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the older, unversioned notifications say: plain dictionaries, whose keys and odd forms consumers know."""
+"""Payloads of unversioned notifications: plain dictionaries with the keys and value formats of Nova."""
 
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from kilonova.notifications.payloads.faults import name_of
 
 
 def server(instance: Instance, image_url: str) -> dict[str, Any]:
-    """Return what every notification about a server says. ``image_url``: where its image is."""
+    """Return the fields of every server notification. ``image_url``: URL of the server's image."""
     flavor = instance.flavor
     properties = {present_name(name): value for name, value in instance.image_properties.items()}
     return {
@@ -58,7 +58,7 @@ def server(instance: Instance, image_url: str) -> dict[str, Any]:
 def states(
     instance: Instance, old_state: str | None, old_task: str | None, period: Period, old_name: str | None
 ) -> dict[str, Any]:
-    """Return what an update says beside the server."""
+    """Return the additional fields of ``compute.instance.update``."""
     said = {
         "old_state": old_state,
         "state": instance.vm_state.value,
@@ -71,17 +71,17 @@ def states(
 
 
 def audit_period(period: Period) -> dict[str, str]:
-    """Return what ``exists`` says beside the server."""
+    """Return the additional fields of ``compute.instance.exists``."""
     return {"audit_period_beginning": _spaced(period.begin), "audit_period_ending": _spaced(period.end)}
 
 
 def fault(failure: Failure) -> dict[str, Any]:
-    """Return what an error says beside the server."""
+    """Return the additional fields of an error notification."""
     return {"message": failure.message, "code": failure.code, "exception": name_of(failure)}
 
 
 def request(spec: RequestSpec) -> dict[str, Any]:
-    """Return what the scheduler is asked, for one server of ``num_instances``."""
+    """Return the scheduler request in the form that describes one of ``num_instances`` servers."""
     flavor, image = spec.flavor, spec.image
     return {
         "image": {} if image is None else {"id": image.id, "name": image.name, "properties": dict(image.properties)},
@@ -101,7 +101,7 @@ def request(spec: RequestSpec) -> dict[str, Any]:
 
 
 def properties(spec: RequestSpec) -> dict[str, Any]:
-    """Return the server of a request."""
+    """Return the ``instance_properties`` of a scheduler request."""
     flavor = spec.flavor
     return {
         "uuid": spec.instance_uuids[0] if spec.instance_uuids else "",
@@ -116,7 +116,7 @@ def properties(spec: RequestSpec) -> dict[str, Any]:
 
 
 def _spaced(moment: datetime | None) -> str:
-    """Return a time as Python writes it, which is how some keys have it."""
+    """Format a time as ``str(datetime)`` does, which some of Nova's keys use; "" for None."""
     return f"{moment:%Y-%m-%d %H:%M:%S}+00:00" if moment is not None else ""
 
 
