@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast it is, measured: medians and ratios, never one lucky run."""
+"""Benchmarks. Results are medians and ratios of several rounds, never a single run."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run benchmarks by name, or all of them: ``python -m benchmarks [NAME ...]``; options of one go after ``--``."""
+"""Run the named benchmarks, or all: ``python -m benchmarks [NAME ...] [-- OPTION ...]``."""
 
 import importlib
 import pkgutil

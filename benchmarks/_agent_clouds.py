@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two clouds with the same hosts: agents inside the control process, and agents in processes of their own.
+"""Two clouds with the same hosts: one with agents in the control process, one with separate agent processes.
 
-Each is a control process (noauth2) with a database of its own on one PostgreSQL; the second one has a private RabbitMQ
-besides, and a few ``kilonova compute``. What each of its processes takes can be asked for.
+Each has a control process (noauth2) and its own database on a shared PostgreSQL; the second also has a private RabbitMQ
+and a few ``kilonova compute`` processes. CPU time and memory of each process can be read.
 """
 
 import os
@@ -34,7 +34,7 @@ _FLAVOR = {"id": "1", "name": "m1.tiny", "ram": 512, "vcpus": 1, "disk": 1}
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """``processes``: by what they are; those of one kind that are alike come one after the other."""
+    """A running cloud. ``processes``: kind (control, broker, agents) → its processes."""
 
     name: str
     port: int
@@ -44,11 +44,11 @@ class Cloud:
         return Client(self.port)
 
     def cpu_s(self) -> dict[str, float]:
-        """Return the seconds of processor time that each kind of process has taken."""
+        """Return the CPU time used so far by each kind of process. Units: seconds."""
         return {kind: sum(cpu_s(one) for one in some) for kind, some in self.processes.items()}
 
     def memory_mib(self) -> dict[str, list[tuple[float, float]]]:
-        """Return what each process has in memory: all of it, and its share when shared pages are divided up."""
+        """Return (RSS, PSS) of each process by kind. Units: MiB."""
         return {
             kind: [(full.rss / _MIB, full.pss / _MIB) for full in (one.memory_full_info() for one in some)]
             for kind, some in self.processes.items()
@@ -57,7 +57,7 @@ class Cloud:
 
 @contextmanager
 def cloud_in_one_process(folder: Path, database: DatabaseServer, hosts: int) -> Iterator[Cloud]:
-    """The hosts are simulated inside the control process."""
+    """Run a cloud whose simulated hosts are in the control process."""
     folder.mkdir()
     fresh(database, "inside")
     with _control(folder, database.url("inside"), "", _scenario(folder, _names(hosts))) as (process, port):
@@ -66,7 +66,7 @@ def cloud_in_one_process(folder: Path, database: DatabaseServer, hosts: int) -> 
 
 @contextmanager
 def cloud_over_a_broker(folder: Path, database: DatabaseServer, hosts: int, agents: int) -> Iterator[Cloud]:
-    """The hosts are divided among ``agents`` processes."""
+    """Run a cloud whose simulated hosts are divided among ``agents`` agent processes."""
     folder.mkdir(mode=0o711)
     fresh(database, "apart")
     names = _names(hosts)
@@ -98,14 +98,14 @@ def cloud_over_a_broker(folder: Path, database: DatabaseServer, hosts: int, agen
 
 
 def postgresql_cpu_s(database: DatabaseServer) -> float:
-    """Return the seconds of processor time that a PostgreSQL has taken, for all of its clients."""
+    """Return the CPU time used by all processes of a PostgreSQL server. Units: seconds."""
     parent = next(one for one in psutil.Process().children() if one.name().startswith("postgres"))
     assert str(database.folder) in " ".join(parent.cmdline())
     return sum(cpu_s(one) for one in (parent, *parent.children(recursive=True)))
 
 
 def cpu_s(process: psutil.Process) -> float:
-    """Return the seconds of processor time that a process has taken, and those of its children that have ended."""
+    """Return the CPU time of a process and its ended children. Units: seconds."""
     taken = process.cpu_times()
     return float(taken.user + taken.system + taken.children_user + taken.children_system)
 
@@ -115,7 +115,7 @@ def _names(hosts: int) -> tuple[str, ...]:
 
 
 def fresh(server: DatabaseServer, name: str) -> None:
-    """Make a database with our tables on a server."""
+    """Create a database with Kilonova's schema on a server."""
     server.create(name)
     database = Database(server.url(name))
     schema.upgrade(database)
@@ -131,12 +131,12 @@ def _scenario(folder: Path, hosts: Sequence[str]) -> str:
 
 
 def broker_url(broker: RabbitMQ, user: str) -> str:
-    """Return the transport URL of a user whose password is its name."""
+    """Return the transport URL of a user whose password equals the user name."""
     return f"rabbit://{user}:{user}@127.0.0.1:{broker.port}/"
 
 
 def control_config(folder: Path, database_url: str, more: str) -> tuple[Path, int]:
-    """Write the configuration file of a control process without Keystone and quotas; return that and its port."""
+    """Write the configuration of a control process without Keystone and quotas; return (path, port)."""
     port = free_port()
     config = folder / "kilonova.conf"
     config.write_text(
@@ -165,7 +165,7 @@ def _agent(folder: Path, url: str, hosts: Sequence[str]) -> subprocess.Popen[byt
 
 
 def kilonova(command: str, config: Path, log: Path) -> subprocess.Popen[bytes]:
-    """Start one of our commands, which ends with this process. ``log``: what it writes is added there."""
+    """Start a ``kilonova`` command that dies with this process. ``log``: file to which its output is appended."""
     parent = os.getpid()
     with log.open("ab") as output:
         started = [sys.executable, "-m", "kilonova", command, "--config-file", str(config)]
@@ -173,12 +173,12 @@ def kilonova(command: str, config: Path, log: Path) -> subprocess.Popen[bytes]:
             started,
             stdout=output,
             stderr=output,
-            preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  no thread of ours runs yet
+            preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  this process has no other threads yet
         )
 
 
 def _ready(cloud: Cloud, hosts: int) -> Cloud:
-    """Return a cloud when all of its hosts are up, with a flavor."""
+    """Wait until all hosts of a cloud are up, create a flavor, and return the cloud."""
     deadline = time.monotonic() + _START_S
     while True:
         try:
@@ -187,7 +187,7 @@ def _ready(cloud: Cloud, hosts: int) -> Cloud:
                 break
         except OSError:
             if not all(one.is_running() for some in cloud.processes.values() for one in some):
-                raise SystemExit(f"{cloud.name}: a process has ended") from None
+                raise SystemExit(f"{cloud.name}: a process exited unexpectedly") from None
         if time.monotonic() > deadline:
             raise SystemExit(f"{cloud.name}: not all hosts are up after {_START_S:.0f} s")
         time.sleep(0.1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agent processes, forked from one that has their code: each is ``kilonova compute``, without the time of its imports.
+"""Agent processes forked from a process that has imported their code: ``kilonova compute`` without the import time.
 
-Nothing is imported here that an agent does not have, since every one of them would have it.
+This module imports only modules that an agent imports, because every forked agent inherits their memory.
 """
 
 import gc
@@ -19,18 +19,18 @@ for _name in ("cli.agent_process", "cli.compute", "cli.log", "config.load", "ser
     importlib.import_module(f"kilonova.{_name}")
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([__name__])
-gc.freeze()  # what is shared stays so
+gc.freeze()  # keeps the garbage collector from unsharing inherited pages
 
 
 def start_agent(config: str, log: str) -> BaseProcess:
-    """Start an agent process with its configuration file; what it writes is added to ``log``."""
+    """Start an agent process with a configuration file; its output is appended to ``log``."""
     process = _CONTEXT.Process(target=_serve, args=(config, log), daemon=True)
     process.start()
     return process
 
 
 def _end_with_parent() -> None:
-    """End when the benchmark has, however that was; the process that was forked from stays while this one does."""
+    """Exit when the benchmark process ends. The fork server does not: it lives as long as its children."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     wait([parent.sentinel])

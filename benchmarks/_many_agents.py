@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud of many agent processes: a control process, a RabbitMQ, a PostgreSQL, and as many ``kilonova compute``.
+"""A cloud with many agent processes: a control process, RabbitMQ, PostgreSQL and many ``kilonova compute``.
 
-All are processes of their own, talk over TCP on the loopback, and run what operators run. Agents are forked from a
-process that has imported their code before, so that a hundred of them start at once on a small machine; each has its
-account at the broker, its connection, its queues, and its simulated hosts.
+All are separate processes that communicate over TCP on the loopback and run the code that operators run. Agents are
+forked from a process that has imported their code, so a hundred can start at once on a small machine. Each agent has
+its own broker account, connection, queues and simulated hosts.
 """
 
 import subprocess
@@ -36,7 +36,10 @@ _P = t.processes.c
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What everything has taken by now. ``cpu_s`` and ``log_bytes``: by what the processes are."""
+    """Resource usage of the cloud at one moment. ``cpu_s``, ``log_bytes``: by kind of process.
+
+    Units: ``at`` seconds, ``commits`` rows, ``change_log`` and ``wal`` bytes.
+    """
 
     at: float
     cpu_s: Mapping[str, float]
@@ -47,7 +50,7 @@ class Moment:
 
 
 class ManyAgents:
-    """``agents`` processes with ``hosts`` each. Nothing runs yet. ``server`` does."""
+    """A cloud of ``agents`` agent processes with ``hosts`` hosts each. Only ``server`` is running at first."""
 
     def __init__(self, folder: Path, server: PostgreSQL, agents: int, hosts: int, settings: str) -> None:
         self.hosts_each = hosts
@@ -65,7 +68,7 @@ class ManyAgents:
         self._control: subprocess.Popen[bytes] | None = None
         self._config, self._port = folder / "kilonova.conf", 0
         self._running: dict[str, BaseProcess] = {}
-        #: The processor time of processes that have ended, by what they were.
+        #: Kind of process → CPU time of its ended processes, in seconds.
         self._ended: dict[str, float] = {}
 
     def start_broker(self) -> None:
@@ -73,7 +76,7 @@ class ManyAgents:
         self.broker.wait()
 
     def start_control(self) -> float:
-        """Start the control process, and return after how many seconds it answers."""
+        """Start the control process; return the seconds until it answers."""
         if not self._port:
             more = f"[DEFAULT]\ntransport_url = {broker_url(self.broker, _CONTROL)}\n{self._settings}"
             self._config, self._port = control_config(self._folder, self._server.url(_DATABASE), more)
@@ -83,7 +86,7 @@ class ManyAgents:
         return time.monotonic() - since
 
     def start_agents(self, agents: Sequence[str]) -> None:
-        """Start agent processes, without waiting for what becomes of them."""
+        """Start agent processes without waiting for them."""
         for agent in agents:
             folder = self._folder / agent
             folder.mkdir(exist_ok=True)
@@ -106,7 +109,7 @@ class ManyAgents:
         process.join()
 
     def restart_broker(self) -> None:
-        """Kill the broker and start it again; return when it takes connections."""
+        """Kill the broker, start it again and wait until it accepts connections."""
         self._note_end("broker", self.broker.pid)
         self.broker.kill()
         self.start_broker()
@@ -129,28 +132,28 @@ class ManyAgents:
 
     @property
     def url(self) -> str:
-        """Where the control process serves."""
+        """Base URL of the control process."""
         return f"http://127.0.0.1:{self._port}"
 
     def client(self) -> Client:
         return Client(self._port)
 
     def host(self, agent: str) -> str:
-        """Return one of the hosts of an agent."""
+        """Return the last host of an agent."""
         return f"{_PREFIX.format(self.agents.index(agent))}{self.hosts_each}"
 
     def registered(self) -> int:
-        """Return how many hosts the database has an agent for."""
+        """Return the number of hosts that have an agent according to the database."""
         with self.database.read() as connection:
             return int(connection.execute(sa.select(sa.func.count()).select_from(t.host_agents)).scalar_one())
 
     def sessions(self) -> frozenset[str]:
-        """Return the sessions that have hosts and their lease."""
+        """Return the sessions that have hosts and a valid lease."""
         has_hosts = sa.exists().where(t.host_agents.c.process == _P.uuid)
         return self._uuids(has_hosts, _P.lease_until > self.database.clock.now())
 
     def heard_since(self, when: Any) -> frozenset[str]:
-        """Return the sessions with a sign of life after a time of the database's clock."""
+        """Return the sessions whose last heartbeat is later than ``when`` (database time)."""
         return self._uuids(_P.last_seen_at > when, _P.up.is_(True))
 
     def _uuids(self, *which: sa.ColumnElement[bool]) -> frozenset[str]:
@@ -159,14 +162,14 @@ class ManyAgents:
             return frozenset(found.scalars())
 
     def memory_mib(self, kind: str) -> tuple[float, float, float]:
-        """Return what the processes of a kind have: resident, their share of it, and the most that one had."""
+        """Return the memory of a kind of process: total RSS, total PSS, and highest peak RSS. Units: MiB."""
         pids = [self.control.pid] if kind == "control" else [one.pid for one in self._running.values()]
         some = [psutil.Process(pid).memory_full_info() for pid in pids]
         peaks = [_peak_kib(pid) for pid in pids if pid is not None]
         return sum(one.rss for one in some) / 2**20, sum(one.pss for one in some) / 2**20, max(peaks) / 1024
 
     def forget_peak(self) -> None:
-        """Have the greatest memory of the control process counted from now on."""
+        """Reset the peak RSS of the control process."""
         Path(f"/proc/{self.control.pid}/clear_refs").write_text("5")
 
     def now(self) -> Moment:
@@ -194,7 +197,7 @@ class ManyAgents:
 
     def _answers(self) -> bool:
         if self.control.poll() is not None:
-            raise SystemExit(f"the control process ended:\n{(self._folder / 'control.log').read_text()[-2000:]}")
+            raise SystemExit(f"the control process exited:\n{(self._folder / 'control.log').read_text()[-2000:]}")
         try:
             self.client().call("GET", "/compute/v2.1")
         except OSError:
@@ -203,11 +206,11 @@ class ManyAgents:
 
 
 def wait_until(is_so: Callable[[], bool], patience_s: float) -> None:
-    """Look every now and then. Raises: SystemExit when it never is."""
+    """Poll ``is_so`` until it returns True. Raises: SystemExit after ``patience_s`` seconds."""
     until = time.monotonic() + patience_s
     while not is_so():
         if time.monotonic() > until:
-            raise SystemExit(f"not so after {patience_s:.0f} s: {is_so}")
+            raise SystemExit(f"timeout after {patience_s:.0f} s: {is_so}")
         time.sleep(_LOOK_EVERY_S)
 
 

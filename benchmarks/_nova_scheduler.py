@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's own filter and weight handlers on the hosts and requests of ``engine.py``.
+"""Timing of Nova's own filter and weight handlers with the hosts and requests of ``engine.py``.
 
-Runs in ``.venv-nova``: prints a line of JSON for each number of hosts it reads from its input. What a request leaves of
-the hosts before any filter runs (resources, traits, aggregates) is Placement's work, and is not measured here.
+Runs in ``.venv-nova`` and prints one line of JSON for each number of hosts in its input. Selecting hosts by resources,
+traits and aggregates is Placement's work and is not measured here.
 """
 
 import json
@@ -26,7 +26,7 @@ from support.random_clouds import Cloud
 
 
 def measure(size: int, repeats: int, enabled: Sequence[str]) -> list[dict[str, Any]]:
-    """Return whom each request leaves, best first, and how long Nova takes, in milliseconds."""
+    """Return for each request the ranked hosts, best first, and Nova's median time. Units: milliseconds."""
     records, aggregates = hosts_and_aggregates(size, np.random.default_rng(1))
     states = nova_world.host_states(Cloud(tuple(records), tuple(aggregates)))
     table = build_host_table(records, aggregates, taken_at=NOW)

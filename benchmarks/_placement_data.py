@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same providers for Kilonova's Placement and for OpenStack's, written straight into the tables of both."""
+"""Equal resource providers for Kilonova's and OpenStack's Placement, inserted directly into their tables."""
 
 import random
 import uuid
@@ -43,7 +43,7 @@ TRAITS = (
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """``parent``: position of the parent among the providers."""
+    """A resource provider to insert. ``parent``: index of its parent in the list of providers, None for a root."""
 
     uuid: str
     name: str
@@ -58,7 +58,7 @@ def uuid_of(name: str) -> str:
 
 
 def flat_hosts(count: int) -> list[Provider]:
-    """Hosts alike, with 20 traits, spread over ten aggregates."""
+    """Return equal hosts with 20 traits, distributed over ten aggregates."""
     return [
         Provider(uuid_of(f"host{number}"), f"host{number}", HOST, TRAITS, uuid_of(f"aggregate{number % 10}"))
         for number in range(count)
@@ -66,7 +66,7 @@ def flat_hosts(count: int) -> list[Provider]:
 
 
 def trees(count: int) -> list[Provider]:
-    """Hosts, each with devices below it."""
+    """Return hosts with child providers for devices."""
     made: list[Provider] = []
     for provider in flat_hosts(count):
         parent = len(made)
@@ -78,8 +78,8 @@ def trees(count: int) -> list[Provider]:
 
 
 def claims(providers: Sequence[Provider], seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield consumer after consumer with the body that gives it a server's share of some provider."""
-    chooser = random.Random(seed)  # the same on each side
+    """Yield (consumer uuid, body of PUT /allocations) for one server on a random provider, endlessly."""
+    chooser = random.Random(seed)  # equal seeds give all targets the same sequence
     while True:
         provider = chooser.choice(providers)
         yield (
@@ -95,7 +95,7 @@ def claims(providers: Sequence[Provider], seed: int) -> Iterator[tuple[str, dict
 
 
 def fill(connection: sa.Connection, tables: Mapping[str, sa.Table], providers: Sequence[Provider]) -> None:
-    """Store providers in an upgraded, otherwise empty database; what the two schemas name alike is filled alike."""
+    """Insert providers into an upgraded, empty database; columns that a schema does not have are skipped."""
     now = datetime.now(UTC).replace(tzinfo=None)
     class_ids = _ids(connection, tables["resource_classes"])
     trait_ids = _ids(connection, tables["traits"])
@@ -167,7 +167,7 @@ def fill(connection: sa.Connection, tables: Mapping[str, sa.Table], providers: S
             if one.aggregate
         ),
     )
-    if connection.dialect.name == "postgresql":  # where a row that brings its id does not count as the last one
+    if connection.dialect.name == "postgresql":  # inserting explicit ids does not advance its sequences
         for name in ("resource_providers", "placement_aggregates"):
             connection.execute(
                 sa.text(f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), coalesce(max(id), 0) + 1) FROM {name}")

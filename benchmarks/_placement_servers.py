@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement servers to measure: Kilonova's, and OpenStack's from ``.venv-placement``; a client that costs little."""
+"""Placement servers to measure (Kilonova's, and OpenStack's from ``.venv-placement``), and a low-overhead client."""
 
 import json
 import os
@@ -31,7 +31,7 @@ _VERSION = "placement 1.39"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server on the loopback. ``prefix``: where Placement is mounted."""
+    """A Placement server on the loopback. ``prefix``: its URL path prefix, "" for OpenStack's."""
 
     name: str
     port: int
@@ -43,7 +43,7 @@ class Target:
         return not self.prefix
 
     def cpu_s(self) -> float:
-        """Return the seconds that the processors have worked for the server, without its database."""
+        """Return the CPU time used by the server's processes, without its database. Units: seconds."""
         process = psutil.Process(self.process_id)
         everyone = [process, *process.children(recursive=True)]
         return sum(times.user + times.system for times in (one.cpu_times() for one in everyone))
@@ -52,7 +52,7 @@ class Target:
         return Connection(self, timeout_s)
 
     def request(self, method: str, path: str, body: Any = None) -> bytes:
-        """Return the bytes of a request."""
+        """Encode an HTTP request."""
         data = b"" if body is None else json.dumps(body).encode()
         kind = f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n" if data else ""
         head = (
@@ -64,7 +64,7 @@ class Target:
 
 
 class Connection:
-    """One kept connection, on a bare socket: a general client would take as long as some of the answers."""
+    """A persistent HTTP connection on a raw socket, because a general client costs as much as the fastest replies."""
 
     def __init__(self, target: Target, timeout_s: float) -> None:
         self._target = target
@@ -79,7 +79,7 @@ class Connection:
         self.socket.sendall(request)
 
     def receive(self) -> tuple[int, bytes]:
-        """Return the status and the body of the next answer."""
+        """Read the next reply; return its status and body."""
         received = bytearray()
         while (end := received.find(b"\r\n\r\n")) < 0:
             self._more(received)
@@ -100,10 +100,13 @@ class Connection:
         return status, bytes(body)
 
     def ask(self, request: bytes, *expected: int) -> tuple[float, bytes]:
-        """Return how long an answer took, in seconds, and its body."""
+        """Send a request; return the latency in seconds and the body. ``expected``: valid statuses, 200 if empty.
+
+        Raises: SystemExit for another status.
+        """
         readable = select.poll()
         readable.register(self.socket, select.POLLIN)
-        if readable.poll(0):  # closed by the server, which heard nothing for long
+        if readable.poll(0):  # the server closed the idle connection
             self.close()
             self._open()
         started = time.perf_counter()
@@ -125,7 +128,7 @@ class Connection:
 
 
 def drive(target: Target, requests: Iterator[bytes], clients: int, seconds: float) -> tuple[float, list[float]]:
-    """Keep ``clients`` connections busy for a while. Returns requests a second and the latency of each, in seconds."""
+    """Keep ``clients`` connections busy for ``seconds``; return requests per second and all latencies in seconds."""
     chosen = selectors.DefaultSelector()
     sent: dict[Connection, float] = {}
     taken: list[float] = []
@@ -163,10 +166,10 @@ def ours(
     checkout: Path | None = None,
     granian: Path | None = None,
 ) -> Iterator[Target]:
-    """Serve Kilonova's Placement with these providers, on SQLite or in a new database of ``server``.
+    """Run Kilonova's Placement with these providers, on SQLite (``server`` None) or a new database of ``server``.
 
-    ``checkout``: the root of another checkout with a ``.venv``. It makes the schema that its own code knows.
-    ``granian``: that program serves this checkout, in place of Kilonova's own HTTP server.
+    ``checkout``: root of another checkout with a ``.venv``, whose code serves and creates the schema.
+    ``granian``: granian program that serves this checkout instead of Kilonova's own HTTP server.
     """
     folder.mkdir()
     if server is None:
@@ -200,7 +203,7 @@ def ours(
 
 
 def _fill(url: str, providers: Sequence[Provider]) -> None:
-    """Store providers in the tables as they are there, which may be those of another release."""
+    """Insert providers into the reflected tables, whose schema may be that of another release."""
     engine = sa.create_engine(url)
     metadata = sa.MetaData()
     metadata.reflect(engine)
@@ -214,7 +217,7 @@ def _fill(url: str, providers: Sequence[Provider]) -> None:
 def peer(
     folder: Path, server: DatabaseServer, providers: Sequence[Provider], *, most_candidates: int = -1
 ) -> Iterator[Target]:
-    """Serve OpenStack's Placement with these providers: gunicorn, two workers of four threads."""
+    """Run OpenStack's Placement with these providers on gunicorn with two workers of four threads."""
     folder.mkdir()
     server.create(f"placement_{folder.name}")
     url = server.url(f"placement_{folder.name}")
@@ -232,7 +235,7 @@ def peer(
     serve = [programs / "gunicorn", "-w2", "-kgthread", "--threads=4", "--keep-alive=900", "--timeout=900"]
     command = [*map(str, serve), f"-b127.0.0.1:{port}", "placement.wsgi.api:application"]
     with _running(command, Target("placement 16", port), folder / "log", environment) as target:
-        # The standard traits are there once the service has started.
+        # The service stores the standard traits when it starts.
         _fill(url, providers)
         yield target
 
@@ -252,7 +255,7 @@ def _running(
         process.send_signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             process.wait(10)
-        with suppress(ProcessLookupError):  # a worker may be in the middle of an answer that takes minutes
+        with suppress(ProcessLookupError):  # a worker may be busy for minutes with one reply
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clouds written straight into the tables: many hosts, servers on them, servers that wait for a host."""
+"""Test clouds inserted directly into the tables: many hosts, servers on them, and servers waiting for a host."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -43,7 +43,7 @@ CAPABILITIES = Capabilities(
 
 @contextmanager
 def fresh_database(backend: str, folder: Path | None = None) -> Iterator[Database]:
-    """Open an upgraded, empty database whose commits are flushed to disk; it is gone afterwards."""
+    """Open a temporary empty database with the present schema and durable commits."""
     if backend == "sqlite":
         with TemporaryDirectory(prefix="kilonova-bench-", dir=folder) as place:
             yield from _opened(f"sqlite:///{place}/kilonova.db")
@@ -55,7 +55,7 @@ def fresh_database(backend: str, folder: Path | None = None) -> Iterator[Databas
 
 
 def add_hosts(database: Database, count: int, *, traits: int = 40, servers_on_each: int = 0) -> None:
-    """Add hosts that are up, each with its traits and servers."""
+    """Insert hosts that are up, each with traits and servers."""
     names = [f"compute{row:06d}" for row in range(count)]
     capabilities, first_ip = capabilities_as_json(CAPABILITIES), IPv4Address("10.0.0.1")
 
@@ -143,7 +143,7 @@ def add_hosts(database: Database, count: int, *, traits: int = 40, servers_on_ea
 
 
 def waiting_orders(database: Database, owner: str, count: int, *, servers: int = 1) -> list[Order]:
-    """Store servers that wait for a host and return one order for every ``servers`` of them."""
+    """Insert servers that wait for a host; return ``count`` claim orders of ``servers`` servers each."""
     orders: list[Order] = []
     flows: list[WorkflowRow] = []
     rows: list[Instance] = []
@@ -204,7 +204,7 @@ def _place_servers(tx: Transaction, hosts: Sequence[str], each: int, class_ids: 
             for index in range(each)
         ]
         instances.insert(tx, built)
-    # A server is named after its host and a number.
+    # The name of a server starts with the name of its host.
     server, inventory, now = t.instances.c, t.inventories.c, sa.literal(tx.now, t.Time)
     host_of = sa.func.substr(server.name, 1, len(hosts[0]))
     placed = server.vm_state == VmState.ACTIVE.value

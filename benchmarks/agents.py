@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``POST /servers`` to ACTIVE: agents in processes of their own, over RabbitMQ, beside agents in the control process.
+"""``POST /servers`` to ACTIVE: agent processes over RabbitMQ compared with agents in the control process.
 
-The two clouds (``_agent_clouds.py``) have the same hosts, and both are there all the time; rounds go to one and the
-other in turn, and a ratio is the median of those of the rounds. Of each: the latency of one client that creates one
-server after the other (p99: of all rounds together), servers a second of many clients, servers a second in requests of
-100, the processor time of each kind of process for a server, and at the end what each process has in memory.
+The two clouds (``_agent_clouds.py``) have the same hosts and run all the time. Rounds alternate between them; a ratio
+is the median of the ratios of the rounds. For each cloud it prints the latency of one client that creates servers one
+by one (p99: over all rounds), servers per second with many clients and in requests of 100, the CPU time per server of
+each kind of process, and the final memory of each process.
 
     python -m benchmarks agents [-- AGENTS [HOSTS [ROUNDS]]]
 """
@@ -34,7 +34,11 @@ _POLL_S = 0.005
 
 @dataclass
 class _Figures:
-    """What the rounds of one cloud came to. ``cpu_ms``: kind of process → milliseconds a server, of ``many``."""
+    """Results of the rounds of one cloud.
+
+    ``many``, ``hundreds``: servers per second with many clients, and in requests of 100.
+    ``cpu_ms``: kind of process → CPU time per server of ``many``, in milliseconds.
+    """
 
     latencies_ms: list[float] = field(default_factory=list)
     p50_ms: list[float] = field(default_factory=list)
@@ -50,7 +54,7 @@ def main(options: Sequence[str] = ()) -> None:
     server = PostgreSQL(durable=True)
     with running(server), TemporaryDirectory(prefix="kilonova-bench-") as name, ExitStack() as undo:
         folder = Path(name)
-        folder.chmod(0o711)  # the broker may have to serve as another user
+        folder.chmod(0o711)  # the broker may run as another user
         inside = undo.enter_context(cloud_in_one_process(folder / "inside", server, hosts))
         apart = undo.enter_context(cloud_over_a_broker(folder / "apart", server, hosts, agents))
         figures = {inside.name: _Figures(), apart.name: _Figures()}
@@ -83,7 +87,7 @@ def _round(cloud: Cloud, server: PostgreSQL, figures: _Figures) -> None:
 
 
 def _one_by_one(cloud: Cloud, count: int) -> list[float]:
-    """Return the milliseconds that servers took from the request to ACTIVE."""
+    """Create servers one by one; return the time of each from request to ACTIVE. Units: milliseconds."""
     client = cloud.client()
     latencies = []
     for _ in range(count):
@@ -94,7 +98,7 @@ def _one_by_one(cloud: Cloud, count: int) -> list[float]:
 
 
 def _throughput(cloud: Cloud, clients: int, requests: int, at_once: int) -> float:
-    """Return servers a second until all are ACTIVE, asked for by several clients in requests of so many."""
+    """Create servers by several clients, ``at_once`` per request; return servers per second until all are ACTIVE."""
 
     def work() -> None:
         client = cloud.client()
@@ -112,7 +116,7 @@ def _throughput(cloud: Cloud, clients: int, requests: int, at_once: int) -> floa
         time.sleep(_POLL_S)
     taken = time.perf_counter() - started
     if client.call("GET", "/compute/v2.1/servers?status=ERROR&limit=1")["servers"]:
-        raise SystemExit(f"{cloud.name}: a server has failed")
+        raise SystemExit(f"{cloud.name}: a server is in ERROR")
     return clients * requests * at_once / taken
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decision + durable claim through the scheduler's Python interface, on each database.
+"""Scheduling decisions with durable claims through the scheduler's Python interface, on each database.
 
-Default filters and weighers, every commit flushed to disk, decisions not recorded. *single*: one thread, one claim
-after the other. *threads*: many threads, whose claims share commits. *together*: requests for 100 servers each.
-The floors of the same run: what a bare flush of this disk costs, and what the engine alone takes to decide.
+Default filters and weighers, every commit flushed to disk, decisions not recorded. *single*: one thread makes claims
+one by one. *threads*: many threads, whose claims share commits. *together*: requests for 100 servers each.
+The floors, measured in the same run: a bare flush to this disk, and a decision of the engine alone.
 
     python -m benchmarks claims [-- HOSTS [DATABASE ...]]
 """
@@ -47,7 +47,7 @@ def flush_floor_ms(repeats: int = 200) -> float:
 def measure(database: Database, hosts: int) -> None:
     add_hosts(database, hosts)
     started = time.time()
-    mirror = Mirror.follow(database, clock=lambda: started)  # nobody sends heartbeats here
+    mirror = Mirror.follow(database, clock=lambda: started)  # a fixed clock: no heartbeats keep hosts up
     engine = build_engine(SchedulerConfig())
     claimer = Claimer(database, mirror, engine, "bench", DecisionLog(database, 0))
     _place(claimer, waiting_orders(database, "bench", 200), 1)  # warm up
@@ -64,7 +64,7 @@ def measure(database: Database, hosts: int) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """Units: seconds. ``computing``: what this process computed, whatever else the machine does."""
+    """Times of one run. ``taken``: latency of each order; ``computing``: CPU time of this process. Units: seconds."""
 
     elapsed: float
     computing: float
@@ -72,7 +72,7 @@ class Run:
 
 
 def _place(claimer: Claimer, orders: Sequence[Order], threads: int) -> Run:
-    """Place every order from this many threads."""
+    """Place all orders with ``threads`` threads."""
     waiting, taken, failed = iter(orders), [], []
     lock = threading.Lock()
 

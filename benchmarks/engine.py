@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long one decision takes in the engine, by number of hosts.
+"""Time of one decision of the scheduling engine, by number of hosts.
 
-Default filters, the six aggregate filters, every built-in weigher, 52 aggregates, requests of several kinds in turn.
+Default filters, the six aggregate filters, every built-in weigher, 52 aggregates, several kinds of requests in turn.
 ``used``, ``num_instances``, ``num_io_ops`` and ``last_seen`` change before every decision. The first decision, which
-fills the memo, is shown apart. ``explain`` asks every rule about every host, rates all that fit and counts what alone
-keeps hosts out; ``nearest`` finds the smallest changes that make room for a request that fits nowhere.
+fills the cache, is shown separately. ``explain`` evaluates every rule for every host, weighs all hosts that pass and
+counts the hosts rejected by one rule only; ``nearest`` finds the smallest changes that make room for an impossible
+request.
 
     python -m benchmarks engine [-- [--peer] HOSTS ...]
 
-``--peer`` (needs ``tools/peer.sh nova``) asks Nova's own filter and weight handlers about the same hosts and requests
-instead, as its host manager does, and compares who is left, in which order, with which scores. Kilonova is given all
-hosts, Nova those that its Placement would have left, so what Placement takes is counted on our side alone. Nova always
-sorts all that is left; Kilonova ranks the best few, which is all that a server needs.
+``--peer`` (needs ``tools/peer.sh nova``) runs Nova's own filter and weight handlers with the same hosts and requests
+and compares the remaining hosts, their order and their scores. Kilonova gets all hosts, Nova only those that its
+Placement would return, so Kilonova's time includes Placement's work and Nova's does not. Nova always sorts all
+remaining hosts; Kilonova ranks only the best few, which is enough for a server.
 """
 
 import argparse
@@ -80,7 +81,7 @@ def cloud(size: int, rng: np.random.Generator) -> HostTable:
 
 
 def hosts_and_aggregates(size: int, rng: np.random.Generator) -> tuple[list[HostRecord], list[Aggregate]]:
-    """Return hosts of three makes in three zones, 80 % of them in some of 49 further aggregates."""
+    """Return hosts with three sets of capabilities in three zones, and 49 more aggregates with random members."""
     makes = [
         Capabilities(
             hypervisor_type="QEMU",
@@ -156,7 +157,7 @@ def requests() -> list[RequestSpec]:
 
 
 def stir(hosts: HostTable, rng: np.random.Generator) -> None:
-    """Change what claims and heartbeats change."""
+    """Change the columns that claims and heartbeats change, in eight random rows."""
     rows = rng.integers(0, len(hosts), size=8)
     hosts.used[rows] += 1
     hosts.num_instances[rows] = (hosts.num_instances[rows] + 1) % 40
@@ -222,7 +223,7 @@ def compare_with_nova(sizes: tuple[int, ...]) -> None:
         for size in sizes:
             line = nova.stdout.readline()
             if not line:
-                raise SystemExit(f"Nova's side ended with {nova.wait()}")
+                raise SystemExit(f"benchmarks._nova_scheduler exited with {nova.wait()}")
             for number, theirs in enumerate(json.loads(line)):
                 _print_beside(size, number, theirs)
 
@@ -249,7 +250,7 @@ def _print_beside(size: int, number: int, theirs: dict[str, Any]) -> None:
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks engine --")
-    parser.add_argument("--peer", action="store_true", help="measure Nova's filters and weighers beside the engine")
+    parser.add_argument("--peer", action="store_true", help="also measure Nova's filters and weighers")
     parser.add_argument("sizes", nargs="*", type=int, metavar="HOSTS")
     options = parser.parse_args(arguments)
     if options.peer:

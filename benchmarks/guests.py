@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny guests that really run, built through the API, beside as many that scripts start.
+"""Build time of small real guests: through the API, and by scripts that use QEMU and libvirt directly.
 
-Three make the same guests, ten at a time as a host does (`max_concurrent_builds`), each of them an overlay of the
-image, and are timed until each guest has written its line to the serial port:
+Three methods create the same guests, ten at a time (the default of `max_concurrent_builds`), each with an overlay of
+the image. Each method is timed until every guest has written its line to the serial port:
 
-- a script that starts QEMU, with the devices that libvirt gives it for such a guest;
-- a script that has libvirt define and start the XML that the cloud made, on the libvirtd of the cloud;
-- the cloud: `kilonova up --hypervisor libvirt`, with the host in an agent process of its own, whose memory is shown.
+- a script that starts QEMU with the devices that libvirt configures for such a guest;
+- a script that makes the cloud's libvirtd define and start the XML of one of the cloud's guests;
+- the cloud: `kilonova up --hypervisor libvirt` with one agent process, whose memory is shown.
 
-Processor time is that of all guests until they are up, and for the cloud that of libvirtd, of the agent, and of all its
-other processes, with what they ran.
+CPU time is that of all guests until they are up; for the cloud also that of libvirtd, the agent and all other processes
+with their children.
 
     python -m benchmarks guests [-- GUESTS [ROUNDS]]
 
@@ -48,14 +48,14 @@ _EMULATOR = "qemu-system-x86_64"
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """``up_s``: until all guests were up. ``emulators_s``: processor time of the guests until then."""
+    """Time of one method. ``up_s``: until all guests were up; ``emulators_s``: CPU time of the guests until then."""
 
     up_s: float
     emulators_s: float
 
 
 def wait_until_up(logs: Callable[[], list[Path]], guests: int) -> None:
-    """Wait until so many guests have said that they are up."""
+    """Wait until ``guests`` console logs contain the guest's boot line."""
     while sum(_UP in _read(log) for log in logs()) < guests:
         time.sleep(0.02)
 
@@ -67,7 +67,7 @@ def _read(log: Path) -> bytes:
 
 
 def processor_s(processes: Iterable[psutil.Process]) -> float:
-    """Return the processor time of processes, and of their children that have ended."""
+    """Return the CPU time of processes and their ended children. Units: seconds."""
     total = 0.0
     for process in processes:
         with suppress(psutil.Error):
@@ -77,7 +77,7 @@ def processor_s(processes: Iterable[psutil.Process]) -> float:
 
 
 def emulators_in(folder: Path) -> list[psutil.Process]:
-    """Return the guests whose files are in a folder."""
+    """Return the QEMU processes whose files are in a folder."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -93,24 +93,24 @@ def make_overlay(base: Path, disk: Path) -> None:
 
 
 def of_all(work: Callable[[int], Any], guests: int) -> list[Any]:
-    """Do something for each guest, ten at a time."""
+    """Call ``work`` with each guest number, ten at a time; return the results."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         return list(threads.map(work, range(guests)))
 
 
 def prepared(folder: Path) -> Path:
-    """Make a folder, and return the base image in it."""
+    """Create a folder with the base image; return the path of the image."""
     folder.mkdir()
     base = folder / "base.raw"
     base.write_bytes(tiny_image())
     return base
 
 
-# --- QEMU by a script -------------------------------------------------------------------------------------------------
+# --- script with QEMU -------------------------------------------------------------------------------------------------
 
 
 def by_qemu(folder: Path, guests: int, cpu: str) -> Spent:
-    """Start QEMU for each guest. ``cpu``: as libvirt tells QEMU of it."""
+    """Start QEMU for each guest. ``cpu``: value of QEMU's -cpu option as libvirt sets it."""
     base = prepared(folder)
     processes: list[subprocess.Popen[bytes]] = []
     began = time.perf_counter()
@@ -150,11 +150,11 @@ def _start(folder: Path, base: Path, number: int, cpu: str) -> "subprocess.Popen
     return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-# --- libvirt by a script ----------------------------------------------------------------------------------------------
+# --- script with libvirt ----------------------------------------------------------------------------------------------
 
 
 def by_libvirt(folder: Path, guests: int, made: "MadeGuest", uri: str) -> Spent:
-    """Have libvirt define and start each guest, as the cloud made one of its own."""
+    """Make libvirt define and start each guest with the XML of one of the cloud's guests."""
     base = prepared(folder)
     connection = libvirt.open(uri)
     domains: list[Any] = []
@@ -172,7 +172,7 @@ def by_libvirt(folder: Path, guests: int, made: "MadeGuest", uri: str) -> Spent:
 def _defined(connection: Any, folder: Path, base: Path, made: "MadeGuest") -> Any:
     folder.mkdir()
     make_overlay(base, folder / "disk")
-    xml = re.sub("<metadata>.*</metadata>", "", made.xml, flags=re.DOTALL)  # the agent leaves others' guests alone
+    xml = re.sub("<metadata>.*</metadata>", "", made.xml, flags=re.DOTALL)  # hides it from the agent
     xml = re.sub("<name>.*</name>", f"<name>script-{folder.name}</name>", xml)
     domain = connection.defineXML(
         xml.replace(str(made.folder), str(folder)).replace(made.folder.name, str(uuid.uuid4()))
@@ -186,12 +186,12 @@ def _remove(domain: Any) -> None:
     domain.undefine()
 
 
-# --- by the cloud -----------------------------------------------------------------------------------------------------
+# --- the cloud --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class MadeGuest:
-    """How the cloud made a guest. ``xml``: as libvirt was told of it; ``cpu``: as libvirt told QEMU of its CPU."""
+    """A guest of the cloud. ``xml``: its libvirt domain XML; ``cpu``: its -cpu option of QEMU."""
 
     folder: Path
     xml: str
@@ -200,7 +200,7 @@ class MadeGuest:
 
 @dataclass(frozen=True, slots=True)
 class Built(Spent):
-    """``active_s``: until all servers were ACTIVE. The others: processor time of the cloud until then."""
+    """Time of the cloud. ``active_s``: until all servers were ACTIVE; the others: CPU time until then."""
 
     active_s: float
     agent_s: float
@@ -209,7 +209,7 @@ class Built(Spent):
 
 
 class RealCloud:
-    """A cloud with one host of real guests."""
+    """A cloud with one libvirt host."""
 
     def __init__(self, folder: Path) -> None:
         settings = folder / "more.conf"
@@ -239,7 +239,7 @@ class RealCloud:
         return found
 
     def build(self, guests: int) -> Built:
-        """Build guests by one request."""
+        """Create ``guests`` servers with one request and wait until all are ACTIVE."""
         server = {"name": "vm", "imageRef": self._image, "flavorRef": "nano", "networks": "none", "min_count": guests}
         before = self._spent()
         began = time.perf_counter()
@@ -254,7 +254,7 @@ class RealCloud:
         return Built(up, emulators, active, agent, libvirtd, others)
 
     def made_guest(self) -> MadeGuest:
-        """Return how the first guest was made."""
+        """Return XML and CPU option of the cloud's only guest."""
         (folder,) = (file.parent for file in self._instances.glob("*/domain.xml"))
         words = emulators_in(folder)[0].cmdline()
         return MadeGuest(folder, (folder / "domain.xml").read_text(), words[words.index("-cpu") + 1])
@@ -276,7 +276,7 @@ class RealCloud:
         return {who: processor_s(processes) for who, processes in self._processes().items()}
 
     def _processes(self) -> dict[str, list[psutil.Process]]:
-        """Return the processes of the cloud but for the guests, by what they are."""
+        """Return the cloud's processes without the guests, by kind."""
         found: dict[str, list[psutil.Process]] = {"agent": [], "libvirtd": [], "others": []}
         for pid in self._supervisor.descendants():
             with suppress(psutil.Error):
@@ -294,7 +294,7 @@ class RealCloud:
         self._supervisor.stop()
 
 
-# --- all of them ------------------------------------------------------------------------------------------------------
+# --- comparison -------------------------------------------------------------------------------------------------------
 
 
 def main(arguments: list[str]) -> None:
@@ -331,7 +331,7 @@ def main(arguments: list[str]) -> None:
 def _round(
     cloud: RealCloud, folder: Path, number: int, guests: int, made: MadeGuest
 ) -> tuple[Spent, Spent, Built, str]:
-    """Have each of the three make the guests, another one first in each round; return what they took."""
+    """Run the three methods, starting with a different one in each round; return their times and a summary."""
     found: dict[str, Any] = {}
 
     def by_cloud() -> None:

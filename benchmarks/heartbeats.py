@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to hear of 100,000 hosts in 100 agent processes: CPU, change log, text log, and WAL of PostgreSQL.
+"""Cost of heartbeats of 100,000 hosts in 100 agent processes: CPU, change log, text log, and WAL of PostgreSQL.
 
-One control process, with all that it does from time to time, on a database of its own. The hosts are written straight
-into the tables, and their sessions registered; what reporting hosts costs is measured with those of one agent process,
-as new ones and once more as known ones. Then all send heartbeats, encoded and decoded as on the bus, each every
-``report_interval`` (10 s), spread evenly. What the process takes without any is measured first. Figures of an hour are
-those of the time measured, multiplied. One agent process falls silent for long enough to be found down, and comes back.
+One control process with all its periodic tasks runs on its own database. The hosts are inserted directly into the
+tables, and their sessions are registered. The cost of reporting hosts is measured with one agent process, first with
+new, then with known hosts. Then all agents send heartbeats, encoded and decoded as on the bus, each every
+``report_interval`` (10 s), evenly distributed. The cost without heartbeats is measured before. Figures per hour are
+extrapolated. One agent process is silent until it is declared down, and then returns.
 
     python -m benchmarks heartbeats [-- AGENTS [HOSTS_EACH [SECONDS]]]
 """
@@ -58,7 +58,7 @@ connection = {url}
 
 
 class _Counter(logging.Handler):
-    """Counts the bytes that the log would take."""
+    """Log handler that counts the bytes of the formatted records."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -70,7 +70,7 @@ class _Counter(logging.Handler):
 
 
 class _AgentProcess:
-    """The messages of one agent process, which has ``hosts``."""
+    """Simulated agent process: sends the messages of one agent with ``hosts``."""
 
     def __init__(self, number: int, hosts: Sequence[str]) -> None:
         self.speaker = Speaker(f"agent{number:04d}")
@@ -79,7 +79,7 @@ class _AgentProcess:
         self._count = 0
 
     def join(self, database: Database) -> None:
-        """Register the session with hosts that are known."""
+        """Register the session, with its known hosts, in the database."""
         process = Process(self.session, agent=self.speaker.agent)
         database.write(lambda tx: host_agents.register(tx, process, self.hosts, host_agents.LEASE))
 
@@ -98,7 +98,7 @@ class _AgentProcess:
 
 
 class _Usage:
-    """What the process, the logs and the server have taken by now."""
+    """Resource usage of this process, the logs and PostgreSQL at one moment."""
 
     def __init__(self, database: Database, log: _Counter) -> None:
         self.at, self.cpu = time.perf_counter(), time.process_time()
@@ -109,7 +109,10 @@ class _Usage:
         self.log = log.count
 
     def tell_since(self, before: "_Usage", what: str, own_share: float = 0.0) -> float:
-        """Print what was taken since ``before`` and return the share of a core; ``own_share`` is that without beats."""
+        """Print the usage since ``before`` and return the CPU usage in percent of a core.
+
+        ``own_share``: CPU usage without heartbeats, in percent.
+        """
         seconds = self.at - before.at
         cpu = 100 * (self.cpu - before.cpu) / seconds
 
@@ -153,7 +156,7 @@ def _join(core: Core, processes: Sequence[_AgentProcess]) -> None:
 
 
 def _beat(core: Core, processes: Sequence[_AgentProcess], seconds: float) -> None:
-    """Have all of them send heartbeats; the first one leaves out those of some time in the middle."""
+    """Send the heartbeats of all agents; the first agent is silent for a while in the middle."""
     silent_from, silent_until = seconds / 4, seconds / 4 + _DOWN_TIME_S + 2 * _REPORT_INTERVAL_S
     pause_s = _REPORT_INTERVAL_S / len(processes)
     start, lost, number = time.perf_counter(), 0, 0
@@ -177,7 +180,7 @@ def _resident() -> int:
 
 
 def _rest(_core: Core, _processes: Sequence[_AgentProcess], seconds: float) -> None:
-    """Send nothing for a while, shorter than a lease."""
+    """Send nothing for ``seconds``, which must be shorter than a lease."""
     time.sleep(seconds)
 
 
@@ -196,7 +199,7 @@ def main(options: Sequence[str] = ()) -> None:
         undo.callback(parts.stop)
         core = start_core(load_settings([str(file)]), database, (), parts)
         _report_hosts(core)
-        add_hosts(database, agents * hosts, traits=2)  # which do not matter here
+        add_hosts(database, agents * hosts, traits=2)  # few, because traits do not affect heartbeats
         core.mirror.reload()
         names = [host for host in core.mirror.snapshot().hosts if not host.startswith("new")]
         processes = [_AgentProcess(each, names[each * hosts : (each + 1) * hosts]) for each in range(agents)]

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to hear of 100,000 hosts in 100 agent processes over RabbitMQ: everything is real but the hypervisors.
+"""Cost of heartbeats of 100,000 hosts in 100 agent processes over RabbitMQ; only the hypervisors are simulated.
 
-``heartbeats`` measures what the control process does with the messages; here they come over a broker. A control
-process (``kilonova api``), a RabbitMQ, a PostgreSQL whose commits are flushed, and each agent process
-(``kilonova compute``) are processes of their own, and each agent has its account, connection and queues
-(``_many_agents.py``). Told are
+``heartbeats`` measures only the processing of the messages; here they pass through a broker. The control process
+(``kilonova api``), RabbitMQ, PostgreSQL with durable commits, and the agents (``kilonova compute``) are separate
+processes, and each agent has its own account, connection and queues (``_many_agents.py``). Printed are
 
-- what it takes to register all hosts, all agent processes being started at once;
-- what everything takes while nothing happens but heartbeats;
-- how soon the hosts of an agent process that is killed are down in ``/os-services``, and up after it was started again;
-- what a whole ``/os-services`` and ``openstack compute service list`` take;
-- what it takes until all agents are heard again after a restart of the control process, and after one of the broker.
+- the cost of registering all hosts when all agent processes start at once;
+- the cost of heartbeats alone;
+- the time until the hosts of a killed agent process are down in ``/os-services``, and up again after its restart;
+- the cost of a complete ``/os-services`` and of ``openstack compute service list``;
+- the time until all agents send heartbeats again after a restart of the control process, and of the broker.
 
     python -m benchmarks heartbeats_over_broker [-- AGENTS [HOSTS_EACH [SECONDS]]]
 """
@@ -35,7 +34,7 @@ _ALONE_S, _SETTLES_S = 10.0, 20.0
 _REGISTERED_WITHIN_S, _HEARD_WITHIN_S = 900.0, 300.0
 _MIB = 2**20
 _SERVICES = "/compute/v2.1/os-services"
-#: As operators have it by default, but for the time after which a silent host is down, which is said here.
+#: Default settings with an explicit service_down_time, in seconds.
 _SETTINGS = "service_down_time = 60\n"
 
 
@@ -46,7 +45,7 @@ def main(options: Sequence[str] = ()) -> None:
     server = PostgreSQL(durable=True)
     with running(server), TemporaryDirectory(prefix="kilonova-bench-") as name, ExitStack() as undo:
         folder = Path(name)
-        folder.chmod(0o711)  # the broker may have to serve as another user
+        folder.chmod(0o711)  # the broker may run as another user
         cloud = ManyAgents(folder, server, agents, hosts, _SETTINGS)
         undo.callback(cloud.stop)
         cloud.start_broker()
@@ -79,7 +78,7 @@ def _register(cloud: ManyAgents) -> None:
 
 
 def _rest(cloud: ManyAgents, what: str, seconds: float) -> None:
-    """Do nothing for a while, and tell what was taken."""
+    """Wait for ``seconds`` and print the resource usage."""
     before, sessions = cloud.now(), cloud.sessions()
     time.sleep(seconds)
     after = cloud.now()
@@ -101,7 +100,7 @@ def _rest(cloud: ManyAgents, what: str, seconds: float) -> None:
 
 
 def _lose_one(cloud: ManyAgents) -> None:
-    """Kill an agent process and start it again; its hosts are looked at as users see them."""
+    """Kill and restart an agent process; print when the API shows its hosts down and up."""
     agent = cloud.agents[0]
     path = f"{_SERVICES}?binary=nova-compute&host={cloud.host(agent)}"
 
@@ -120,7 +119,7 @@ def _lose_one(cloud: ManyAgents) -> None:
 
 
 def _list(cloud: ManyAgents) -> None:
-    """Ask for all services as a program does that reads what comes, and as an operator does."""
+    """Measure a list of all services with a bare HTTP client and with the ``openstack`` command."""
     cloud.forget_peak()
     resident = cloud.memory_mib("control")[0]
     for _ in range(3):
@@ -170,7 +169,7 @@ def _restart_broker(cloud: ManyAgents) -> None:
 
 
 def _tell_return(cloud: ManyAgents, sessions: frozenset[str], before: Moment, since: object) -> None:
-    """Wait until every agent process was heard since then, and tell how long after ``before`` that is."""
+    """Wait until every agent has sent a heartbeat after ``since``; print the time since ``before``."""
     wait_until(lambda: len(cloud.heard_since(since)) >= len(cloud.agents), _HEARD_WITHIN_S)
     after = cloud.now()
     cpu = ", ".join(f"{kind} {taken:.1f}" for kind, taken in _cpu_s(before, after).items())

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP server with real handlers: one client, eight, and others while the interpreter is busy.
+"""The HTTP server with real handlers: one client and eight clients, on an idle and on a busy server.
 
-``--other DIR`` measures another checkout, run by its own ``.venv`` on a database of its own, in turn with this one,
-round after round, and prints the ratios: for the latency of one client lower is better, for requests a second higher.
-``--granian PROGRAM`` measures this checkout under granian instead, so the HTTP server is all that differs.
-*busy*: meanwhile two more clients ask for all candidates of 1,000 hosts, which keeps a thread computing.
+``--other DIR`` also measures another checkout, with its own ``.venv`` and database, in alternating rounds, and prints
+the ratios: lower is better for the latency of one client, higher for requests per second.
+``--granian PROGRAM`` also measures this checkout under granian, so only the HTTP server differs.
+*busy*: two more clients request all candidates of 1,000 hosts all the time, which keeps a thread computing.
 
     python -m benchmarks http_server [-- [--other DIR | --granian PROGRAM] [--rounds N] [--seconds S]]
 """
@@ -29,7 +29,7 @@ _CANDIDATES = "/allocation_candidates?resources=VCPU:1,MEMORY_MB:512"
 
 
 def requests_of(case: str, target: Target, seed: int) -> Iterator[bytes]:
-    """Return endless requests of one kind."""
+    """Return an endless iterator of requests of one case."""
     if case == "PUT":
         bodies = claims(flat_hosts(HOSTS), seed=seed)
         return (target.request("PUT", f"/allocations/{consumer}", body) for consumer, body in bodies)
@@ -42,7 +42,7 @@ def requests_of(case: str, target: Target, seed: int) -> Iterator[bytes]:
 
 
 def one_client(target: Target, requests: Iterator[bytes], seconds: float) -> float:
-    """Return the median latency of one client, in microseconds."""
+    """Return the median latency of one client. Units: microseconds."""
     connection = target.connect()
     taken, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -53,7 +53,7 @@ def one_client(target: Target, requests: Iterator[bytes], seconds: float) -> flo
 
 @contextmanager
 def busy(target: Target) -> Iterator[None]:
-    """Keep two requests under way that compute."""
+    """Keep two CPU-bound requests running."""
     over = threading.Event()
 
     def ask() -> None:
@@ -104,8 +104,8 @@ def measure(targets: Sequence[Target], case: str, *, is_busy: bool, rounds: int,
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks http_server --", description=__doc__)
     others = parser.add_mutually_exclusive_group()
-    others.add_argument("--other", type=Path, help="another checkout")
-    others.add_argument("--granian", type=Path, help="the granian of an environment with Kilonova's requirements")
+    others.add_argument("--other", type=Path, help="root of another checkout to compare with")
+    others.add_argument("--granian", type=Path, help="path of granian in an environment with Kilonova's requirements")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=1.0)
     options = parser.parse_args(arguments)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of servers over HTTP, on simulated hosts that take no time themselves, beside what Nova takes.
+"""Time of server operations over HTTP on simulated hosts, which take no time, compared with Nova's.
 
-Nova's figures are those of its own services with its fake driver on an idle machine of this kind; it has none for the
-last three rows. Each row is the median of some repetitions on one cloud (noauth2, SQLite).
+Nova's figures were measured with its services and fake driver on an idle machine of this kind; rows without a figure
+were not measured. Each row is the median of several repetitions on one cloud (noauth2, SQLite).
 
     python -m benchmarks.lifecycle
 """
@@ -24,7 +24,7 @@ _FLAVORS = (
     {"id": "1", "name": "m1.tiny", "ram": 512, "vcpus": 1, "disk": 1},
     {"id": "2", "name": "m1.small", "ram": 1024, "vcpus": 2, "disk": 2},
 )
-#: What Nova takes, in seconds.
+#: Row → Nova's time, in seconds.
 _NOVA = {"build 1": 0.7, f"build {MANY} on one host": 95.0, f"build {MANY}": 39.0, f"delete {MANY}": 55.0}
 
 
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _alone(client: Client) -> dict[str, float]:
-    """One host only."""
+    """Measure the rows of a cloud with one host."""
     built = _timed(lambda: client.create_many(MANY))
     client.delete_all(client.servers())
     return {f"build {MANY} on one host": built}
@@ -93,7 +93,7 @@ def _live_migrate(client: Client, server: str) -> None:
 
 
 def _evacuate(client: Client) -> float:
-    """Return how long it takes until all servers of a host that was forced down run elsewhere."""
+    """Force a host down and evacuate its servers; return the seconds until all run on other hosts."""
     client.create_many(MANY, host="node1")
     ids = client.servers()
     host = client.show(ids[0])["OS-EXT-SRV-ATTR:host"]

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A page of 1,000 of 10,000 servers over HTTP: ``GET /servers`` and ``/servers/detail``, as a member and as an admin.
+"""Pages of 1,000 of 10,000 servers over HTTP: ``GET /servers`` and ``/servers/detail``, as member and as admin.
 
-A control process of its own on SQLite; the servers are written straight into its tables, each with a request, an image
-with properties, metadata and tags. All pages are walked, so that the last one costs as much as the first. The floor of
-the same run is what it takes to read the rows of a page and to encode the answer, with nothing in between: no API has
-less to do.
+The control process uses SQLite. The servers are inserted directly into its tables, each with a request spec, an image
+with properties, metadata and tags. All pages are read, to check that the last one costs as much as the first. The
+floor, measured in the same run, is reading the rows of a page and encoding the reply: no API can do less.
 
     python -m benchmarks lists [-- SERVERS]
 """
@@ -38,7 +37,7 @@ GOAL_MS = 100.0
 _ON_EACH_HOST = 50
 _ROUNDS = 5
 _IMAGE = Image(str(uuid4()), "cirros", properties={"hw_disk_bus": "virtio", "hw_vif_model": "virtio", "os_distro": "x"})
-#: path, microversion, token
+#: (path, microversion, token) of each measured list.
 _ASKED = (
     ("servers", "2.1", "u:p"),
     ("servers/detail", "2.1", "u:p"),
@@ -48,7 +47,7 @@ _ASKED = (
 
 
 def fill(file: Path, servers: int) -> None:
-    """Write servers of the project ``p`` into a new database."""
+    """Create a database with servers of project ``p``."""
     database = Database(f"sqlite:///{file}")
     schema.upgrade(database)
     add_hosts(database, servers // _ON_EACH_HOST, servers_on_each=_ON_EACH_HOST)
@@ -81,7 +80,7 @@ def fill(file: Path, servers: int) -> None:
 
 
 def walk(port: int, path: str, version: str, token: str) -> tuple[list[float], int, bytes]:
-    """Return what each page took in ms, how many servers there were, and one page."""
+    """Read all pages; return the latency of each in milliseconds, the number of servers, and the last page."""
     connection = HTTPConnection("127.0.0.1", port, timeout=60)
     headers = {"X-Auth-Token": token, "OpenStack-API-Version": f"compute {version}"}
     following: str | None = f"/compute/v2.1/{path}?limit={PAGE}" + ("&all_tenants=1" if token == "admin" else "")
@@ -106,7 +105,7 @@ def walk(port: int, path: str, version: str, token: str) -> tuple[list[float], i
 
 
 def floor_ms(file: Path, page: bytes) -> float:
-    """Return what it takes to read the rows of a page, and their requests, and to encode its answer."""
+    """Return the median time to read the rows of a page and encode its reply. Units: milliseconds."""
     connection = sqlite3.connect(file)
     body = orjson.loads(page)
     joined = "SELECT * FROM instances i JOIN request_specs r ON r.uuid = i.request_spec_uuid"

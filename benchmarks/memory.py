@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many processes a whole cloud is, and how much memory they have: `kilonova up`, with Keystone and Glance.
+"""Number of processes and memory of a complete cloud: `kilonova up` with Keystone and Glance.
 
-Measured when it is ready, and again with servers that a client built and listed. PSS counts what processes share once;
-RSS counts it for each of them, as `ps` and `top` do.
+Measured when the cloud is ready, and again after a client has created and listed servers. PSS counts shared pages once;
+RSS counts them for each process, as `ps` and `top` do.
 
     python -m benchmarks memory [-- HOSTS [SERVERS]]
 """
@@ -18,7 +18,7 @@ import psutil
 from tests.support.supervisor import Supervisor
 
 HOSTS, SERVERS = 3, 200
-#: A Nova with Keystone, Glance, Placement, a database and a broker, as small as it can be set up.
+#: Memory and processes of the smallest Nova with Keystone, Glance, Placement, a database and a broker.
 NOVA_MIB, NOVA_PROCESSES = 1_946, 22
 _TOGETHER = 50
 _MIB = 2**20
@@ -26,7 +26,7 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class Memory:
-    """Of one process, in MiB."""
+    """Memory of one process. Units: MiB."""
 
     name: str
     pss: float
@@ -34,7 +34,7 @@ class Memory:
 
 
 def memory_of(pid: int) -> Memory:
-    """Read what a process has. What it is called comes from its command."""
+    """Return the memory of a process, named by its command."""
     process = psutil.Process(pid)
     words, used = process.cmdline(), process.memory_full_info()
     names = [word.rpartition(".")[2] for word in words if word.startswith("kilonova.bundled_services")]
@@ -43,7 +43,7 @@ def memory_of(pid: int) -> Memory:
 
 
 def report(cloud: Supervisor, when: str) -> None:
-    """Print every process of a cloud, and all of them together."""
+    """Print the memory of every process of a cloud, and the totals."""
     found = [memory_of(pid) for pid in (cloud.process.pid, *cloud.descendants())]
     for each in sorted(found, key=lambda process: -process.pss):
         print(f"    {each.name:12} PSS {each.pss:6.1f} MiB, RSS {each.rss:6.1f} MiB")
@@ -56,7 +56,7 @@ def report(cloud: Supervisor, when: str) -> None:
 
 
 def build(cloud: Supervisor, servers: int) -> None:
-    """Build servers as a member would, and list them until all are there."""
+    """Create servers through the API, and list them until all are ACTIVE."""
     session = cloud.session()
     session.headers["OpenStack-API-Version"] = "compute 2.100"
     url = f"http://127.0.0.1:{cloud.ports[0]}/compute/v2.1"
@@ -74,7 +74,7 @@ def build(cloud: Supervisor, servers: int) -> None:
         if len(found) == min(servers, 1_000) and statuses == {"ACTIVE"}:
             return
         if "ERROR" in statuses:
-            raise SystemExit("a server could not be built")
+            raise SystemExit("a server is in ERROR")
         time.sleep(0.2)
 
 

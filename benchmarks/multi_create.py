@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request for many servers of an anti-affinity group: to decide, and to decide and claim durably.
+"""One request for many servers of an anti-affinity group: time of the decisions alone, and with durable claims.
 
 python -m benchmarks multi_create [-- HOSTS SERVERS [DATABASE ...]]
 """
@@ -30,7 +30,7 @@ _DECISIONS_KEPT = 10_000
 def measure(database: Database, hosts: int, servers: int) -> None:
     add_hosts(database, hosts)
     started = time.time()
-    mirror = Mirror.follow(database, clock=lambda: started)  # nobody sends heartbeats here
+    mirror = Mirror.follow(database, clock=lambda: started)  # a fixed clock: no heartbeats keep hosts up
     engine = build_engine(SchedulerConfig())
     claimer = Claimer(database, mirror, engine, "bench", DecisionLog(database, _DECISIONS_KEPT))
     deciding, placing, computing = [], [], []

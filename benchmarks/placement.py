@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Placement API over HTTP: candidates among many hosts, candidates from many trees, allocations.
+"""The Placement API over HTTP: candidates among many hosts, candidates among many provider trees, and allocations.
 
-*flat*: hosts alike, a server of three resource classes. *trees*: hosts with eight devices each, a request with eight
-granular groups on eight different ones. Kilonova's Placement runs on SQLite and on PostgreSQL, every commit flushed to
-disk; with ``--peer`` beside OpenStack's own on PostgreSQL, which has the same providers and gets the same requests in
-turn, and whose answers are compared with Kilonova's. *cpu* is what an answer costs the server, without its database.
+*flat*: equal hosts and a request for three resource classes. *trees*: hosts with eight devices each and a request with
+eight granular groups on eight different devices. Kilonova's Placement runs on SQLite and on PostgreSQL with durable
+commits. With ``--peer``, OpenStack's own Placement on PostgreSQL gets the same providers and requests in turn, and the
+replies are compared. *cpu* is the server's CPU time per reply, without its database.
 
     python -m benchmarks placement [-- [--hosts N] [--trees N] [--databases sqlite,postgresql] [--only flat] [--peer]]
 
-``--peer`` needs ``tools/peer.sh placement``. OpenStack's Placement would build every combination of a tree before it
-takes the first; for *trees* it is told to stop at 1,000 (``max_allocation_candidates``).
+``--peer`` needs ``tools/peer.sh placement``. OpenStack's Placement would generate every combination of a tree before
+returning the first; for *trees*, ``max_allocation_candidates`` limits it to 1,000.
 """
 
 import argparse
@@ -33,7 +33,7 @@ CLIENTS = 8
 REPEATS, BUDGET_S, PUT_S, PEER_PATIENCE_S = 200, 5.0, 5.0, 120.0
 PEER_CANDIDATES = 1_000
 _SERVER = "resources=" + ",".join(f"{name}:{amount}" for name, amount in SERVER.items())
-#: What is measured → the most it may take, in milliseconds.
+#: Case → longest acceptable median, in milliseconds.
 GOALS_MS = {"limit=1": 1.0, "limit=1000": 5.0, "limit=1 after a PUT": 1.0, "8 groups, limit=1": 9.0}
 GOAL_PUTS_PER_S = 1_000.0
 
@@ -49,7 +49,7 @@ def path_of_devices(groups: int, more: str = "") -> str:
 
 @dataclass(slots=True)
 class Taken:
-    """What the answers of one target took, in milliseconds: each by the clock, and of its processors on average."""
+    """Latencies of one target's replies, and its average CPU time per reply. Units: milliseconds."""
 
     times: list[float] = field(default_factory=list)
     cpu: float | None = None
@@ -65,7 +65,10 @@ class Taken:
 
 
 def in_turn(targets: Sequence[Target], path: str, prepare: Callable[[Target], None] | None = None) -> list[Taken]:
-    """Ask one target after the other, again and again."""
+    """Send the same request to all targets in turn, repeatedly; return the times of each.
+
+    ``prepare``: called before each request and not timed.
+    """
     connections = [target.connect() for target in targets]
     requests = [target.request("GET", path) for target in targets]
     taken = [Taken() for _ in targets]
@@ -83,7 +86,7 @@ def in_turn(targets: Sequence[Target], path: str, prepare: Callable[[Target], No
             spent[number] += seconds
             taken[number].times.append(seconds * 1e3)
     for target, before, one in zip(targets, worked, taken, strict=True):
-        if prepare is None:  # what prepares is work of its own
+        if prepare is None:  # otherwise the CPU time would include the preparation
             one.cpu = (target.cpu_s() - before) / len(one.times) * 1e3
     for connection in connections:
         connection.close()
@@ -102,10 +105,10 @@ _Answer = tuple[set[str], dict[str, str]]
 
 
 def compare(targets: Sequence[Target], path: str, whole: Sequence[_Answer] | None = None) -> list[_Answer]:
-    """Hold the answers of the targets against each other, as sets, and return them.
+    """Compare the replies of the targets as sets, and return them. Raises: SystemExit if they differ.
 
-    A limited answer must be within ``whole``, what each target answers without a limit: which candidates it picks is
-    its own business.
+    A limited reply must be a subset of ``whole``, the target's reply without a limit, because each target may choose
+    other candidates.
     """
     answers = [answer_of(target, path) for target in targets]
     for number, (target, (candidates, summaries)) in enumerate(zip(targets, answers, strict=True)):
@@ -114,19 +117,19 @@ def compare(targets: Sequence[Target], path: str, whole: Sequence[_Answer] | Non
         else:
             same = candidates <= whole[number][0] and summaries.items() <= whole[number][1].items()
         if not same or len(candidates) != len(answers[0][0]):
-            raise SystemExit(f"{target.name} answers {path} otherwise than {targets[0].name}")
+            raise SystemExit(f"{target.name} and {targets[0].name} return different replies to {path}")
     print(f"    answers equal as sets: {len(answers[0][0]):,} candidates, {len(answers[0][1]):,} summaries")
     return answers
 
 
 def answer_of(target: Target, path: str) -> _Answer:
-    """Return the candidates and the summaries in a form that ignores order."""
+    """Return the candidates and the provider summaries of a reply in a form that ignores order."""
     connection = target.connect()
     found = json.loads(connection.ask(target.request("GET", path))[1])
     connection.close()
     candidates = {json.dumps(one, sort_keys=True) for one in found["allocation_requests"]}
     if len(candidates) != len(found["allocation_requests"]):
-        raise SystemExit(f"{target.name} names a candidate twice")
+        raise SystemExit(f"{target.name} returns a candidate twice")
     summaries: dict[str, Any] = found["provider_summaries"]
     for summary in summaries.values():
         summary["traits"].sort()
@@ -188,7 +191,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--hosts", type=int, default=10_000)
     parser.add_argument("--trees", type=int, default=1_000)
     parser.add_argument("--databases", default="sqlite,postgresql")
-    parser.add_argument("--peer", action="store_true", help="measure OpenStack's Placement too")
+    parser.add_argument("--peer", action="store_true", help="also measure OpenStack's Placement")
     parser.add_argument("--only", choices=("flat", "trees"))
     options = parser.parse_args(arguments)
     if options.peer and not PEER_VENV.exists():

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every write of the Placement API over HTTP, alone and with 8 clients, and the two reads that must be cheap.
+"""Every write of the Placement API over HTTP, with 1 and with 8 clients, and the two reads that must be cheap.
 
-Kilonova's Placement on SQLite and on PostgreSQL, every commit flushed to disk; with ``--peer`` beside OpenStack's own
-on PostgreSQL, all with the same hosts. A round sends the same number of requests to one target after the other, in
-turning order; a line shows the median of the rounds. *cpu* is what a request costs the server, without its database.
+Kilonova's Placement runs on SQLite and on PostgreSQL with durable commits; with ``--peer`` also OpenStack's own on
+PostgreSQL, all with the same hosts. A round sends the same number of requests to each target, in alternating order; a
+line shows the median of the rounds. *cpu* is the server's CPU time per request, without its database.
 
     python -m benchmarks placement_writes [-- [--hosts N] [--rounds N] [--requests N] [--databases sqlite] [--peer]
         [--clients [1] [8]] [--skip-reads] [--only NAME]]
 
-``--peer`` needs ``tools/peer.sh placement``. The floors tell what the machine takes for the bare thing in the same run:
-a commit of one row in each database, and 1 MB of JSON made by orjson and sent by a process that does nothing else.
+``--peer`` needs ``tools/peer.sh placement``. The floors, measured in the same run, are a commit of one row in each
+database, and 1 MB of JSON encoded by orjson and sent by a minimal process.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from benchmarks._placement_servers import PEER_VENV, Connection, Target, ours, p
 from benchmarks.placement import REPEATS, path_of_candidates
 from kilonova.bundled_services.free_ports import free_port
 
-#: Clients → how many times faster than the peer every write shall be, by our database.
+#: Database of Kilonova → number of clients → goal: how many times faster than the peer every write is.
 GOALS = {"sqlite": {1: 5.0, 8: 10.0}, "postgresql": {1: 3.0, 8: 5.0}}
 READ_GOAL = 2.0
 PAIRS, _WARM_UP = 1_500, 50
@@ -49,7 +49,7 @@ Call = tuple[str, str, Any]
 
 @dataclass(slots=True)
 class Cloud:
-    """What a target holds, as far as requests must know: the generation of each host, and what earlier calls made."""
+    """State of a target that requests need: the generation of each host, and the objects that earlier calls created."""
 
     target: Target
     control: Connection
@@ -59,12 +59,12 @@ class Cloud:
     turn: int = 0
 
     def refresh(self) -> None:
-        """Read the generations, outside of what is measured."""
+        """Read the present generations, which is not timed."""
         body = self.control.ask(self.target.request("GET", "/resource_providers"))[1]
         self.generations = {one["uuid"]: one["generation"] for one in json.loads(body)["resource_providers"]}
 
     def some_hosts(self, count: int) -> list[str]:
-        """Return the next hosts, each other ones, so that no request waits for the generation of another."""
+        """Return the next ``count`` hosts in rotation, so concurrent requests do not conflict on a generation."""
         start = self.turn * count % len(self.hosts)
         self.turn += 1
         return (self.hosts[start:] + self.hosts[:start])[:count]
@@ -72,7 +72,7 @@ class Cloud:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A kind of request. ``calls`` makes as many as asked for, or one for each thing that an earlier kind made."""
+    """A kind of write. ``calls``: builds the requested number of calls, or one for each object of an earlier kind."""
 
     name: str
     calls: Callable[[Cloud, int], list[Call]]
@@ -179,7 +179,7 @@ def _change_allocations(cloud: Cloud, _count: int) -> list[Call]:
 
 
 def _post_allocations(cloud: Cloud, _count: int) -> list[Call]:
-    """Move each consumer to another one, as a migration does."""
+    """Return calls that move the allocations of each consumer to a new consumer, as a migration does."""
     moved = [(_new_uuid(), own, host) for own, host in cloud.made["consumers"]]
     cloud.made["consumers"] = [(new, host) for new, _, host in moved]
     return [
@@ -233,7 +233,7 @@ def _delete_new_traits(cloud: Cloud, _count: int) -> list[Call]:
     return [("DELETE", f"/traits/{name}", None) for name in cloud.made["traits"]]
 
 
-#: In this order: what one makes, a later one changes or takes away.
+#: The measured writes, in order: later ones change or delete the objects that earlier ones create.
 WRITES = (
     Write("POST provider", _post_providers),
     Write("PUT provider", _put_providers),
@@ -267,9 +267,9 @@ WRITES = (
 
 
 def send_all(target: Target, connections: Sequence[Connection], calls: Iterable[Call]) -> float:
-    """Keep the connections busy until every call is answered with success. Returns what that took, in seconds.
+    """Send all calls over the connections until every call has succeeded; return the seconds it took.
 
-    A call that the peer answers with a conflict is sent again, as its clients do.
+    A call that the peer answers with 409 is retried, as its clients do.
     """
     waiting = iter([(target.request(*call), call) for call in calls])
     chosen = selectors.DefaultSelector()
@@ -292,12 +292,12 @@ def send_all(target: Target, connections: Sequence[Connection], calls: Iterable[
     while busy:
         for key, _ in chosen.select():
             status, body = connections[key.data].receive()
-            if status == 409 and target.is_peer:  # it lets some writes collide that have nothing to do with each other
+            if status == 409 and target.is_peer:  # OpenStack's Placement reports conflicts of unrelated writes
                 connections[key.data].send(target.request(*asked[key.data]))
                 continue
             if not 200 <= status < 300:
                 method, path, _ = asked[key.data]
-                raise SystemExit(f"{target.name}: {method} {path} is answered with {status}: {body[:500]!r}")
+                raise SystemExit(f"{target.name}: {method} {path}: unexpected status {status}: {body[:500]!r}")
             if not ask(key.data):
                 chosen.unregister(connections[key.data].socket)
                 busy -= 1
@@ -308,7 +308,7 @@ def send_all(target: Target, connections: Sequence[Connection], calls: Iterable[
 
 @dataclass(slots=True)
 class Taken:
-    """Seconds a request, of each round; seconds that the server's processors worked, and for how many requests."""
+    """Results of one write: seconds per request of each round; total CPU time of the server and number of requests."""
 
     rounds: list[float] = field(default_factory=list)
     cpu_s: float = 0.0
@@ -365,7 +365,7 @@ def measure_writes(targets: Sequence[Target], hosts: int, rounds: int, requests:
 
 
 def _measure(cloud: Cloud, connections: Sequence[Connection], write: Write, requests: int) -> tuple[float, float, int]:
-    """Return how long a round took, how long the server's processors worked, and how many requests it were."""
+    """Run one round; return its seconds, the server's CPU seconds, and the number of requests."""
     calls = write.calls(cloud, requests)
     worked = cloud.target.cpu_s()
     seconds = send_all(cloud.target, connections, calls)
@@ -373,7 +373,7 @@ def _measure(cloud: Cloud, connections: Sequence[Connection], write: Write, requ
 
 
 def measure_reads(targets: Sequence[Target], hosts: int) -> None:
-    """Ask for the cheapest document and for candidates in turn, so that both meet the same neighbours."""
+    """Measure the cheapest document and the candidates alternately, so both see the same load of the machine."""
     print(f"\n reads, {hosts:,} hosts, in turn (goal: at most {READ_GOAL:g} x)")
     mine = [target for target in targets if not target.is_peer]
     many = path_of_candidates("&limit=1000")
@@ -397,7 +397,7 @@ def measure_reads(targets: Sequence[Target], hosts: int) -> None:
 
 
 def _asked_in_turn(target: Target, times_each: int, *paths: str) -> list[list[float]]:
-    """Return what each answer took, in seconds, of one path after the other, again and again."""
+    """Request the paths in turn, repeatedly; return the latencies of each path. Units: seconds."""
     connection = target.connect()
     requests = [target.request("GET", path) for path in paths]
     taken: list[list[float]] = [[] for _ in paths]
@@ -411,7 +411,7 @@ def _asked_in_turn(target: Target, times_each: int, *paths: str) -> list[list[fl
 
 
 def floor_of_sending(document: bytes) -> float:
-    """Return what it takes to encode what a JSON text says and to get it through a connection, in seconds."""
+    """Return the median time to encode a JSON document and receive it over a connection. Units: seconds."""
     port = free_port()
     listening = socket.create_server(("127.0.0.1", port))
     process = multiprocessing.get_context("fork").Process(target=_send_forever, args=(listening, document), daemon=True)
@@ -434,7 +434,7 @@ def _send_forever(listening: socket.socket, document: bytes) -> None:
 
 
 def floors_of_commits(folder: Path, postgresql: DatabaseServer | None) -> None:
-    """Show what a durable commit of one row takes through the bare drivers."""
+    """Print the time of a durable commit of one row through the bare database drivers."""
     file = sqlite3.connect(folder / "floor.db", isolation_level=None)
     for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "CREATE TABLE one (number INTEGER)"):
         file.execute(statement)
@@ -462,12 +462,12 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks placement_writes --", description=__doc__)
     parser.add_argument("--hosts", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--requests", type=int, default=64, help="of each kind in a round")
+    parser.add_argument("--requests", type=int, default=64, help="number of requests of each kind per round")
     parser.add_argument("--databases", default="sqlite,postgresql")
-    parser.add_argument("--only", default="", help="show the writes whose names hold this")
-    parser.add_argument("--clients", type=int, nargs="*", choices=(1, 8), default=(1, 8), help="who write at a time")
+    parser.add_argument("--only", default="", help="show only the writes whose names contain this text")
+    parser.add_argument("--clients", type=int, nargs="*", choices=(1, 8), default=(1, 8), help="concurrent clients")
     parser.add_argument("--skip-reads", action="store_true")
-    parser.add_argument("--peer", action="store_true", help="measure OpenStack's Placement too")
+    parser.add_argument("--peer", action="store_true", help="also measure OpenStack's Placement")
     options = parser.parse_args(arguments)
     if options.peer and not PEER_VENV.exists():
         raise SystemExit("OpenStack's Placement is not installed: run tools/peer.sh placement")

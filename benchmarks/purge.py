@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long ``kilonova db purge`` takes, and how long it makes others' writes wait.
+"""Duration of ``kilonova db purge``, and the delay that it causes for writes of other processes.
 
-100,000 deleted servers, each with what is kept about one (a request spec, a decision, tags, a fault, what was done to
-it), among 10,000 living ones. The purge is a process of its own, as operators run it; meanwhile this one writes, one
-small transaction every 20 ms, first alone and then beside the purge.
+The database has 100,000 deleted servers with their records (request spec, decision, tags, fault, instance actions)
+among 10,000 existing ones. The purge runs as a separate process, as operators run it. This process writes one small
+transaction every 20 ms, first alone and then during the purge.
 
     python -m benchmarks purge [-- SERVERS [DATABASE ...]]
 """
@@ -77,7 +77,7 @@ def _add(tx: Transaction, count: int, *, deleted: bool) -> None:
 
 
 def waits(database: Database, goes_on: Callable[[], bool]) -> Iterator[float]:
-    """Write every so often; yield how many milliseconds each write took."""
+    """Write a small transaction every 20 ms while ``goes_on``; yield the milliseconds of each."""
     number = 0
     while goes_on():
         number += 1

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a restarted control process takes until it can decide, and how much memory its mirror needs.
+"""Time until a restarted control process can make scheduling decisions, and memory of its mirror.
 
-100,000 hosts with 40 traits each: first without servers, for what a host takes by itself, then with three servers on
-each and their 900,000 allocations. What is measured is loading the mirror and its first snapshot; memory is what the
-process grew by.
+100,000 hosts with 40 traits each: first without servers, for the memory of a host alone, then with three servers on
+each host and their 900,000 allocations. Measured are loading the mirror and its first snapshot; memory is the growth
+of the process.
 
     python -m benchmarks restart [-- HOSTS [DATABASE ...]]
 """
@@ -28,9 +28,9 @@ GOAL_S, GOAL_BYTES_A_HOST = 10.0, 1024
 
 
 def measure(url: str) -> None:
-    """Load a mirror in this process, which should be a fresh one."""
+    """Load a mirror in this process, which must be new, and print time and memory."""
     database = Database(url)
-    database.read().__enter__()  # what connecting costs is not the mirror's
+    database.read().__enter__()  # connects now, so the mirror's figures do not include it
     gc.collect()
     before = _resident_bytes()
     start, busy = time.perf_counter(), time.process_time()
@@ -39,9 +39,9 @@ def measure(url: str) -> None:
     hosts = mirror.snapshot()
     ready, busy = time.perf_counter() - start, time.process_time() - busy
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # what was needed for loading only
+    ctypes.CDLL(None).malloc_trim(0)  # returns memory that only the load needed
     grown = _resident_bytes() - before
-    servers = len(mirror._state.instances)  # noqa: SLF001 - to tell hosts from servers
+    servers = len(mirror._state.instances)  # noqa: SLF001 - number of servers for the report
     size = f"{grown / len(hosts):.0f} bytes a host"
     size += " with its servers" if servers else f" (goal {GOAL_BYTES_A_HOST})"
     print(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From ``POST /servers`` to ACTIVE over HTTP, on simulated hosts: latency of one after the other, and throughput.
+"""``POST /servers`` to ACTIVE over HTTP on simulated hosts: latency of servers created one by one, and throughput.
 
-A control process of its own (noauth2, SQLite, a folder of its own) for each number of hosts. The floor of a durable
-commit on this disk is measured in the same run, since a server needs three of them one after the other.
+Each number of hosts gets a new control process (noauth2, SQLite). The time of a durable commit on this disk is measured
+in the same run as a floor, since a server needs three commits in sequence.
 
     python -m benchmarks.servers [HOSTS ...]
 """
@@ -34,7 +34,7 @@ _IMAGE = str(uuid.uuid5(uuid.NAMESPACE_URL, "kilonova:image:tiny"))
 
 
 class Cloud:
-    """A control process in a folder of its own, on a free port of the loopback."""
+    """A control process in its own folder on a free loopback port."""
 
     def __init__(self, folder: Path, hosts: int, vcpus: int = 64) -> None:
         self.port = free_port()
@@ -58,7 +58,7 @@ class Cloud:
                 break
             except OSError:
                 if self._process.poll() is not None:
-                    raise SystemExit("the control process ended") from None
+                    raise SystemExit("the control process exited") from None
                 time.sleep(0.02)
         self.ready_s = time.perf_counter() - started
 
@@ -74,7 +74,7 @@ _HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "compute 2.100", "
 
 
 class Client:
-    """One connection that is kept."""
+    """API client with one persistent connection."""
 
     def __init__(self, port: int) -> None:
         self._connection = HTTPConnection("127.0.0.1", port, timeout=60)
@@ -92,7 +92,7 @@ class Client:
         return str(self.call("POST", "/compute/v2.1/servers", {"server": server})["server"]["id"])
 
     def create_many(self, count: int, **asked: str) -> None:
-        """Build servers by one request and wait until all are ACTIVE."""
+        """Create servers with one request and wait until all are ACTIVE."""
         server = {"name": "many", "imageRef": _IMAGE, "flavorRef": "1", "networks": "auto", "min_count": count, **asked}
         self.call("POST", "/compute/v2.1/servers", {"server": server})
         while self.call("GET", "/compute/v2.1/servers?status=BUILD&limit=1")["servers"]:
@@ -110,7 +110,7 @@ class Client:
         self.call("POST", f"/compute/v2.1/servers/{server_id}/action", body)
 
     def delete_all(self, server_ids: list[str]) -> None:
-        """Delete servers and wait until they are gone."""
+        """Delete servers and wait until none is listed."""
         for server_id in server_ids:
             self.call("DELETE", f"/compute/v2.1/servers/{server_id}")
         while self.servers():
@@ -127,7 +127,7 @@ class Client:
 
 
 def commit_floor_ms(folder: Path) -> float:
-    """Return the median of one durable commit through the raw driver."""
+    """Return the median time of a durable commit through the bare driver. Units: milliseconds."""
     connection = sqlite3.connect(folder / "floor.db", isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
@@ -172,7 +172,7 @@ def measure(hosts: int) -> None:
 
 
 def throughput(cloud: Cloud, servers: int) -> float:
-    """Return servers per second until all are ACTIVE, asked for by several clients at once."""
+    """Create servers by several clients at once; return servers per second until all are ACTIVE."""
     ids: list[str] = []
 
     def work(share: int) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What others notice of slow clients: bodies of one byte a second, half a head, idle connections, and all of them.
+"""Effect of slow clients on a normal client: bodies of one byte per second, partial heads, idle connections, and all.
 
-Each attack lasts ``--seconds``; whoever the server sends away comes back at once. A normal client measures before,
-during and after, so the ratio is against the same server a moment ago; then the attackers all leave at once.
+Each attack lasts ``--seconds``; an attacker whose connection the server closes reconnects at once. A normal client
+measures before, during and after, so the ratio compares the same server. The attackers disconnect all at once.
 
     python -m benchmarks slow_clients [-- [--clients N] [--seconds S] [--other DIR]]
 """
@@ -35,7 +35,7 @@ ATTACKS = {
 
 @contextmanager
 def attack(target: Target, kinds: list[str], clients: int) -> Iterator[None]:
-    """Keep so many connections of each kind busy with being slow."""
+    """Keep ``clients`` slow connections of each kind open."""
     over = threading.Event()
     thread = threading.Thread(target=_attack, args=(target, kinds, clients, over))
     thread.start()
@@ -77,7 +77,7 @@ def _attack(target: Target, kinds: list[str], clients: int, over: threading.Even
 
 
 def latency(target: Target, seconds: float) -> tuple[float, float]:
-    """Return the median and the 99th percentile of a PUT, in milliseconds. Raises: TimeoutError."""
+    """Return median and 99th percentile of a PUT. Units: milliseconds. Raises: TimeoutError."""
     bodies = claims(flat_hosts(HOSTS), seed=time.monotonic_ns())
     taken, end = [], time.monotonic() + seconds
     connection = target.connect(timeout_s=5.0)
@@ -93,7 +93,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks slow_clients --", description=__doc__)
     parser.add_argument("--clients", type=int, default=1_000)
     parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--other", type=Path, help="another checkout")
+    parser.add_argument("--other", type=Path, help="root of another checkout to measure instead")
     options = parser.parse_args(arguments)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -110,7 +110,7 @@ def main(arguments: list[str]) -> None:
                     during = latency(target, options.seconds)
                 after = latency(target, 3.0)
             except OSError as error:
-                print(f"  {name:<12} before {before[0]:6.2f} ms   during: nobody is answered ({error})", flush=True)
+                print(f"  {name:<12} before {before[0]:6.2f} ms   during: no reply ({error})", flush=True)
                 continue
             quiet = (before[0] + after[0]) / 2
             print(

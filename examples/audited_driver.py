@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hypervisor driver from outside: a simulated host that keeps a book of the guests that were made and destroyed.
+"""An out-of-tree hypervisor driver: a simulated host that writes an audit log of created and destroyed guests.
 
     [DEFAULT]
     compute_driver = audited_driver.AuditedDriver
@@ -8,7 +8,7 @@
     [AuditedDriver]
     book = audit.log
 
-A driver for a real hypervisor has all methods of ``kilonova.compute.virt.base.VirtDriver`` of its own. See
+A driver for a real hypervisor implements all methods of ``kilonova.compute.virt.base.VirtDriver``. See
 docs/writing-a-driver.md.
 """
 
@@ -23,7 +23,7 @@ from kilonova.scenario.model import SimulatedHost
 
 @dataclass(eq=False)
 class AuditedDriver(FakeDriver):
-    """``book``: the file's name, below the folder of the host."""
+    """Driver with an audit log. ``book``: name of the log file in the host's folder."""
 
     setup: InitVar[HostSetup]
     book: str = "book"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smallest driver: its hypervisor is a file, and it has no ability of ``kilonova.model.ability``.
+"""The smallest hypervisor driver: its guests are entries in a file, and it has no optional ability.
 
-docs/writing-a-driver.md explains it.
+docs/writing-a-driver.md explains it; ``kilonova.model.ability`` lists the optional abilities.
 """
 
 import json
@@ -19,12 +19,12 @@ from kilonova.model.provider import Inventory
 
 
 class FileDriver:
-    """A driver whose guests are entries of guests.json in the host's folder."""
+    """Driver whose guests are entries of guests.json in the host's folder."""
 
     def __init__(self, setup: HostSetup) -> None:
         self._setup = setup
         self._file = setup.folder / "guests.json"
-        self._lock = threading.Lock()  # calls about different guests come at the same time
+        self._lock = threading.Lock()  # the agent calls the driver for different guests concurrently
         self._known = dict(self.list_guests())
 
     def report(self) -> NodeReport:
@@ -57,7 +57,7 @@ class FileDriver:
         if model != "virtio":
             raise UnsupportedGuest(f"The hypervisor does not support hw_vif_model={model}.")
         if guest.image is not None:
-            self._setup.images.fetch(guest.image)  # returns the file that its disk is to be made of
+            self._setup.images.fetch(guest.image)  # returns the image file from which to create the disk
         self._put(guest.uuid, PowerState.RUNNING, str(guest.ordered_at))
 
     def destroy(self, uuid: str) -> None:
@@ -70,11 +70,11 @@ class FileDriver:
     def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
         runs = self._require(uuid) is PowerState.RUNNING
         if runs and patience is not None:
-            patience.wait(0.1)  # a real guest is asked to shut down, and waited for until this returns False
+            patience.wait(0.1)  # a real driver waits for the guest's shutdown until this returns False
         self._put(uuid, PowerState.SHUTDOWN)
 
     def close(self) -> None:
-        pass  # no connection and no thread ends with the process
+        pass  # this driver has no connection or thread to close
 
     def _require(self, uuid: str) -> PowerState:
         state = self.list_guests().get(uuid)
@@ -97,4 +97,4 @@ class FileDriver:
                 self._known[uuid] = state
             draft = self._file.with_suffix(".part")
             draft.write_text(json.dumps(guests))
-            draft.replace(self._file)  # a crash leaves all guests as they were, or as they are to be
+            draft.replace(self._file)  # atomic: after a crash the file holds the old or the new guests

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scheduler driver that looks at where a request comes from: each network has hosts of its own.
+"""A scheduler driver that chooses hosts by the client's network.
 
     [scheduler]
     driver = ip_scheduler.IPScheduler
     [api]
-    use_forwarded_for = true        # when a proxy stands before the API
+    use_forwarded_for = true        # if the API is behind a proxy
 
-Requests from 10.1… go to hosts called doc…, those from 10.2… to ops…, all others to dev…; among these by chance.
+Requests from 10.1… go to hosts named doc…, from 10.2… to ops…, all others to dev…; the host is chosen at random.
 
 Source: OpenStack, "Customizing the OpenStack Compute (nova) Scheduler".
 """
@@ -20,7 +20,7 @@ from kilonova.errors import NoValidHost
 from kilonova.scheduler.driver import RequestContext, Scheduler
 
 LOG = logging.getLogger(__name__)
-#: Start of the caller's address → start of the names of its hosts. A test of text: 10.10.0.1 is "10.1" as well.
+#: Prefix of the client's address → prefix of host names. Prefixes are compared as text, so 10.10.0.1 matches "10.1".
 HOSTS_OF_NETWORK = {"10.1": "doc", "10.2": "ops"}
 HOSTS_OF_ALL_OTHERS = "dev"
 

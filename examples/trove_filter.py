@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trove images on Trove nodes, and nothing else there: a filter written for Nova, with only its import line changed.
+"""A filter for Trove, written for Nova: only its import line is changed. Trove hosts get only Trove images.
 
     [filter_scheduler]
     available_filters = kilonova.scheduler.filters.all_filters
@@ -8,7 +8,7 @@
 
 Source: Matt Fischer, "Writing a Nova scheduler filter for Trove".
 """
-# Kept as the document prints it.
+# The code is kept as published.
 # ruff: noqa: ANN001, ANN201, Q000, RET505, SIM118
 # fmt: off
 

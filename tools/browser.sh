@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Install Debian's Chromium and its driver, with which tests use Horizon. Does nothing when both are there.
+# Install Debian's Chromium and ChromeDriver for the tests of Horizon. Does nothing if both are installed.
 set -euo pipefail
 
 if [ -x /usr/bin/chromium ] && [ -x /usr/bin/chromedriver ]; then exit 0; fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Print the rules of Nova's policy, as Nova has them, and compare Kilonova's with them.
+# Compare Kilonova's policy rules with the rules that Nova registers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

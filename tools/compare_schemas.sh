@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Print the schemas of Nova's API, as Nova has them, and compare what Kilonova takes and answers with them.
+# Compare the requests that Kilonova accepts, and its replies, with the schemas of Nova's API.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Install Debian packages, showing how far it is, and start none of their services. Needs root, or sudo without a password.
+# Install Debian packages, showing progress, without starting their services. Needs root, or sudo without a password.
 # debian_packages.sh WHAT-FOR HOW-LONG PACKAGE...
 set -euo pipefail
 what=$1 how_long=$2
@@ -17,9 +17,9 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 exec 8<"$0"
-flock 8 # apt-get waits for another that installs, but not for one that updates
+flock 8 # apt-get waits for another apt-get that installs, but not for one that updates
 
-# Debian asks this script whether a freshly installed service may start. It may not.
+# Debian runs this script before it starts a new service; exit code 101 forbids the start.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
     printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee "$policy" >/dev/null

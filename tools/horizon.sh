@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Use Horizon's compute panels with a browser, against a whole cloud. Arguments: as of pytest.
+# Test Horizon's compute panels with a browser against a complete cloud. Arguments: those of pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Install what a host of real guests needs: QEMU, libvirt, firmware and a software TPM from Debian, and libvirt-python
-# from requirements-libvirt.lock into .venv, which tools/setup.sh makes. Starts no service. Does nothing when all is there.
-# With --names it only says which packages are missing, also while there is no .venv.
+# Install the requirements of a libvirt host: QEMU, libvirt, firmware and a software TPM from Debian, and libvirt-python
+# from requirements-libvirt.lock into .venv (made by tools/setup.sh). Starts no service. Does nothing if all is installed.
+# With --names it only prints the missing packages; this works without a .venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 exec 9<requirements.lock
-[ "${1:-}" = --names ] || flock 9 # as tools/setup.sh: two of these at once would spoil each other
+[ "${1:-}" = --names ] || flock 9 # as in tools/setup.sh: concurrent runs would corrupt .venv
 say() { printf 'hypervisor: %s\n' "$*"; }
 fail() { printf 'hypervisor: %s\n' "$*" >&2; exit 1; }
-has() { command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ]; } # who is not root may not have /usr/sbin in PATH
+has() { command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ]; } # PATH of a user may lack /usr/sbin
 
 missing=()
 has libvirtd || missing+=(libvirt-daemon)
@@ -20,14 +20,14 @@ has virsh || missing+=(libvirt-clients)
 has qemu-system-x86_64 || missing+=(qemu-system-x86)
 has qemu-img || missing+=(qemu-utils)
 compgen -G '/usr/share/OVMF/OVMF_CODE*.fd' >/dev/null || compgen -G '/usr/share/edk2/*/OVMF_CODE*' >/dev/null || missing+=(ovmf)
-has mkfs.vfat || missing+=(dosfstools) # ephemeral disks, where neither operator nor image names another file system
+has mkfs.vfat || missing+=(dosfstools) # the default file system of ephemeral disks
 has mkfs.ext4 || missing+=(e2fsprogs)
 has swtpm || missing+=(swtpm)
 has swtpm_setup || missing+=(swtpm-tools)
 
 stamp=.venv/.stamp-libvirt wanted=$(sha256sum <requirements-libvirt.lock)
 is_bound() { [ -f "$stamp" ] && [ "$(<"$stamp")" = "$wanted" ] && .venv/bin/python -c 'import libvirt' 2>/dev/null; }
-if ! is_bound; then # libvirt-python is compiled
+if ! is_bound; then # libvirt-python must be compiled
     has pkg-config || missing+=(pkg-config)
     pkg-config --exists libvirt 2>/dev/null || missing+=(libvirt-dev)
     has gcc || missing+=(gcc)
@@ -47,7 +47,7 @@ awk 'NR == FNR { wanted[$1]; next } /^[^ #]/ { keep = ($1 in wanted) } keep' req
 log=.venv/libvirt.log
 if ! .venv/bin/python -m pip install --no-deps --no-build-isolation --retries 5 --require-hashes -r .venv/libvirt.txt >"$log" 2>&1 </dev/null; then
     tail -n 15 "$log" >&2
-    fail "pip failed; the whole story is in $log"
+    fail "pip failed; see the log $log"
 fi
 printf '%s' "$wanted" >"$stamp"
 say "done"

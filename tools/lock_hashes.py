@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write requirements.hashes: what pip must find for each line of the locks, on the platforms listed here.
+"""Write requirements.hashes: the hashes that pip must find for each package of the locks.
 
-Asks the package index that pip is configured for, through pip, and downloads wheels of no package. What is compiled
-here must be able to name its version: libvirt-python asks pkg-config for libvirt. Run by ``make lock``.
+Queries pip's configured package index through pip, without downloading wheels. A package that is compiled here must be
+able to report its version: libvirt-python needs libvirt's pkg-config file. Run by ``make lock``.
 """
 
 import json
@@ -12,7 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 LOCKS, HASHES = (Path("requirements.lock"), Path("requirements-libvirt.lock")), Path("requirements.hashes")
-#: Interpreters whose wheels are listed beside those of the one that runs this.
+#: Python versions whose wheels are listed besides those of the running interpreter.
 PYTHONS = ("3.11", "3.12", "3.13")
 _PIP = (sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-deps", "--quiet")
 
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def add_hashes(found: dict[str, set[str]], lines: list[str], *options: str) -> set[str]:
-    """Ask pip what it would install; returns the names of wheels that are built for one Python or one machine."""
+    """Add the hashes of the files that pip would install; return the packages whose wheels are platform-specific."""
     command = [*_PIP, "--report=-", *options, *lines]
     report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     built = set()
@@ -50,7 +50,7 @@ def add_hashes(found: dict[str, set[str]], lines: list[str], *options: str) -> s
 
 
 def normal(name: str) -> str:
-    """Spell a project's name as the index does."""
+    """Normalize a package name as the index does."""
     return name.lower().replace("_", "-").replace(".", "-")
 
 

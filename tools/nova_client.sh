@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Run Nova's own Placement client against Kilonova's Placement. Arguments: as of pytest.
+# Test Kilonova's Placement with Nova's own Placement client. Arguments: those of pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Print where noVNC is: the folder of Debian's package, or .novnc/, where this unpacks that package without installing it
-# (and without node.js, which it depends on and a browser has no use for).
+# Print the folder of noVNC: that of Debian's installed package, or .novnc/, into which this script unpacks the package
+# without installing it (its dependency node.js is not needed in a browser).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Run tests with pytest, in one process more than there are cores, since many tests wait for something. When few of them
-# fail, they are run again, one after the other, and those that still fail once more. Tests that pass then are named as
-# unsteady, each with the reason of its failure: a time limit of a slow machine, or another, such as a race. The file
-# KILONOVA_UNSTEADY gets the same lines: reason, tab, test. Arguments: as of pytest. With KILONOVA_ONCE=1 nothing is run
-# again.
+# Run tests with pytest in one process more than there are cores, since many tests wait for events. If few tests fail,
+# they are retried one by one, twice at most. Tests that pass on a retry are reported as unsteady, each with the reason
+# of its failure: a time limit on a slow machine, or another reason such as a race. The file named by KILONOVA_UNSTEADY
+# gets the same lines: reason, tab, test. Arguments: those of pytest. KILONOVA_ONCE=1 disables retries.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 most_again=12

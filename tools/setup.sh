@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Make .venv with everything in requirements.lock and the project itself, editable. Does nothing when it is up to date.
+# Create .venv with all packages of requirements.lock and the project itself, editable. Does nothing if it is up to date.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 exec 9<requirements.lock
-flock 9 # two of these at once would spoil each other
+flock 9 # concurrent runs would corrupt .venv
 place=$PWD lock=$(sha256sum <requirements.lock) project=$(sha256sum <pyproject.toml)
 stamped() { [ -f ".venv/.stamp-$1" ] && [ "$(<".venv/.stamp-$1")" = "$2" ]; }
 stamp() { printf '%s' "$2" >".venv/.stamp-$1"; }
@@ -24,12 +24,12 @@ done
 if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
     say "$python has no venv module, installing python3-venv"
     tools/debian_packages.sh setup 'some seconds' python3-venv </dev/null ||
-        fail "could not install it; install the venv module of $python and run this again"
+        fail "could not install python3-venv; install the venv module of $python and try again"
 fi
 
 if ! stamped place "$place" || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     say "making .venv with $("$python" --version)"
-    "$python" -m venv --clear .venv # a virtual environment does not survive being moved
+    "$python" -m venv --clear .venv # a virtual environment cannot be moved
     stamp place "$place"
 fi
 
@@ -48,10 +48,10 @@ if ! stamped lock "$lock"; then
         set -e
         if [ "$result" -ne 0 ]; then
             tail -n 15 "$log" >&2
-            fail "pip failed; the whole story is in $log"
+            fail "pip failed; see the log $log"
         fi
     }
-    # What requirements.hashes knows is installed only as it was when the hashes were taken; the rest is named.
+    # Packages in requirements.hashes are verified; the others are installed without verification, and listed.
     here="$(.venv/bin/python -c 'import platform; print(platform.machine(), *platform.python_version_tuple()[:2], sep="-")')"
     case $here in
         x86_64-3-11 | x86_64-3-12 | x86_64-3-13) hashes=requirements.hashes ;;
@@ -61,11 +61,11 @@ if ! stamped lock "$lock"; then
     awk 'FILENAME == ARGV[1] { known[$1]; next } /==/ && !($1 in known)' "$hashes" requirements.lock >.venv/unhashed.txt
     if [ -s .venv/hashed.txt ]; then install --require-hashes -r .venv/hashed.txt; fi
     if [ -s .venv/unhashed.txt ]; then
-        say "without a hash (make lock takes them): $(tr '\n' ' ' <.venv/unhashed.txt)"
+        say "installing without a hash (make lock adds hashes): $(tr '\n' ' ' <.venv/unhashed.txt)"
         install -r .venv/unhashed.txt
     fi
     say "compiling"
-    .venv/bin/python -m compileall -q -j 0 .venv/lib >>"$log" 2>&1 || true # on all cores; some files are of other Pythons
+    .venv/bin/python -m compileall -q -j 0 .venv/lib >>"$log" 2>&1 || true # on all cores; files for other Python versions fail
     stamp lock "$lock"
 fi
 

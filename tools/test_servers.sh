@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Install PostgreSQL, MariaDB and RabbitMQ, which the tests start for themselves. Starts no service.
-# Does nothing when all are there. With --names it only says which packages are missing.
+# Install PostgreSQL, MariaDB and RabbitMQ for the tests, which start their own instances. Starts no service.
+# Does nothing if all are installed. With --names it only prints the missing packages.
 set -euo pipefail
 
 missing=()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Write the pages of docs/ that `kilonova docs` prints. A page is replaced only once it is whole.
+# Write the pages of docs/ that `kilonova docs` generates. A page is replaced only after it was generated without error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -6,7 +6,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class HeadroomFilter:
-    """Keep hosts that have so much memory left when the server is there."""
+    """Pass hosts that have at least ``free_mib`` MiB of memory left with the server on them."""
 
     free_mib: int = 1024
     reason: str = "would be left with too little memory"
@@ -18,7 +18,7 @@ class HeadroomFilter:
 
 @dataclass(frozen=True)
 class FullestWeigher:
-    """Prefer the host that has the least memory left: fill one up before the next is begun."""
+    """Prefer the host with the least free memory, so hosts are filled one by one."""
 
     multiplier: float = 1.0
     ignore_below_mib: int = 0

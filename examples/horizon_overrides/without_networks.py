@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Let Horizon launch and show servers in a cloud that has no network service.
+"""Overrides that let Horizon create and show servers in a cloud without a network service.
 
-Its client refuses to ask for a server without a word on networks, and Horizon has none where no network service is:
-here it asks for servers without a network. The overview and the page of a server ask what the network service can do,
-and for the security groups of the server: here there is nothing of either. Put this file where Horizon can import it,
-in a package, and name it in its settings::
+Horizon sends no ``networks`` if there is no network service, and its client then refuses to create the server: here the
+default is ``none``. The overview and the page of a server list the extensions of the network service and the server's
+security groups: here both are empty. Put this file into a package that Horizon can import, and name it in its
+settings::
 
     HORIZON_CONFIG["customization_module"] = "horizon_overrides.without_networks"
 """
@@ -18,12 +18,12 @@ _create = ServerManager.create
 
 
 def create(manager: ServerManager, *given: Any, nics: Any = None, **named: Any) -> Any:
-    """Create a server as before; without networks where none are named."""
+    """Create a server, without networks if none are named."""
     return _create(manager, *given, nics=nics or "none", **named)
 
 
 def nothing(*asked: Any, **filters: Any) -> tuple[Any, ...]:
-    """Return what there is without a network service, whatever is asked for."""
+    """Return an empty tuple in place of a list from the network service."""
     del asked, filters
     return ()
 

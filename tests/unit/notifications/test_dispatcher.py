@@ -109,7 +109,7 @@ def test_what_cannot_be_worded_is_logged_and_the_next_is_sent(caplog: pytest.Log
     dispatcher.tell(happening(), WHO)
     dispatcher.close()
     assert (len(good.messages), count.sent, count.lost) == (1, 1, 1)
-    assert "could not be made" in caplog.text
+    assert "Building a notification failed" in caplog.text
 
 
 def test_an_end_sends_what_waits() -> None:
