@@ -50,7 +50,7 @@ def measure(database: Database, hosts: int) -> None:
     mirror = Mirror.follow(database, clock=lambda: started)  # a fixed clock: no heartbeats keep hosts up
     engine = build_engine(SchedulerConfig())
     claimer = Claimer(database, mirror, engine, "bench", DecisionLog(database, 0))
-    _place(claimer, waiting_orders(database, "bench", 200), 1)  # warm up
+    _place(claimer, waiting_orders(database, "bench", 200), 1)  # warm-up
     spec = with_resources(waiting_orders(database, "bench", 1)[0].spec)
     start = time.process_time()
     for _ in range(200):

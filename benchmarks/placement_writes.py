@@ -43,7 +43,7 @@ GOALS = {"sqlite": {1: 5.0, 8: 10.0}, "postgresql": {1: 3.0, 8: 5.0}}
 READ_GOAL = 2.0
 PAIRS, _WARM_UP = 1_500, 50
 
-#: Method, path, body.
+#: A request: (method, path, body).
 Call = tuple[str, str, Any]
 
 
@@ -332,7 +332,7 @@ def measure_writes(targets: Sequence[Target], hosts: int, rounds: int, requests:
     uuids = [host.uuid for host in flat_hosts(hosts)]
     taken = {(write.name, target.name): Taken() for write in WRITES for target in targets}
     clouds = [Cloud(target, target.connect(), list(uuids)) for target in targets]
-    for number in range(-1, rounds):  # the first one warms up
+    for number in range(-1, rounds):  # round -1 is for warm-up and not measured
         for cloud in clouds if number % 2 else clouds[::-1]:
             connections = [cloud.target.connect() for _ in range(clients)]
             for write in WRITES:

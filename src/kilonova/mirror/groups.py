@@ -38,7 +38,7 @@ class Groups:
             del self._assumed[uuid]
 
     def find(self, uuid: str) -> GroupView | None:
-        """Return a group, assumed members included."""
+        """Return a group with its members on each host, assumed members included; None if unknown."""
         group, assumed = self._confirmed.get(uuid), self._assumed.get(uuid)
         if group is None or assumed is None:
             return group

@@ -44,7 +44,7 @@ class HostColumns:
         self._has_service = array("b")
         self._disabled = array("b")
         self._forced_down = array("b")
-        #: Time of the last heartbeat, for hosts without a known process: from old logs, or the service's creation.
+        #: For hosts without a known process: time of the last heartbeat in old logs, or of the service's creation.
         self._last_seen = array("d")
         #: Number of the process that runs the host's agent, from 1; 0 for none.
         self._process = array("i")
@@ -56,7 +56,7 @@ class HostColumns:
         self._instances = array("i")
         self._io_ops = array("i")
 
-    # --- following ----------------------------------------------------------------------------------------------------
+    # --- applying changes ---------------------------------------------------------------------------------------------
 
     def set_service(self, host: str, value: LoggedService | None) -> bool:
         """Store a service from its change log value; return whether it was created or deleted."""

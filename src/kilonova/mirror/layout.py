@@ -67,7 +67,7 @@ class Layout:
 
     version: int
     rows: NDArray[np.int64]
-    #: True if every provider is the own provider of a row in this layout.
+    #: True if each provider is the compute node provider of one row, so no provider is left out.
     identity: bool
     #: True if no host can use resources of a child or sharing provider.
     plain: bool

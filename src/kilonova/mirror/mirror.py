@@ -107,7 +107,7 @@ class Mirror:
         return self.hosts()
 
     def snapshot_apart(self) -> HostTable:
-        """Catch up and return :meth:`hosts_apart`. Raises: Unavailable."""
+        """Catch up and return an isolated copy of the present hosts (:meth:`hosts_apart`). Raises: Unavailable."""
         self.catch_up()
         return self.hosts_apart()
 
@@ -152,7 +152,7 @@ class Mirror:
             raise Unavailable("The scheduler is reloading its data; try again later.")
         return self._state
 
-    # --- claims under way ---------------------------------------------------------------------------------------------
+    # --- pending claims -----------------------------------------------------------------------------------------------
 
     def assumed(self) -> tuple[Assumption, ...]:
         """Return the pending claims."""
@@ -169,7 +169,7 @@ class Mirror:
         with self.lock:
             self._state.forget(claim_id)
 
-    # --- following the log --------------------------------------------------------------------------------------------
+    # --- following the change log -------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
         """Apply all commits of the database. Costs nothing on SQLite, where this process is the only writer.
@@ -179,7 +179,7 @@ class Mirror:
         if self.database is None:
             return
         known = self.seq
-        if known == _NOWHERE:  # the last attempt to follow or load failed
+        if known == _NOWHERE:  # the last attempt to apply a commit or to load the state failed
             self._read_up_to(None)
         elif not self.database.is_sole_process:
             newest = self.database.newest_seq()
@@ -215,7 +215,7 @@ class Mirror:
             LOG.exception("Applying commit %d failed; the mirror will be reloaded", commit.seq)
             self.seq = _NOWHERE
         finally:
-            # A load may have applied the commit, and a load does not confirm claims.
+            # If a reload has applied the commit, its claims are still assumed: a reload does not confirm claims.
             for claim_id in commit.claims:
                 self.forget(claim_id)
 

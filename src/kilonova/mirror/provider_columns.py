@@ -52,10 +52,10 @@ class ProviderColumns:
         self._used_figures, self._view_figures = self._used.data, self._view_used.data
         #: Incremented by every change except of usage.
         self.version = 0
-        #: Arguments that all tables of this version share.
+        #: Constructor arguments that all tables of this version share, None after a change.
         self._static: dict[str, Any] | None = None
         self._shared = False
-        #: The last table returned, None after a change.
+        #: The cached read-only table, None after a change.
         self._table: ProviderTable | None = None
         #: Batch of (row, column, figures) of inventories not stored yet; None outside ``filling``.
         self._waiting: list[tuple[int, int, Sequence[Any]]] | None = None
@@ -261,7 +261,7 @@ class ProviderColumns:
         self._static = self._table = None
 
     def _figures(self) -> Iterable[NDArray[Any]]:
-        """Return the arrays of ``_FIGURES``."""
+        """Return the inventory and usage arrays in the order of ``_FIGURES``."""
         return *self._inventory.values(), self._used
 
     def _every(self) -> Iterable[NDArray[Any]]:

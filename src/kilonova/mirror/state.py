@@ -177,7 +177,7 @@ class MirrorState:
                     tally.add(self.node_ids.node(assumption.host, assumption.node), assumption.guest, 1)
         return self._guests
 
-    # --- claims under way ---------------------------------------------------------------------------------------------
+    # --- pending claims -----------------------------------------------------------------------------------------------
 
     def assume(self, assumption: Assumption) -> None:
         self.assumed[assumption.claim_id] = assumption
@@ -203,7 +203,7 @@ class MirrorState:
         if assumption.group_uuid is not None:
             self.groups.assume(assumption.group_uuid, assumption.host, sign)
 
-    # --- following ----------------------------------------------------------------------------------------------------
+    # --- applying changes ---------------------------------------------------------------------------------------------
 
     def apply(self, change: Change) -> None:
         getattr(self, f"_apply_{change.kind}")(change.key, change.value)

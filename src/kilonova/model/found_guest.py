@@ -25,7 +25,7 @@ class RemovalReason(StrEnum):
 
     #: Its server is deleted; ``running_deleted_instance_action`` decides what happens to the guest.
     DELETED = "deleted"
-    #: Its server moved away, or its creation on this host was undone: the guest is surplus.
+    #: Its server moved to another host, or the build on this host was rolled back.
     LEFT = "left"
 
 
@@ -49,7 +49,7 @@ class Removal:
 
 
 class StrayKind(StrEnum):
-    """Contradiction between a host's report and the database that is reported but not repaired."""
+    """Kind of difference between a host's guests and the database that is reported but not repaired."""
 
     #: The guest's uuid belongs to no server.
     UNKNOWN = "unknown"

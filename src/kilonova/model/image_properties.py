@@ -66,7 +66,7 @@ def image_property(image: Image | None, name: str) -> str | None:
 
 
 def read_property(properties: Mapping[str, Any], name: str) -> str | None:
-    """Return a property as :func:`image_property` does, given only the image's properties."""
+    """Return a property from an image's properties by present or former name, None if absent, empty or false."""
     value = properties.get(name) or properties.get(_LEGACY.get(name, name))
     return str(value) if value else None
 

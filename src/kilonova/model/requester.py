@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """The requester of an operation, recorded with instance actions and migrations."""
+    """The user and project that requested an operation, recorded with instance actions and migrations."""
 
     request_id: str
     user_id: str

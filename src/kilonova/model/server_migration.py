@@ -137,7 +137,7 @@ class ServerMigration:
     def hosts(self) -> frozenset[str]:
         """Service hosts that may hold resources or a guest of the server because of this migration."""
         if self.status is MigrationStatus.DONE:
-            return frozenset({self.source_host})  # the server may have moved on since; its own row names its host
+            return frozenset({self.source_host})  # the server may have moved again; its instance row names its host
         return frozenset({self.source_host, self.dest_host} - {None})  # type: ignore[arg-type]
 
     @property

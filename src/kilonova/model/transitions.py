@@ -49,7 +49,8 @@ _REBUILD = (T.REBUILDING, T.REBUILD_SPAWNING)
 _RESIZE = (T.RESIZE_PREP, T.RESIZE_MIGRATING, T.RESIZE_MIGRATED, T.RESIZE_FINISH)
 _SOFT_REBOOT = (T.REBOOTING, T.REBOOT_PENDING, T.REBOOT_STARTED)
 _HARD_REBOOT = (T.REBOOTING_HARD, T.REBOOT_PENDING_HARD, T.REBOOT_STARTED_HARD)
-#: Task states that a hard reboot interrupts: operations that may hang, but no hard reboot that reached an agent.
+#: Task states in which a hard reboot may start: it interrupts operations that may hang, but no hard reboot that an
+#: agent has already begun.
 _HARD_REBOOT_ENDS = frozenset({None, *_SOFT_REBOOT, T.REBOOTING_HARD, T.RESUMING, T.UNPAUSING, T.PAUSING, T.SUSPENDING})
 
 
@@ -57,7 +58,7 @@ def _only(*states: S) -> frozenset[S]:
     return frozenset(states)
 
 
-#: Kind of workflow → its transition.
+#: Kind of workflow → the transition of its action.
 TRANSITIONS: Mapping[str, Transition] = {
     "build": Transition(
         "create",

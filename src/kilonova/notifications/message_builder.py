@@ -220,7 +220,7 @@ class MessageBuilder:
     def _server(self, instance: Any) -> dict[str, Any]:
         return unversioned.server(instance, self.image_url(instance.image_ref) if instance.image_ref else "")
 
-    # --- the scheduler, and what fails --------------------------------------------------------------------------------
+    # --- scheduler requests and failures ------------------------------------------------------------------------------
 
     def _hosts_sought(self, told: HostsSought, who: Requester | None) -> Iterator[Message]:
         event = f"scheduler.select_destinations.{told.phase}"
@@ -253,7 +253,7 @@ class MessageBuilder:
         older = {"exception": told.failure.message, "args": {"instance": {"uuid": told.instance_uuid}}}
         yield self._unversioned(who, reason.function_name, older, "compute", told.host, is_error=True)
 
-    # --- what is not a server -----------------------------------------------------------------------------------------
+    # --- other resources ----------------------------------------------------------------------------------------------
 
     def _aggregate_acted(self, told: AggregateActed, who: Requester | None) -> Iterator[Message]:
         aggregate, phase = told.aggregate, told.phase

@@ -19,7 +19,7 @@ _LOG_OF_CONNECTIONS = "oslo.messaging._drivers.impl_rabbit"
 #: Drivers that send a message once per topic; other drivers process a message once for all topics.
 _BY_TOPIC = frozenset({"messaging", "messagingv2"})
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
-#: (caller, callee) pairs in py-amqp that occur in a traceback only if the broker may have received the message.
+#: (caller, callee) functions of py-amqp: a traceback with such a call means that the broker may have the message.
 _HANDED_OVER = frozenset({("_basic_publish", "send_method"), ("basic_publish_confirm", "wait")})
 
 

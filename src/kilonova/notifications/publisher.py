@@ -95,7 +95,7 @@ class CachingProgress:
         self._counts: OrderedDict[str, int] = OrderedDict()
 
     def fetched(self, told: FetchedImages) -> None:
-        """Publish a host's result, and the end of the request after its last host."""
+        """Publish the result of one host, and after the last host the end of the request."""
         with self._lock:
             index = self._counts.pop(told.request_id, 0) + 1
             if index < told.total:

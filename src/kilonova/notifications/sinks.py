@@ -32,7 +32,7 @@ class Sink(Protocol):
 
 
 class UnsentError(Exception):
-    """A message could not be sent."""
+    """Raised if a message could not be sent."""
 
 
 class FileSink:
@@ -67,7 +67,7 @@ class _Lines(RotatingLog):
     """Rotating file that raises UnsentError if a line cannot be written."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Raise UnsentError (a full disk)."""
+        """Raise UnsentError for an error of writing a line, such as a full disk."""
         del record
         error = sys.exc_info()[1]
         raise UnsentError(str(error)) from error

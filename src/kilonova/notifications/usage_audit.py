@@ -15,7 +15,7 @@ from kilonova.notifications.publisher import Publisher
 from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
-#: As in Nova.
+#: Seconds between runs, as in Nova.
 _EVERY_S = 60.0
 _TOGETHER = 100
 _WAIT_S = 0.2
