@@ -50,7 +50,7 @@ class _Figures:
 def main(options: Sequence[str] = ()) -> None:
     given = [int(text) for text in options]
     agents, hosts, rounds = (*given, *(AGENTS, HOSTS, ROUNDS)[len(given) :])
-    print(f"{os.cpu_count()} cores, which clients, servers and database share; {hosts} hosts, {agents} agent processes")
+    print(f"{os.cpu_count()} cores, shared by clients, servers and database; {hosts} hosts, {agents} agent processes")
     server = PostgreSQL(durable=True)
     with running(server), TemporaryDirectory(prefix="kilonova-bench-") as name, ExitStack() as undo:
         folder = Path(name)
@@ -125,9 +125,9 @@ def _tell(cloud: Cloud, figures: _Figures) -> None:
     cpu = ", ".join(f"{kind} {median(each):.2f}" for kind, each in figures.cpu_ms.items())
     print(
         f"  {cloud.name}: POST -> ACTIVE p50 {median(figures.p50_ms):.1f} ms, p99 {p99_ms:.1f} ms | "
-        f"{median(figures.many):.0f} servers/s of {_CLIENTS} clients | "
+        f"{median(figures.many):.0f} servers/s with {_CLIENTS} clients | "
         f"{median(figures.hundreds):.0f} servers/s in {_REQUESTS} requests of {_AT_ONCE}\n"
-        f"    processor time for a server of {_CLIENTS} clients, ms: {cpu}"
+        f"    CPU time per server with {_CLIENTS} clients, ms: {cpu}"
     )
     for kind, processes in cloud.memory_mib().items():
         rss, pss = (median([pair[which] for pair in processes]) for which in (0, 1))

@@ -55,7 +55,7 @@ def measure(database: Database, hosts: int) -> None:
     start = time.process_time()
     for _ in range(200):
         engine.decide(mirror.snapshot(), spec, limit=3)
-    print(f"  floor: snapshot and decision {(time.process_time() - start) / 200 * 1e6:.0f} us of computing")
+    print(f"  floor: snapshot and decision {(time.process_time() - start) / 200 * 1e6:.0f} us of CPU time")
     _report("single", _place(claimer, waiting_orders(database, "bench", SINGLE), 1))
     _report(f"{THREADS} threads", _place(claimer, waiting_orders(database, "bench", THREADED), THREADS))
     orders = waiting_orders(database, "bench", TOGETHER, servers=OF_ONE_REQUEST)
@@ -108,7 +108,7 @@ def _report(name: str, run: Run, *, each: int = 1) -> None:
     claims = len(run.taken) * each
     print(
         f"  {name:<14}{claims / run.elapsed:9.0f} claims/s   p50 {p50:7.2f} ms   p99 {p99:7.2f} ms   "
-        f"computing {run.computing / claims * 1e6:5.0f} us a claim   ({goal})",
+        f"CPU time {run.computing / claims * 1e6:5.0f} us per claim   ({goal})",
         flush=True,
     )
 

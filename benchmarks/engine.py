@@ -203,7 +203,7 @@ def compare_with_nova(sizes: tuple[int, ...]) -> None:
     if not PEER_PYTHON.exists():
         raise SystemExit("Nova is not installed: run tools/peer.sh nova")
     asked = {"sizes": sizes, "repeats": PEER_REPEATS, "filters": (*DEFAULT_FILTERS, *AGGREGATE_FILTERS)}
-    print(f"Nova: median of {PEER_REPEATS}; 'defaults' is with the default filters only; goal >= {PEER_GOAL:,} x")
+    print(f"Nova: median of {PEER_REPEATS}; 'defaults': with the default filters only; goal >= {PEER_GOAL:,} x")
     print(
         f"{'hosts':>7} {'request':<15} {'for Nova':>8} {'left':>7} {'Nova ms':>9} {'us/host':>8} {'defaults ms':>11} "
         f"{'ours ms':>8} {'ns/host':>8} {'ratio':>8}  same hosts left; how many in the same place with the same score"

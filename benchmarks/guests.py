@@ -315,16 +315,16 @@ def main(arguments: list[str]) -> None:
                 print(
                     f"{guests} guests up: by QEMU {qemu.up_s:.1f} s, by libvirt {script.up_s:.1f} s, "
                     f"by the cloud {built.up_s:.1f} s ({to_qemu[-1]:.2f} x and {to_libvirt[-1]:.2f} x); {said}\n"
-                    f"    processor time: guests {qemu.emulators_s:.1f}, {script.emulators_s:.1f} and "
-                    f"{built.emulators_s:.1f} s; for the cloud libvirtd {built.libvirtd_s:.1f}, "
+                    f"    CPU time: guests {qemu.emulators_s:.1f}, {script.emulators_s:.1f} and "
+                    f"{built.emulators_s:.1f} s; of the cloud: libvirtd {built.libvirtd_s:.1f}, "
                     f"agent {built.agent_s:.1f}, others {built.others_s:.1f} s",
                     flush=True,
                 )
         finally:
             cloud.stop()
     print(
-        f"median {statistics.median(to_qemu):.2f} x QEMU by a script, {statistics.median(to_libvirt):.2f} x libvirt by "
-        f"a script; goal {GOAL} x, and {GOAL_MIB:.0f} MiB for the agent"
+        f"median {statistics.median(to_qemu):.2f} x the script with QEMU, {statistics.median(to_libvirt):.2f} x the "
+        f"script with libvirt; goal {GOAL} x, and {GOAL_MIB:.0f} MiB for the agent"
     )
 
 

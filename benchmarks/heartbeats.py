@@ -121,8 +121,8 @@ class _Usage:
 
         commits = (self.commits - before.commits) * 3600 / seconds
         print(
-            f"  {what}, {seconds:.0f} s: {cpu:.2f} % of a core ({cpu - own_share:.2f} % by heartbeats, goal "
-            f"{GOAL_CPU:.0f}); an hour: change log {an_hour('change_log')} MiB in {commits:.0f} commits, text log "
+            f"  {what}, {seconds:.0f} s: {cpu:.2f} % of a core ({cpu - own_share:.2f} % for heartbeats, goal "
+            f"{GOAL_CPU:.0f}); per hour: change log {an_hour('change_log')} MiB in {commits:.0f} commits, text log "
             f"{an_hour('log')} MiB (goal {GOAL_MIB_AN_HOUR:.0f} together), WAL {an_hour('wal')} MiB",
             flush=True,
         )
@@ -137,7 +137,7 @@ def _measured(what: str) -> Iterator[None]:
     taken, busy = time.perf_counter() - start, time.process_time() - busy
     gc.collect()
     grown = (_resident() - before) / _MIB
-    print(f"  {what}: {taken:.1f} s, {busy:.2f} s of them computing; the process grew by {grown:.0f} MiB", flush=True)
+    print(f"  {what}: {taken:.1f} s, CPU time {busy:.2f} s; memory of the process grew by {grown:.0f} MiB", flush=True)
 
 
 def _report_hosts(core: Core) -> None:
@@ -172,7 +172,7 @@ def _beat(core: Core, processes: Sequence[_AgentProcess], seconds: float) -> Non
                 pool.submit(beat, process)
             number += 1
             threading.Event().wait(max(0.0, start + number * pause_s - time.perf_counter()))
-    print(f"  {number} heartbeats, {lost} of them of sessions that did not count any more", flush=True)
+    print(f"  {number} heartbeats, {lost} of them refused because the session had ended", flush=True)
 
 
 def _resident() -> int:

@@ -41,7 +41,7 @@ _SETTINGS = "service_down_time = 60\n"
 def main(options: Sequence[str] = ()) -> None:
     agents, hosts = int(options[0]) if options else AGENTS, int(options[1]) if len(options) > 1 else HOSTS_EACH
     seconds = float(options[2]) if len(options) > 2 else SECONDS
-    print(f"{agents} agent processes with {hosts} hosts each, {os.cpu_count()} cores for everything", flush=True)
+    print(f"{agents} agent processes with {hosts} hosts each, {os.cpu_count()} cores for all processes", flush=True)
     server = PostgreSQL(durable=True)
     with running(server), TemporaryDirectory(prefix="kilonova-bench-") as name, ExitStack() as undo:
         folder = Path(name)
@@ -69,8 +69,8 @@ def _register(cloud: ManyAgents) -> None:
     each = ", ".join(f"{kind} {1000 * taken / hosts:.3f}" for kind, taken in _cpu_s(before, after).items())
     seconds = after.at - before.at
     print(
-        f"  all {hosts} hosts registered after {seconds:.1f} s ({1000 * seconds / hosts:.2f} ms a host); processor "
-        f"time of a host, ms: {each}; {_written(before, after)}{_load()}",
+        f"  all {hosts} hosts registered after {seconds:.1f} s ({1000 * seconds / hosts:.2f} ms per host); CPU "
+        f"time per host, ms: {each}; {_written(before, after)}{_load()}",
         flush=True,
     )
     if len(cloud.sessions()) != len(cloud.agents):
@@ -91,7 +91,7 @@ def _rest(cloud: ManyAgents, what: str, seconds: float) -> None:
 
     print(
         f"  {what}, {passed:.0f} s: " + ", ".join(f"{kind} {share:.2f} %" for kind, share in shares.items()) + " of a "
-        f"core (goal of control {GOAL_CPU:.0f}); an hour: change log {an_hour(after.change_log - before.change_log)} "
+        f"core (goal of control {GOAL_CPU:.0f}); per hour: change log {an_hour(after.change_log - before.change_log)} "
         f"in {(after.commits - before.commits) * 3600 / passed:.0f} commits, text log {an_hour(logs['control'])} of "
         f"control (goal {GOAL_MIB_AN_HOUR:.0f} together) and {an_hour(logs['agents'])} of agents, WAL "
         f"{an_hour(after.wal - before.wal)}; {len(sessions - cloud.sessions())} sessions ended{_load()}",
@@ -130,7 +130,7 @@ def _list(cloud: ManyAgents) -> None:
         after = cloud.now()
         cpu = _cpu_s(before, after)
         print(
-            f"  GET /os-services: {after.at - before.at:.2f} s, {length / _MIB:.1f} MiB; processor time, s: control "
+            f"  GET /os-services: {after.at - before.at:.2f} s, {length / _MIB:.1f} MiB; CPU time, s: control "
             f"{cpu['control']:.2f}, PostgreSQL {cpu['PostgreSQL']:.2f}; memory of control {resident:.0f} MiB "
             f"before, {cloud.memory_mib('control')[2]:.0f} at most{_load()}",
             flush=True,
@@ -146,8 +146,8 @@ def _list(cloud: ManyAgents) -> None:
         client.returncode = os.waitstatus_to_exitcode(status)
     seconds, cpu_s, peak_mib = time.perf_counter() - since, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
     print(
-        f"  openstack compute service list: {seconds:.1f} s for {rows} rows, exit {client.returncode}; the client took "
-        f"{cpu_s:.1f} s of the processor and {peak_mib:.0f} MiB",
+        f"  openstack compute service list: {seconds:.1f} s for {rows} rows, exit {client.returncode}; client: CPU time "
+        f"{cpu_s:.1f} s, memory {peak_mib:.0f} MiB",
         flush=True,
     )
 
@@ -156,7 +156,7 @@ def _restart_control(cloud: ManyAgents) -> None:
     sessions, before, since = cloud.sessions(), cloud.now(), cloud.database.clock.now()
     cloud.kill_control()
     ready_s = cloud.start_control()
-    print(f"  the control process is killed and started: it answers after {ready_s:.1f} s", flush=True)
+    print(f"  the control process is killed and restarted: it answers after {ready_s:.1f} s", flush=True)
     _tell_return(cloud, sessions, before, since)
     _tell_memory(cloud)
 
@@ -164,7 +164,7 @@ def _restart_control(cloud: ManyAgents) -> None:
 def _restart_broker(cloud: ManyAgents) -> None:
     sessions, before = cloud.sessions(), cloud.now()
     cloud.restart_broker()
-    print(f"  the broker is killed and started: it listens after {time.perf_counter() - before.at:.1f} s", flush=True)
+    print(f"  the broker is killed and restarted: it listens after {time.perf_counter() - before.at:.1f} s", flush=True)
     _tell_return(cloud, sessions, before, cloud.database.clock.now())
 
 
@@ -174,8 +174,8 @@ def _tell_return(cloud: ManyAgents, sessions: frozenset[str], before: Moment, si
     after = cloud.now()
     cpu = ", ".join(f"{kind} {taken:.1f}" for kind, taken in _cpu_s(before, after).items())
     print(
-        f"    all agents are heard after {after.at - before.at:.1f} s, {len(sessions & cloud.sessions())} of "
-        f"{len(sessions)} sessions go on; processor time, s: {cpu}; {_written(before, after)}{_load()}",
+        f"    heartbeats of all agents after {after.at - before.at:.1f} s, {len(sessions & cloud.sessions())} of "
+        f"{len(sessions)} sessions continue; CPU time, s: {cpu}; {_written(before, after)}{_load()}",
         flush=True,
     )
 
@@ -183,7 +183,7 @@ def _tell_return(cloud: ManyAgents, sessions: frozenset[str], before: Moment, si
 def _tell_memory(cloud: ManyAgents) -> None:
     for kind in ("control", "agents"):
         resident, share, peak = cloud.memory_mib(kind)
-        print(f"  memory of {kind}: RSS {resident:.0f} MiB, PSS {share:.0f} MiB; {peak:.0f} MiB at most of one")
+        print(f"  memory of {kind}: RSS {resident:.0f} MiB, PSS {share:.0f} MiB; highest peak RSS {peak:.0f} MiB")
 
 
 def _cpu_s(before: Moment, after: Moment) -> dict[str, float]:

@@ -109,7 +109,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=1.0)
     options = parser.parse_args(arguments)
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; clients share them")
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; shared by server and clients")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kilonova-bench-")))
         hosts = flat_hosts(HOSTS)

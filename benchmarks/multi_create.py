@@ -51,7 +51,7 @@ def measure(database: Database, hosts: int, servers: int) -> None:
     decide, place, compute = (statistics.median(times) * 1e3 for times in (deciding, placing, computing))
     print(
         f"  {servers} servers: decide {decide:.0f} ms, decide and claim {place:.0f} ms, "
-        f"{compute:.0f} ms of them computing (goal {GOAL_MS} ms)",
+        f"CPU time {compute:.0f} ms (goal {GOAL_MS} ms)",
         flush=True,
     )
 

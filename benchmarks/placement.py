@@ -179,7 +179,7 @@ def measure_trees(targets: Sequence[Target], count: int) -> None:
         try:
             seconds, _ = target.connect(PEER_PATIENCE_S).ask(target.request("GET", path))
         except TimeoutError:
-            print(f"    {target.name} has not answered the following after {PEER_PATIENCE_S:g} s")
+            print(f"    {target.name}: no reply to the following request within {PEER_PATIENCE_S:g} s")
         else:
             answering.append(target)
             taken.append(Taken([seconds * 1e3]))
@@ -196,7 +196,7 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     if options.peer and not PEER_VENV.exists():
         raise SystemExit("OpenStack's Placement is not installed: run tools/peer.sh placement")
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; client and database share them")
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; shared by servers, client and database")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kilonova-bench-")))
         postgresql: DatabaseServer | None = None

@@ -343,7 +343,7 @@ def measure_writes(targets: Sequence[Target], hosts: int, rounds: int, requests:
                 connection.close()
     for cloud in clouds:
         cloud.control.close()
-    print(f"\n {clients} client{'s' if clients > 1 else ''}, milliseconds a request (cpu of the server)")
+    print(f"\n {clients} client{'s' if clients > 1 else ''}, milliseconds per request (CPU time of the server)")
     print("  " + " " * 24 + "".join(f"{target.name:>30}" for target in targets))
     worst: dict[str, tuple[float, str]] = {}
     for write in WRITES:
@@ -385,7 +385,7 @@ def measure_reads(targets: Sequence[Target], hosts: int) -> None:
     document = connection.ask(mine[0].request("GET", many))[1]
     connection.close()
     floor = floor_of_sending(document)
-    print(f"  floor: {len(document):,} bytes made by orjson and sent: {floor * 1e3:.2f} ms")
+    print(f"  floor: {len(document):,} bytes encoded by orjson and sent: {floor * 1e3:.2f} ms")
     for target, (root, first, thousand) in zip(mine, taken, strict=True):
         ratio = statistics.median(one / cheap for one, cheap in zip(first, root, strict=True))
         medians = [statistics.median(times) * 1e3 for times in (root, first, thousand)]
@@ -471,7 +471,7 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     if options.peer and not PEER_VENV.exists():
         raise SystemExit("OpenStack's Placement is not installed: run tools/peer.sh placement")
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; client and database share them")
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; shared by servers, client and database")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kilonova-bench-")))
         postgresql: DatabaseServer | None = None

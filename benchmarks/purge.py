@@ -120,10 +120,10 @@ def measure(database: Database, servers: int) -> None:
 
 
 def _tell(alone: Sequence[float], beside: Sequence[float]) -> None:
-    for name, times in (("alone", alone), ("beside", beside)):
+    for name, times in (("before the purge", alone), ("during the purge", beside)):
         late = times[int(len(times) * 0.99)]
         print(
-            f"    another's write {name}: median {statistics.median(times):.1f} ms, 99th {late:.1f} ms, "
+            f"    write of another process {name}: median {statistics.median(times):.1f} ms, 99th {late:.1f} ms, "
             f"worst {times[-1]:.0f} ms of {len(times)}",
             flush=True,
         )

@@ -42,11 +42,11 @@ def measure(url: str) -> None:
     ctypes.CDLL(None).malloc_trim(0)  # returns memory that only the load needed
     grown = _resident_bytes() - before
     servers = len(mirror._state.instances)  # noqa: SLF001 - number of servers for the report
-    size = f"{grown / len(hosts):.0f} bytes a host"
+    size = f"{grown / len(hosts):.0f} bytes per host"
     size += " with its servers" if servers else f" (goal {GOAL_BYTES_A_HOST})"
     print(
-        f"  {len(hosts)} hosts, {servers} servers: loaded {loaded:.1f} s, ready {ready:.1f} s, {busy:.1f} s of them "
-        f"computing (goal {GOAL_S:.0f} s); {grown / 2**20:.0f} MiB, {size}",
+        f"  {len(hosts)} hosts, {servers} servers: loaded {loaded:.1f} s, ready {ready:.1f} s, CPU time {busy:.1f} s "
+        f"(goal {GOAL_S:.0f} s); {grown / 2**20:.0f} MiB, {size}",
         flush=True,
     )
 

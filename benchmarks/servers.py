@@ -192,7 +192,7 @@ def throughput(cloud: Cloud, servers: int) -> float:
 
 
 def main(arguments: list[str]) -> None:
-    print(f"{os.cpu_count()} cores; the client shares them")
+    print(f"{os.cpu_count()} cores, shared by server and client")
     for hosts in [int(text) for text in arguments] or SIZES:
         measure(hosts)
 

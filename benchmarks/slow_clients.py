@@ -97,7 +97,7 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; clients share them")
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; shared by server and clients")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kilonova-bench-")))
         checkout = options.other.resolve() if options.other else None
