@@ -146,7 +146,7 @@ def _list(cloud: ManyAgents) -> None:
         client.returncode = os.waitstatus_to_exitcode(status)
     seconds, cpu_s, peak_mib = time.perf_counter() - since, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
     print(
-        f"  openstack compute service list: {seconds:.1f} s for {rows} rows, exit {client.returncode}; client: CPU time "
+        f"  openstack compute service list: {seconds:.1f} s for {rows} rows, exit {client.returncode}; client CPU time "
         f"{cpu_s:.1f} s, memory {peak_mib:.0f} MiB",
         flush=True,
     )
