@@ -1,2 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs workflows: journals every step, parks without a thread, walks back, retries. Knows no kind of workflow."""
+"""The workflow engine: journals each step, waits for agents without a thread, retries, and rolls back.
+It depends on no particular workflow.
+"""

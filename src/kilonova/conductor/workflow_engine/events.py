@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the runner tells of every workflow: one typed event a turn, for log lines, metrics and notifications."""
+"""Events that the workflow engine emits on every change of a workflow, for log lines, metrics and notifications."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from kilonova.conductor.workflow_engine.workflow import Failure
 
 
 class Phase(StrEnum):
-    """What has happened to a workflow. ``BROKE``: its step is tried again.
+    """Kind of a workflow event. ``BROKE``: the step raised an unexpected error and is retried.
 
-    ``STEP_BEGINS`` is told only to those who ask for it.
+    ``STEP_BEGINS`` goes only to observers that are registered for it.
     """
 
     STEP_BEGINS = "step begins"
@@ -28,12 +28,13 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowEvent:
-    """One turn of a workflow, told after the commit that made it so, or a step of it that begins.
+    """A change of a workflow, reported after its commit, or the start of a step.
 
-    ``step``: that was done or failed. ``word``: what a server is when the workflow is done.
-    ``message``: why it failed. ``seconds``: since the step began. ``undoing``: the step was being undone.
-    ``facts``: what the workflow knows; they may hold a password, so they are never shown whole.
-    ``failure``: why a step has failed, or why the workflow was undone. ``is_interrupted``: somebody wants it to end.
+    ``step``: the step that started, was done or failed. ``word``: event word of the server's log line when the workflow
+    is done.
+    ``message``: why it failed. ``seconds``: duration of the step. ``undoing``: True if the step was being undone.
+    ``facts``: the workflow's facts. They may contain a password, so never log them whole.
+    ``failure``: why the step failed or the workflow rolled back. ``is_interrupted``: an interrupt asks for a rollback.
     """
 
     phase: Phase
@@ -51,5 +52,5 @@ class WorkflowEvent:
     is_interrupted: bool = False
 
 
-#: Takes every event; called on the runner's threads, never under a lock, so it must be quick.
+#: Callback for every event. It is called on the engine's threads, never under a lock, and must be quick.
 Observer = Callable[[WorkflowEvent], None]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one codec of what workflows remember: frozen dataclasses ↔ JSON with a version.
+"""Codec for workflow facts: frozen dataclasses ↔ JSON with a version.
 
-A field that this release does not know is ignored, one that is missing gets its default: releases share a journal. What
-cannot be said that way is a new version, with a function that brings the one before up.
+Releases share a journal. So unknown fields are ignored, and missing fields get their defaults. Any other change of the
+format needs a new version, and a function that upgrades the previous one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,17 +11,17 @@ from typing import Any, TypeVar
 import msgspec
 
 F = TypeVar("F")
-#: Turns the stored form of one version into that of the next.
+#: Converts the stored form of one version to that of the next version.
 Upgrade = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 _VERSION = "version"
 
 
 class UnknownFactsError(Exception):
-    """Facts were written by a later release, or are damaged."""
+    """Stored facts are damaged or were written by a later release."""
 
 
 def encode(facts: object, upgrades: Sequence[Upgrade] = ()) -> dict[str, Any]:
-    """Return facts as they are stored; their version is one more than there are upgrades."""
+    """Return the stored form of facts. Their version is the number of upgrades plus one."""
     stored: dict[str, Any] = msgspec.to_builtins(facts)
     return {_VERSION: 1 + len(upgrades), **stored}
 
@@ -36,5 +36,5 @@ def decode(stored: Mapping[str, Any], kind: type[F], upgrades: Sequence[Upgrade]
         for upgrade in upgrades[version - 1 :]:
             stored = upgrade(stored)
         return msgspec.convert({name: value for name, value in stored.items() if name != _VERSION}, kind)
-    except (LookupError, TypeError, ValueError) as error:  # also what a validation raises
+    except (LookupError, TypeError, ValueError) as error:  # msgspec.ValidationError is a ValueError
         raise UnknownFactsError(f"Facts of version {version} cannot be read: {error!r}") from error

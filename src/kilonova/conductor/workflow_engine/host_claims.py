@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the engine carries out :class:`~kilonova.conductor.workflow_engine.workflow.ClaimHost`.
+"""Execution of the effect :class:`~kilonova.conductor.workflow_engine.workflow.ClaimHost`.
 
 ::
 
@@ -7,7 +7,7 @@
                                   │                        group, journal, task state, event ──▶ Claimed
                                   └─ no host ──▶ Failed
 
-What the claim commits for the workflow comes from its declaration (:func:`step_outcome.at_host`).
+:func:`step_outcome.at_host` computes the workflow's next row, task state and event for that transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from kilonova.conductor.workflow_engine.workflow import (
     Workflow,
 )
 
-#: What a claim came to.
+#: Result of a claim for one workflow.
 Result = Claimed | Failed | Gone
 
 
@@ -42,11 +42,11 @@ class HostClaims:
         self._registry = registry
 
     def may_block(self, effect: Effect) -> bool:
-        """Tell whether an effect waits for a scheduler driver outside Kilonova, which may take seconds."""
+        """Return True if an effect calls a third-party scheduler driver, which may take seconds."""
         return isinstance(effect, ClaimHost | ClaimForMembers) and self._claimer.calls_foreign_driver
 
     def claim(self, asked: Sequence[tuple[Run[Any], ClaimHost[Any]]]) -> list[Result]:
-        """Claim hosts for servers of one request, all or none; return what came of each, in order."""
+        """Claim hosts for servers of one request, all or none; return the results in the order of ``asked``."""
         if not asked:
             return []
         jobs = tuple(Job(run.instance_uuid, partial(self._at_host, run, effect)) for run, effect in asked)
@@ -63,10 +63,10 @@ class HostClaims:
         return [_result(claims.get(run.instance_uuid), effect) for run, effect in asked]
 
     def claim_for_members(self, effect: ClaimForMembers) -> Effect:
-        """Claim hosts for workflows that only do what another one says; return what that one goes on with."""
+        """Claim hosts for the members of a batch; return the effect with which the batch continues."""
         for result in self.claim(effect.members):
             if isinstance(result, Failed):
-                return Failed(replace(result.failure, undone=False))  # earlier members have their hosts
+                return Failed(replace(result.failure, undone=False))  # members claimed earlier keep their hosts
         return effect.then
 
     def _at_host(self, run: Run[Any], effect: ClaimHost[Any], chosen: Chosen) -> NextStep:

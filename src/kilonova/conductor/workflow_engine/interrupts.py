@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Have workflows end, or end sooner: they walk back, or go on where they no longer can. None is just dropped."""
+"""Interruption of workflows: they roll back, or finish if they no longer can. A running one is never dropped."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -15,11 +15,13 @@ from kilonova.errors import Conflict
 def interrupt(
     tx: Transaction, registry: Mapping[str, Workflow[Any]], owner: str, instance_uuid: str, why: Interrupt
 ) -> tuple[WorkflowRow, ...]:
-    """Mark what is under way for an instance, in the transaction of whoever wants it to end; return the new rows.
+    """Interrupt the workflows of an instance in the transaction of the interrupting action; return the changed rows.
 
-    What ends already because of something stronger is as it was among them: it has to be waited for as well.
-    Those of other processes are marked so that these notice; those of other releases are left to them.
-    Raises: Conflict for what waits for an operator, which gives way to a delete only.
+    The returned rows include workflows that already end because of a stronger interrupt, since the caller has to wait
+    for them.
+    Workflows of other processes are marked, and their processes find the mark. Workflows of unknown kinds or steps
+    (other releases) are not changed.
+    Raises: Conflict for a stuck workflow, unless the interrupt is a delete.
     """
     changed: list[WorkflowRow] = []
     for row in workflows.of_instance(tx.connection, instance_uuid):
@@ -43,12 +45,15 @@ def interrupt(
 
 
 def _has_to_undo(workflow: Workflow[Any], row: WorkflowRow) -> bool:
-    """Tell whether what waits has left something already, in the transaction that stored it or after that."""
+    """Return True if a waiting workflow already has effects to undo, from the transaction that stored it or later."""
     return workflow.can_walk_back(row.step) and not workflow.step(row.step).leaves_nothing
 
 
 def _supersede(tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:
-    """Drop what does nothing now, and never will when its server is deleted, or its host is taken for dead."""
+    """Drop a stuck or waiting workflow that can never run again because its server is deleted or its host is dead.
+
+    Raises: Conflict for a stuck workflow that must stay.
+    """
     if why is Interrupt.DELETE or (why in _NEVER_AFTERWARDS and row.waiting):
         workflows.drop(tx, [row.uuid])
         instance_actions.fail(tx, [(row.instance_uuid, row.request_id)])
@@ -60,7 +65,7 @@ def _supersede(tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:
 
 
 def _concerns(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> bool:
-    """Tell whether an interrupt is for a workflow: one that takes it, unless something stronger was wanted before."""
+    """Return True if an interrupt applies to a workflow: it is handled, and no stronger interrupt came before."""
     return not _is_ended_by_stronger(row, why) and (why in _WAITED_FOR or workflow.takes(why))
 
 
@@ -68,9 +73,9 @@ def _is_ended_by_stronger(row: WorkflowRow, why: Interrupt) -> bool:
     return row.interrupt is not None and _STRENGTH.index(Interrupt(row.interrupt)) > _STRENGTH.index(why)
 
 
-#: Whoever sends these begins something of its own when all else has ended.
+#: The senders of these interrupts wait until the interrupted workflows have ended, then start their own workflow.
 _WAITED_FOR = {Interrupt.OTHER_ACTION, Interrupt.EVACUATE, Interrupt.DELETE}
-#: After these nothing begins that waits for other work.
+#: After these interrupts, workflows that wait for others to end are never started.
 _NEVER_AFTERWARDS = {Interrupt.EVACUATE, Interrupt.DELETE}
 _STRENGTH = (
     Interrupt.FORCE_COMPLETE,
@@ -83,10 +88,10 @@ _STRENGTH = (
 
 
 def interrupted(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> WorkflowRow:
-    """Return a workflow that somebody wants to end.
+    """Return the row of a workflow with an interrupt.
 
-    It walks back at once where it gives way to that. Where its step has to be cut short by a message, or it cannot
-    walk back any more, it is only marked, and whoever interrupts it waits until it has ended.
+    If the workflow gives way to the interrupt, the row rolls back at once. If its step must be cut short by a message,
+    or it can no longer roll back, the row is only marked, and the sender of the interrupt waits for its end.
     """
     step = workflow.step(row.step)
     marked = replace(row, interrupt=why.value, version=row.version + 1)

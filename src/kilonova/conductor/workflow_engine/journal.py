@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the runner reads and writes: the turns of many workflows, with everything that belongs to them, and more."""
+"""The journal of workflows: reads them, and commits step outcomes with all their writes in batches."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -16,9 +16,9 @@ from kilonova.model.transitions import Transition
 
 
 class Journal:
-    """Commits turns of the workflows of ``owner``; those that wait together share a transaction.
+    """Commits the step outcomes of the workflows of process ``owner``. Concurrent commits share a transaction.
 
-    ``transition_of``: kind of workflow → its row of the table of states.
+    ``transition_of``: kind of workflow → its row in the table of states.
     """
 
     def __init__(self, database: Database, owner: str, transition_of: Callable[[str], Transition]) -> None:
@@ -28,23 +28,24 @@ class Journal:
         self._write = batched(self._write_batch)
 
     def commit(self, outcomes: Sequence[StepOutcome]) -> tuple[WorkflowRow, ...]:
-        """Make turns durable, all or none; return the workflows that waited for these to end.
+        """Commit outcomes, all or none; return the waiting workflows that they release.
 
-        Raises: ConcurrentUpdate when one of them is not as we know it; whatever one of their writes raises.
+        Raises: ConcurrentUpdate if the journal has another version of one of the workflows; errors of the outcomes'
+        writes.
         """
         released: tuple[WorkflowRow, ...] = self._database.write_batched(self._write, tuple(outcomes))
         return released
 
     def find(self, uuid: str) -> WorkflowRow | None:
-        """Return a workflow as it is now; None when it is over, or another process has it."""
+        """Return the present row of a workflow; None if it has ended or another process owns it."""
         with self._database.read() as connection:
             return workflows.get(connection, uuid, self._owner)
 
     def end(self, row: WorkflowRow, writes: Sequence[BoundWrite] = ()) -> tuple[WorkflowRow, ...]:
-        """Remove a workflow that has nothing left to do, if it is as we know it: its action has failed.
+        """Remove a workflow that has nothing left to do, unless its journal row was changed. Its action has failed.
 
-        ``writes``: what belongs to that. Returns the workflows that waited for it to end.
-        Raises: what ``writes`` raise.
+        ``writes``: writes for the same transaction. Returns the waiting workflows that it releases.
+        Raises: errors of ``writes``.
         """
 
         def end(tx: Transaction) -> tuple[WorkflowRow, ...]:
@@ -61,20 +62,20 @@ class Journal:
         return self._database.write(end)
 
     def release_waiting(self, instance_uuid: str) -> tuple[WorkflowRow, ...]:
-        """Let the workflows begin that waited for the others of an instance, if these have ended; return them."""
+        """Release the workflows that wait for others of an instance, if those have ended; return the released ones."""
         return self._database.write(lambda tx: workflows.release_waiting(tx, instance_uuid, self._owner))
 
     def count_try(self, row: WorkflowRow) -> WorkflowRow:
-        """Note that the present step broke once more; return the row as it is then. Raises: ConcurrentUpdate."""
+        """Count one more failed try of the present step; return the new row. Raises: ConcurrentUpdate."""
         after = replace(row, tries=row.tries + 1, attempt=row.attempt + 1, version=row.version + 1)
         self._database.write(lambda tx: workflows.move(tx, after, self._owner))
         return after
 
     def hand_over(self, row: WorkflowRow, host: str) -> bool:
-        """Give a workflow to the live process that has the agent of a host inside it (ADR 6). Tells whether one has.
+        """Hand a workflow over to the live process that contains a host's agent (ADR 6); return False if none does.
 
-        An agent that is reached over the broker is reached from here as well. Raises: ConcurrentUpdate when the
-        workflow is not as we know it.
+        An agent behind the broker is reachable from this process too, so it needs no handover.
+        Raises: ConcurrentUpdate if the journal has another version of the workflow.
         """
         if self._database.is_sole_process:
             return False
@@ -91,7 +92,7 @@ class Journal:
         return self._database.write(hand_over)
 
     def has_agent_of(self, host: str) -> bool:
-        """Tell whether the agent of a host runs in this process, as far as the others know."""
+        """Return True if the database names this process as the one that runs the agent of a host."""
         with self._database.read() as connection:
             return host_agents.process_of(connection, host) == self._owner
 

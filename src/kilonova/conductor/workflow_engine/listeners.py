@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is told of what is no turn of a workflow of its own: images that hosts fetch, new services, big requests."""
+"""Callbacks for events that are no change of a single workflow: fetched images, new services, failed big requests."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from kilonova.model.host import Service
 
 @dataclass(frozen=True, slots=True)
 class FetchedImages:
-    """A host has fetched images before anybody asked for them, or could not.
+    """A host has pre-cached images, or failed to.
 
-    ``aggregate``: whose hosts were to fetch them, of which there are ``total``.
+    ``aggregate``: the aggregate for which the images are cached; it has ``total`` hosts.
     """
 
     request_id: str
@@ -25,7 +25,7 @@ class FetchedImages:
 
 @dataclass(frozen=True, slots=True)
 class NotBuilt:
-    """A server of a big request that was given up as a whole. ``message``, ``details``: as in its fault."""
+    """A server of a big request that failed as a whole. ``message``, ``details``: as in its fault."""
 
     instance_uuid: str
     request_id: str
@@ -34,12 +34,12 @@ class NotBuilt:
 
 
 def _nobody(_: object) -> None:
-    """Tell nobody."""
+    """Ignore the event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Called on the threads on which it happened, after the commit and never under a lock, so they must be quick."""
+    """Callbacks, called on the thread of the event, after the commit and never under a lock. They must be quick."""
 
     images_fetched: Callable[[FetchedImages], None] = _nobody
     new_services: Callable[[Sequence[Service]], None] = _nobody

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages that wait for their reply, without a thread: sent once, asked about when they take long."""
+"""Messages to agents that wait for a reply without a thread. An overdue reply is asked about."""
 
 import logging
 import threading
@@ -15,23 +15,26 @@ from kilonova.messaging.messages import AskStep, MigrationProgress, StepReply, S
 from kilonova.model.instance import TaskState
 
 LOG = logging.getLogger(__name__)
-#: What an agent says of a step.
+#: Messages of an agent about a step.
 AboutStep = StepReply | StepStatus | TaskReached | MigrationProgress
-#: Seconds after which an agent that has not replied is asked how far it is.
+#: Default timeout of a reply, in seconds: then the agent is asked for the state of the step.
 RESPONSE_TIMEOUT_S = 60.0
-#: How soon an agent is asked that has not got a message because its process might not act just then.
+#: First pause in seconds before a lost message is sent again or asked about again.
 _ASKED_AGAIN_AFTER_S = 1.0
-#: Beyond that the pauses do not grow.
+#: Upper limit of the exponent of the exponential back-off.
 _MOST_DOUBLINGS = 10
-#: How often an agent may leave a question about its step unanswered.
+#: Number of unanswered questions about a step after which its agent counts as unreachable.
 MAX_QUESTIONS = 5
 
 
 @dataclass(slots=True)
 class _PendingReply:
-    """``due``: when the agent is asked how far it is; ``questions``: that it has not answered.
+    """A workflow that waits for the reply to a message.
 
-    ``unknown``: how often in a row it did not know the step; ``sent_again_from``: when it is sent once more then.
+    ``due``: clock time at which the agent is asked for the state of the step. ``questions``: number of unanswered
+    questions.
+    ``unknown``: how many times in a row the agent did not know the step. ``sent_again_from``: earliest clock time of
+    the next resend.
     """
 
     run: Run[Any]
@@ -42,18 +45,18 @@ class _PendingReply:
     sent_again_from: float = float("-inf")
 
     def known(self) -> None:
-        """Begin to count anew how often the agent does not know the step."""
+        """Reset the count of answers that the agent does not know the step."""
         self.unknown, self.sent_again_from = 0, float("-inf")
 
     def reaches(self, task: TaskState) -> None:
-        """Note what is sent from now on, should the agent forget the step."""
+        """Choose the message to send if the agent loses the step from now on."""
         self.effect = replace(self.effect, message=self.effect.once.get(task, self.effect.message))
 
 
 class PendingReplies:
-    """The workflows of a process that wait for a reply. ``may_act``: whether this process may act for its hosts.
+    """The pending replies of a process. ``may_act``: returns whether this process holds its lease.
 
-    ``response_timeout_s``: how long a reply may take before its agent is asked.
+    ``response_timeout_s``: seconds without a reply after which an agent is asked.
     """
 
     def __init__(
@@ -65,17 +68,18 @@ class PendingReplies:
         self._response_timeout_s = response_timeout_s
         self._lock = threading.Lock()
         self._complaints = RateLimitedLog(LOG)
-        #: The first reply takes its entry, so that copies find nothing.
+        #: Workflow uuid → pending reply. The first reply removes the entry, so that duplicates are ignored.
         self._pending: dict[str, _PendingReply] = {}
 
     def send(
         self, run: Run[Any], effect: SendToAgent, is_present: Callable[[], bool], *, ask: bool
     ) -> StepReply | None:
-        """Send a message and park; return the reply that a workflow gives itself where the host takes none.
+        """Send a message and wait for its reply in the background; return an error reply if the host is unreachable.
 
-        Nothing is sent when the workflow is not where we think it is (``is_present``): under the same lock whatever
-        interrupts it sends its own, so messages keep their order. ``ask``: it may have been sent before, so the agent
-        is asked first. Raises: Unavailable when this process may not act.
+        Nothing is sent if ``is_present`` returns False, because the workflow has changed. Interrupts check and send
+        under the same lock, so the messages keep their order.
+        ``ask``: the message may have been sent before, so ask the agent for the state of the step instead.
+        Raises: Unavailable if this process does not hold its lease.
         """
         with self._lock:
             if not is_present():
@@ -93,18 +97,18 @@ class PendingReplies:
         return None
 
     def is_pending(self, run: Run[Any]) -> bool:
-        """Tell whether a workflow waits for the reply to the present start of its step."""
+        """Return True if a workflow waits for the reply to the present attempt at its step."""
         with self._lock:
             pending = self._pending.get(run.row.uuid)
             return pending is not None and pending.run.row.attempt == run.row.attempt
 
     def awaits(self, message: AboutStep) -> bool:
-        """Tell whether what an agent says is about a step that a workflow waits for, its host and its instance."""
+        """Return True if a workflow waits for the step of an agent's message, at this host and for this instance."""
         with self._lock:
             return self._find(message) is not None
 
     def take(self, reply: StepReply) -> bool:
-        """Take a reply. Tells whether anybody waits for it; nobody does for a copy."""
+        """Accept a reply; return False if no workflow waits for it, for instance because it is a duplicate."""
         with self._lock:
             if self._find(reply) is None:
                 return False
@@ -112,7 +116,7 @@ class PendingReplies:
             return True
 
     def take_progress(self, message: TaskReached) -> Run[Any] | None:
-        """Take that an agent has reached another task of a step; return the workflow that waits for it, if one does."""
+        """Accept a progress message of an agent; return the workflow that waits for the step, or None."""
         with self._lock:
             pending = self._find(message)
             if pending is None:
@@ -121,18 +125,18 @@ class PendingReplies:
             return pending.run
 
     def is_forgotten(self, status: StepStatus) -> bool:
-        """Tell whether an agent does not know a step, and what it is sent instead depends on how far it was."""
+        """Return True if an agent does not know a step and the message to resend depends on the step's progress."""
         with self._lock:
             pending = self._find(status) if status.state is StepState.UNKNOWN else None
             return pending is not None and bool(pending.effect.once)
 
     def take_status(self, status: StepStatus, task: TaskState | None = None) -> StepReply | None:
-        """Take an agent's answer to the question how far it is; return what the workflow may take for its reply.
+        """Handle an agent's answer about the state of a step; return the step's reply if it is done or unreachable.
 
-        A message that has never arrived is sent: at once the first time, then after longer and longer pauses. Else an
-        agent whose next session is not known here yet, and that drops what is meant for the last one, would be sent
-        the same message as fast as it can drop it. ``task``: of the
-        server, where it matters which message that is.
+        If the agent does not know the step, the message is sent again: the first time at once, then with exponential
+        back-off. Without back-off, an agent that has restarted and drops messages for its previous session would get
+        the same message in a tight loop.
+        ``task``: the server's task state, if the message to resend depends on it.
         """
         with self._lock:
             pending = self._find(status)
@@ -163,7 +167,7 @@ class PendingReplies:
         return None
 
     def hurry(self, hosts: Collection[str]) -> None:
-        """Have the agents of some hosts asked at once rather than when their replies are overdue."""
+        """Ask the agents of some hosts at the next check, without waiting for their timeouts."""
         with self._lock:
             for pending in self._pending.values():
                 if pending.effect.host in hosts:
@@ -171,12 +175,13 @@ class PendingReplies:
                     pending.known()
 
     def ask_overdue(self) -> tuple[StepReply, ...]:
-        """Ask the agents whose replies are overdue; return the replies for those that cannot be reached."""
+        """Ask the agents whose replies are overdue; return error replies for those that are unreachable."""
         lost: list[StepReply] = []
         now = self._clock()
         with self._lock:
             for pending in [each for each in self._pending.values() if each.due <= now]:
-                # One that cannot be heard leaves nothing unanswered. Whether it is gone is judged by its signs of life.
+                # A question that an inaudible agent cannot answer does not count. Heartbeats decide whether the agent
+                # is down.
                 pending.questions += self._bus.hears(pending.effect.host)
                 pending.due = self._due(pending.effect)
                 if pending.questions > MAX_QUESTIONS:
@@ -189,7 +194,7 @@ class PendingReplies:
         return tuple(lost)
 
     def _find(self, message: AboutStep) -> _PendingReply | None:
-        """Return what waits for a message. Whoever sends it knows no more than what its own host was sent."""
+        """Return the pending reply that a message answers; None if its step, host or server is not the awaited one."""
         pending = self._pending.get(message.step.workflow)
         if pending is None or message.step != pending.run.step_id:
             return None
@@ -205,7 +210,7 @@ class PendingReplies:
         return self._clock() + (effect.asked_after_s or self._response_timeout_s)
 
     def leave(self, uuid: str, attempt: int | None = None) -> None:
-        """Wait for nothing any more; with ``attempt``, for nothing but that start of a step."""
+        """Remove the pending reply of a workflow, unless it belongs to ``attempt``."""
         with self._lock:
             pending = self._pending.get(uuid)
             if pending is not None and pending.run.row.attempt != attempt:
@@ -221,6 +226,6 @@ class PendingReplies:
 
 
 def _refused(pending: _PendingReply, error: Unavailable) -> StepReply:
-    """Return the reply that a workflow gives itself when its host has no agent, or one that is too old."""
+    """Return the substitute reply for a host whose agent is unreachable or too old."""
     said = AGENT_TOO_OLD if isinstance(error, AgentTooOld) else UNREACHABLE
     return StepReply(pending.run.step_id, pending.effect.host, pending.run.instance_uuid, said, error.message)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scheduler refuses, as a failure of the step that asked it."""
+"""Conversion of scheduler errors to step failures."""
 
 import logging
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class CannotPlaceError(Exception):
-    """There is no host for some server of a request. ``details`` are for administrators."""
+    """No host was found for at least one server of a request. ``details`` are for administrators."""
 
     message: str
     details: str = ""
@@ -26,7 +26,7 @@ class CannotPlaceError(Exception):
 
 @contextmanager
 def refusals(request_id: str) -> Iterator[None]:
-    """Turn what the scheduler raises into CannotPlaceError, but for a database that is away: that is tried again."""
+    """Convert scheduler errors to CannotPlaceError. Unavailable passes through, because the step is then retried."""
     try:
         yield
     except Unavailable:

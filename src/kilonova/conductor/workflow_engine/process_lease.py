@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One process among others: say that it lives, take over what dead ones left and what live ones hand over."""
+"""The lease of a control process: heartbeats, takeover from dead processes, and handover between live ones."""
 
 import logging
 import time
@@ -15,16 +15,16 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.lease import Lease
 
 LOG = logging.getLogger(__name__)
-#: Whoever stores a workflow has it begin sooner than that.
+#: Time after which a stored workflow of this process that it has not started counts as forgotten.
 _FORGOTTEN_AFTER = timedelta(seconds=60)
 
 
 class ProcessLease:
-    """The lease of a control process, and the workflows that come to it.
+    """Renews the lease of a control process, and resumes the workflows that the process takes over.
 
-    ``has_all_agents``: whether all agents beyond this process that may speak have reported their hosts. A process that
-    starts takes up what others left when that is so, or after one lease: what a cloud left unfinished that was stopped
-    as a whole would fail else, as no host is there yet. ``clock``: in seconds.
+    ``has_all_agents``: returns whether all known agents on the bus have reported their hosts. A new process takes over
+    unfinished workflows when that is so, or after the duration of one lease. After a restart of the whole cloud they
+    would otherwise fail, since no host is reachable yet. ``clock``: in seconds.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class ProcessLease:
         self._search_at: float | None = None
 
     def sign_of_life(self) -> None:
-        """Tell the other processes that this one is alive; notice when they counted it as dead meanwhile."""
+        """Send a heartbeat to the database and renew the lease; drop the lease if it had already expired."""
         since = self._lease.now()
         if self._database.write(self._note_life):
             self._lease.renew(since)
@@ -57,18 +57,17 @@ class ProcessLease:
             self._lease.lapse()
 
     def _note_life(self, tx: Transaction) -> bool:
-        """Write a sign of life. Returns whether this process had its lease until now, so that nobody took over."""
-        if self._database.is_sole_process:  # there is nobody else
+        """Write a heartbeat; return True if the lease had not expired, so that no other process took over."""
+        if self._database.is_sole_process:  # no other process can take over
             host_agents.register(tx, self._process, (), self._lease.duration)
             return True
         return self._owner in host_agents.keep_alive(tx, [self._owner], self._lease.duration)
 
     def enter(self, announce: Callable[[], None]) -> int:
-        """Join the living, at the start or after a time in which others counted this process as dead.
+        """Register this process as alive, at its start or after its lease expired; return how many workflows resume.
 
-        ``announce``: has the agents report their guests, and remove what was moved or deleted meanwhile. Only then
-        may this process act again: on what the journal says now, not on what it remembers. Returns how many workflows
-        go on.
+        ``announce``: makes the agents report their guests and remove guests that were moved or deleted meanwhile. Only
+        after that may this process act again, from the journal and not from its memory.
         """
         self._runner.forget_everything()
         announce()
@@ -87,9 +86,9 @@ class ProcessLease:
             host_agents.end_control_processes(tx, besides=self._owner)
 
     def resume(self) -> int:
-        """Take over unfinished workflows that nobody runs, go on where they were, and return how many there are.
+        """Take over the unfinished workflows of dead processes and resume them; return their number.
 
-        None for as long as this process, which has begun just now, waits for agents.
+        Return 0 while this process, after its start, still waits for agents.
         """
         if self._waits and not self._has_all_agents() and self._clock() < self._waits_until:
             return 0
@@ -111,43 +110,46 @@ class ProcessLease:
         return count
 
     def _may_take_over(self, tx: Transaction) -> bool:
-        """Tell whether nobody counts this process as dead, who would take over from it what it takes over now."""
+        """Return True if this process holds its lease in the database. Otherwise others may take over from it."""
         return self._database.is_sole_process or host_agents.is_alive(tx, self._owner)
 
     def resume_later(self) -> None:
-        """Do what :meth:`resume` did not do because this process waited for agents, if that is over."""
+        """Run :meth:`resume` once this process no longer waits for agents, if it has not run yet."""
         if self._waits and (count := self.resume()):
-            LOG.info("%d unfinished operations are resumed", count)
+            LOG.info("Resuming %d unfinished workflows", count)
 
     def resume_unacknowledged(self) -> int:
-        """Go on with workflows that were stored although whoever stored them was told that this is not known.
+        """Resume workflows whose commit succeeded but was never acknowledged to this process; return their number.
 
-        That happens while a database is away. They are looked for a while later, so that each is by then under way, or
-        promised to begin, or will never be. Returns how many there were.
+        This happens when the database connection fails. The search starts a while after the failure: by then every such
+        workflow is running, about to be started by a thread, or forgotten.
         """
         unheard, self._unheard = self._unheard, self._database.unheard_writes
         if unheard != self._unheard:
             self._search_at = self._clock() + _FORGOTTEN_AFTER.total_seconds()
         if self._search_at is None or self._clock() < self._search_at:
             return 0
-        known = self._present()  # some of these end while the journal is read
+        known = self._present()  # read before and after the journal, because some workflows start or end meanwhile
         with self._database.read() as connection:
             own = workflows.of_owner(connection, self._owner)
         self._search_at = None
         long_ago, known = self._database.clock.now() - _FORGOTTEN_AFTER, known | self._present()
         forgotten = [row for row in own if row.uuid not in known and (row.created_at or long_ago) < long_ago]
         if forgotten:
-            LOG.warning("%d operations go on that nobody knew to be stored", len(forgotten))
+            LOG.warning("Resuming %d workflows whose commit was never acknowledged", len(forgotten))
             self._go_on(forgotten)
         return len(forgotten)
 
     def _present(self) -> frozenset[str]:
-        """Return the workflows that this process has under way, or will. The latter first: they become the former."""
+        """Return the workflows that this process runs or is about to start.
+
+        The second group is read first, because workflows move from the second to the first.
+        """
         promised = self._runner.promised
         return promised | self._runner.known
 
     def take_handed_over(self) -> int:
-        """Go on with workflows that other processes handed over or interrupted; return how many there are."""
+        """Resume workflows that other processes handed over or interrupted; return their number."""
         with self._database.read() as connection:
             if not workflows.is_heir(connection, self._owner):
                 return 0
@@ -169,7 +171,7 @@ class ProcessLease:
             self._runner.begin_waiting(orphaned)
 
     def _take_members(self, leader: WorkflowRow) -> None:
-        """Make the workflows that a batch leads ours, as far as nobody alive has them; go on with those that end."""
+        """Take over the member workflows of a batch from dead processes, and resume the interrupted ones."""
         everything = self._database.is_sole_process
 
         def take(tx: Transaction) -> int:

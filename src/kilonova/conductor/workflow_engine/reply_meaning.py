@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the reply of an agent means to the workflow that waits for it."""
+"""Interpretation of an agent's reply for the workflow that waits for it."""
 
 import logging
 from typing import Any
@@ -13,21 +13,21 @@ LOG = logging.getLogger(__name__)
 
 
 def meaning_of(services: Services, step: Step[Any], run: Run[Any], reply: StepReply) -> Effect:
-    """Return what comes of the present step. Raises: UndoFailedError."""
+    """Return the effect of a reply on the present step. Raises: UndoFailedError."""
     try:
         return (step.on_undone if run.row.undoing else step.on_reply)(services, run, reply)
     except UndoFailedError as error:
         if not _is_left(services, run, reply.host):
             raise
-        LOG.warning("Server %s leaves host %s as it is: %s", run.instance_uuid, reply.host, error)
+        LOG.warning("Server %s: an undo step on dead host %s is skipped: %s", run.instance_uuid, reply.host, error)
         return Completed(write=step.on_skipped(services, run, reply))
 
 
 def _is_left(services: Services, run: Run[Any], host: str) -> bool:
-    """Tell whether something is being undone at a host that is taken for dead, and that its server leaves.
+    """Return True while an evacuation rolls back a step on the failed source host.
 
-    An agent that is alive all the same is asked to undo it, so that no guest goes on there; but what it cannot do,
-    and what a host without one would have to, keeps nobody waiting.
+    If the agent of that host is still alive, it must undo the step, so that no guest keeps running there. If the agent
+    fails or is unreachable, the rollback continues without it.
     """
     if run.interrupt is not Interrupt.EVACUATE or not run.row.undoing:
         return False

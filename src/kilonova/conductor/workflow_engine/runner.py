@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the workflows of a process go on: they begin, agents reply, somebody interrupts them, it is time to try again.
+"""Triggers of the workflows of a process: start, agents' replies, interrupts and retries.
 
-How they go on, of whatever kind they are, says :mod:`kilonova.conductor.workflow_engine.stepper`.
+:mod:`kilonova.conductor.workflow_engine.stepper` runs their steps.
 """
 
 import logging
@@ -35,14 +35,14 @@ LOG = logging.getLogger(__name__)
 
 
 def nowhere(_host: str) -> bool:
-    """Tell that a host which is not on the bus is not anywhere else either."""
+    """Return False: there is no second way to reach a host that is not on the bus."""
     return False
 
 
 class Runner:
-    """The workflows of one process. ``registry``: kind → workflow. Safe to use from any thread.
+    """Runs the workflows of one process. ``registry``: kind → workflow. Thread-safe.
 
-    ``find_agent``: looks, waiting for the database, whether a host can be reached after all that seemed not to be.
+    ``find_agent``: checks in the database whether a host that seemed unreachable can be reached; may block.
     """
 
     def __init__(
@@ -76,7 +76,8 @@ class Runner:
         self._find_agent = find_agent
         self._retries = Retries(pause_s, max_tries, clock)
         self._runs = Runs(registry, lambda uuid: self._retries.later(uuid, 1))
-        #: Stored workflows that a thread of this process has begin later. A dict, so that any thread may change it.
+        #: Stored workflows that a thread of this process is about to start. A dict, because its operations are
+        #: thread-safe.
         self._promised: dict[str, None] = {}
         self._stepper = Stepper(
             services,
@@ -95,22 +96,22 @@ class Runner:
 
     @property
     def may_act(self) -> bool:
-        """Whether nobody counts this process as dead, so that it may act for its hosts."""
+        """True while this process holds its lease, or is the only process, so that it may act for its hosts."""
         return self._database.is_sole_process or self._lease.is_held
 
     @property
     def known(self) -> frozenset[str]:
-        """The workflows that this process has under way."""
+        """The workflows that this process runs."""
         return self._runs.uuids
 
     @property
     def promised(self) -> frozenset[str]:
-        """The workflows that are stored, and that a thread of this process has yet to begin."""
+        """The stored workflows that a thread of this process is about to start."""
         return frozenset(self._promised.copy())
 
     @contextmanager
     def promise(self, workflow: str) -> Iterator[None]:
-        """Have nobody take a stored workflow for forgotten while this thread does what comes before it can begin."""
+        """Exclude a stored workflow from recovery until this thread has started it."""
         self._promised[workflow] = None
         try:
             yield
@@ -119,11 +120,11 @@ class Runner:
 
     @property
     def waits_for_agents(self) -> int:
-        """How many workflows wait for the reply of an agent."""
+        """Number of workflows that wait for a reply of an agent."""
         return len(self._pending_replies)
 
     def awaited_facts(self, message: AboutStep) -> Any:
-        """Return what the workflow remembers that waits for the step that a message is about; None when none does."""
+        """Return the facts of the workflow that waits for the step of a message; None if no workflow does."""
         run = self._runs.get(message.step.workflow)
         return None if run is None or not self._pending_replies.awaits(message) else run.facts
 
@@ -132,9 +133,9 @@ class Runner:
     def begin(
         self, rows: Sequence[WorkflowRow], memos: Mapping[str, Any] | None = None, *, resumed: bool = False
     ) -> None:
-        """Have workflows of this process go on from their present step, in the background.
+        """Start or resume workflows of this process at their present step, in the background.
 
-        ``memos``: what is at hand for them. ``resumed``: their messages may have been sent already.
+        ``memos``: cached data by workflow. ``resumed``: their messages may already have been sent.
         """
         of_request: dict[tuple[str, str], list[Run[Any]]] = defaultdict(list)
         for row in rows:
@@ -157,30 +158,30 @@ class Runner:
             self._stepper.cut_short(row.uuid)
 
     def begin_waiting(self, instance_uuids: Collection[str]) -> None:
-        """Let workflows begin whose instances have nothing else under way."""
+        """Start the waiting workflows of instances that have no other workflow running."""
         for uuid in instance_uuids:
             self._begin_released(self._journal.release_waiting(uuid))
 
     def _begin_released(self, released: Sequence[WorkflowRow]) -> None:
-        """Begin what waited for others, as far as it is ours; other processes notice by themselves.
+        """Start released workflows that this process owns; other processes find theirs in the journal.
 
-        What is promised begins with :meth:`begin_promised`.
+        Workflows in ``promised`` are started by :meth:`begin_promised`.
         """
         self.begin([row for row in released if row.owner == self._owner and row.uuid not in self._promised])
 
     def begin_promised(self, workflow: str) -> None:
-        """Begin what waited for others and was promised, if these have ended since it was stored."""
+        """Start a promised workflow that waited for others, if these have ended since it was stored."""
         self._stepper.look_again_soon(workflow)
 
     def retry_broken(self) -> None:
-        """Go on with workflows whose step broke, and whose time has come, at the step that the journal has."""
+        """Retry broken workflows whose back-off is over, at the step that the journal has."""
         for uuid in self._retries.due():
             run = self._runs.get(uuid)
             if run is not None:
                 self._stepper.submit(run, partial(self._runs.post, uuid, partial(self._stepper.look_again, uuid)))
 
     def forget_everything(self) -> None:
-        """Forget what this process remembers, since others may have gone on with it."""
+        """Clear this process's memory of its workflows, since other processes may have continued them."""
         self._runs.clear()
         self._pending_replies.clear()
         self._retries.clear()
@@ -188,7 +189,7 @@ class Runner:
     # --- messages -----------------------------------------------------------------------------------------------------
 
     def take_reply(self, reply: StepReply) -> None:
-        """Take the reply of an agent."""
+        """Handle the reply of an agent to a step or to the removal of a guest."""
         if not reply.step.workflow:
             self.guests.take_removed(reply)
         elif self._pending_replies.take(reply):
@@ -205,13 +206,13 @@ class Runner:
             self._stepper.resume(run, reply)
 
     def take_progress(self, message: TaskReached) -> None:
-        """Have a server show how far the agent is with its step."""
+        """Store the task state that an agent's step has reached, to be shown by its server."""
         run = self._pending_replies.take_progress(message)
         if run is not None:
             self.task_progress.note(run, message.task)
 
     def take_status(self, status: StepStatus) -> None:
-        """Take the answer to the question how far a step is."""
+        """Handle an agent's answer about the state of a step."""
         task = None
         if self._pending_replies.is_forgotten(status):
             with self._database.read() as connection:
@@ -221,7 +222,7 @@ class Runner:
             self.take_reply(reply)
 
     def ask_overdue(self) -> None:
-        """Ask the agents whose replies are overdue how far they are; one that never answers counts as unreachable."""
+        """Ask agents with overdue replies for the state of their steps; fail the steps of unreachable agents."""
         for reply in self._pending_replies.ask_overdue():
             if self._find_agent(reply.host):
                 self._pending_replies.hurry([reply.host])
@@ -229,26 +230,26 @@ class Runner:
                 self.take_reply(reply)
 
     def ask_hosts(self, hosts: Collection[str]) -> None:
-        """Ask the agents of hosts how far they are with what was sent there: they may have come back without it."""
+        """Ask the agents of hosts for the state of their steps at once: a restarted agent may have lost them."""
         self._pending_replies.hurry(hosts)
         self.ask_overdue()
 
     def look_at_suspected_strays(self) -> None:
-        """Look at the guests of replies that came while this process might not act."""
+        """Check the guests of replies that arrived while this process did not hold its lease."""
         self._suspected_strays.look_at_waiting()
 
     # --- interrupts ---------------------------------------------------------------------------------------------------
 
     def interrupt(self, tx: Transaction, instance_uuid: str, why: Interrupt) -> tuple[WorkflowRow, ...]:
-        """Have what is under way for an instance end, or end sooner; return the rows as they are now.
+        """Interrupt the workflows of an instance; return their rows as changed.
 
-        To be called in the transaction that stores what wants it so; hand the rows to :meth:`interrupted` afterwards.
-        Raises: Conflict for what waits for an operator, which gives way to a delete only.
+        Call it in the transaction that stores the interrupting action, then pass the rows to :meth:`interrupted`.
+        Raises: Conflict for a stuck workflow, unless the interrupt is a delete.
         """
         return interrupt(tx, self.registry, self._owner, instance_uuid, why)
 
     def interrupted(self, rows: Sequence[WorkflowRow]) -> None:
-        """Go on with workflows of this process that were interrupted; other processes notice by themselves."""
+        """Continue workflows of this process that were interrupted; other processes find the mark in the journal."""
         for row in rows:
             if row.owner != self._owner:
                 continue
@@ -258,5 +259,5 @@ class Runner:
                 continue
             if self._pending_replies.is_pending(run):
                 self._bus.run_urgently(partial(self._stepper.cut_short, row.uuid))
-            else:  # whoever interrupts it sends nothing: what a new attempt has to say was not said yet
+            else:  # whoever
                 self._stepper.look_again_soon(row.uuid, resumed=known is None or known.row.attempt >= row.attempt)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps that are being done right now, as users see them: events that have begun and not ended."""
+"""Running steps as users see them: instance action events that have started and not finished."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from kilonova.db.workflows import WorkflowRow
 def events_under_way(
     connection: Connection, registry: Mapping[str, Workflow[Any]], instance_uuid: str, request_id: str
 ) -> tuple[Event, ...]:
-    """Return what is under way for an action of an instance; what is being undone has ended already."""
+    """Return the events of an action's running steps. A step that is being undone has no running event."""
     rows = workflows.of_instance(connection, instance_uuid)
     events = (_event(registry.get(row.kind), row) for row in rows if row.request_id == request_id)
     return tuple(event for event in events if event is not None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workflows that a process has under way, in memory, and what is to be done for each, one thing at a time."""
+"""In-memory state of the workflows that a process runs, with a queue of work for each workflow."""
 
 import logging
 import threading
@@ -16,9 +16,9 @@ LOG = logging.getLogger(__name__)
 
 
 class Runs:
-    """Workflow uuid → where it is, as far as this process knows. Safe to use from any thread.
+    """Workflow uuid → its last known row and facts in this process. Thread-safe.
 
-    ``registry``: kind → workflow. ``on_broken``: told of a workflow for which something could not be done.
+    ``registry``: kind → workflow. ``on_broken``: called with the uuid of a workflow whose queued work raised an error.
     """
 
     def __init__(self, registry: Mapping[str, Workflow[Any]], on_broken: Callable[[str], None]) -> None:
@@ -26,7 +26,7 @@ class Runs:
         self._on_broken = on_broken
         self._lock = threading.Lock()
         self._runs: dict[str, Run[Any]] = {}
-        #: Workflow → what is to be done for it; whoever adds the first works it off.
+        #: Workflow uuid → queue of work for it. The thread that adds the first item runs the queue until it is empty.
         self._queues: dict[str, deque[Callable[[], None]]] = {}
 
     @property
@@ -39,7 +39,7 @@ class Runs:
             return self._runs.get(uuid)
 
     def remember(self, row: WorkflowRow, memo: Any = None) -> Run[Any] | None:
-        """Note where a workflow is, unless something newer is known; None for what another release has stored."""
+        """Store the row of a workflow unless a newer one is known; return its run, or None if it is unreadable."""
         run = self._read(row, memo)
         if run is None:
             return None
@@ -60,12 +60,12 @@ class Runs:
             except UnknownFactsError as error:
                 reason = str(error)
         LOG.error(
-            "Workflow %s (%s at step %s) is of another release and stays: %s", row.uuid, row.kind, row.step, reason
+            "Workflow %s (%s at step %s) is of another release and is not run: %s", row.uuid, row.kind, row.step, reason
         )
         return None
 
     def replace(self, run: Run[Any]) -> bool:
-        """Note other facts of a workflow that is otherwise as we know it. Tells whether it is."""
+        """Store new facts of a workflow; return False if its version has changed."""
         with self._lock:
             known = self._runs.get(run.row.uuid)
             if known is None or known.row.version != run.row.version:
@@ -74,7 +74,7 @@ class Runs:
             return True
 
     def forget(self, run: Run[Any]) -> bool:
-        """Forget a workflow that is over, unless something newer is known of it. Tells whether it is forgotten."""
+        """Remove an ended workflow from memory; return False if a newer version of it is known."""
         with self._lock:
             known = self._runs.get(run.row.uuid)
             if known is not None and known.row.version > run.row.version:
@@ -87,7 +87,7 @@ class Runs:
             self._runs.clear()
 
     def post(self, uuid: str, action: Callable[[], None]) -> None:
-        """Do something for a workflow: on this thread, or on the one that is doing something for it already."""
+        """Run an action of a workflow on this thread, or queue it for the thread that works for the workflow."""
         with self._lock:
             queue = self._queues.get(uuid)
             if queue is not None:
@@ -98,7 +98,7 @@ class Runs:
             try:
                 queue[0]()
             except Exception:
-                LOG.exception("Workflow %s could not go on; it is tried again", uuid)
+                LOG.exception("Workflow %s raised an unexpected error and is retried", uuid)
                 self._on_broken(uuid)
             with self._lock:
                 queue.popleft()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The story of a server in the log: one line for each thing that happened to it, always worded like this::
+"""The log lines of a server's lifecycle: one line per event, always in this form::
 
     Server UUID EVENT[: DETAILS] [REQUEST ID]
 
-Told after the commit that made it so, and never under a lock. What users wrote is not part of a line.
+A line is logged after the commit of its event, and never under a lock. It contains no text that users wrote.
 """
 
 import logging
@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 
 def tell(event: WorkflowEvent) -> None:
-    """Log a turn of a workflow, if it is one that a reader of the log looks for."""
+    """Log a workflow event if it is relevant to an operator: done, failed, restarted, interrupted or stuck."""
     if not event.instance_uuid:
         return
     where = f" on host {event.host}" if event.host else ""
@@ -35,61 +35,61 @@ def tell(event: WorkflowEvent) -> None:
 
 
 def placed(instance_uuid: str, request_id: str, host: str, node: str) -> None:
-    """A host was claimed for it."""
+    """Log that a host was claimed for a new server."""
     LOG.info("Server %s placed: host %s, node %s [%s]", instance_uuid, host, node, request_id)
 
 
 def created(instance_uuid: str, request_id: str) -> None:
-    """The server is stored, and its user has been promised it."""
+    """Log that a server was stored and its create request accepted."""
     LOG.info("Server %s created [%s]", instance_uuid, request_id)
 
 
 def not_built(instance_uuid: str, request_id: str, reason: str) -> None:
-    """There is no host for some server of its request."""
+    """Log that a server failed because no host was found for it or for another server of its request."""
     LOG.info("Server %s failed: build: %s [%s]", instance_uuid, reason, request_id)
 
 
 def moves(instance_uuid: str, request_id: str, source: str, destination: str) -> None:
-    """A destination was claimed for it."""
+    """Log that a destination was claimed for a server."""
     LOG.info("Server %s moves: host %s to host %s [%s]", instance_uuid, source, destination, request_id)
 
 
 def withdrawn(instance_uuid: str, request_id: str) -> None:
-    """The server was stored, but its request was interrupted before it was answered."""
+    """Log that a server was removed because its create request was interrupted before the response."""
     reason = "its request was interrupted before it was answered"
     LOG.info("Server %s withdrawn: %s [%s]", instance_uuid, reason, request_id)
 
 
 def reclaimed(instance_uuid: str, request_id: str, deleted_at: datetime | None) -> None:
-    """It was soft-deleted for so long that it is deleted for good."""
+    """Log that a soft-deleted server is deleted after reclaim_instance_interval."""
     since = "" if deleted_at is None else f": it has been soft-deleted since {deleted_at:%Y-%m-%dT%H:%M:%SZ}"
     LOG.info("Server %s reclaimed%s [%s]", instance_uuid, since, request_id)
 
 
 def timed_out(instance_uuid: str, request_id: str, kind: str, seconds: str) -> None:
-    """Its operation took longer than the operator allows; it is walked back."""
+    """Log that an operation exceeded its timeout and is rolled back."""
     LOG.info("Server %s failed: %s: it took longer than %s s [%s]", instance_uuid, kind, seconds, request_id)
 
 
 def confirmed_by_itself(instance_uuid: str, request_id: str, seconds: str) -> None:
-    """Nobody has confirmed or reverted its resize for longer than the operator allows."""
+    """Log that a resize is confirmed automatically after resize_confirm_window."""
     LOG.info("Server %s is confirmed: its resize waited for %s s [%s]", instance_uuid, seconds, request_id)
 
 
 def unrescued_by_itself(instance_uuid: str, request_id: str, seconds: str) -> None:
-    """It has been rescued for longer than the operator allows."""
+    """Log that a server is unrescued automatically after rescue_timeout."""
     LOG.info("Server %s is unrescued: it was rescued %s s ago [%s]", instance_uuid, seconds, request_id)
 
 
 def retried(instance_uuid: str, request_id: str, kind: str, step: str, user_id: str) -> None:
-    """An operator has a stuck workflow go on."""
+    """Log that an operator retries a stuck workflow."""
     LOG.info(
         "Server %s retried: %s at step %s, asked for by user %s [%s]", instance_uuid, kind, step, user_id, request_id
     )
 
 
 def abandoned(instance_uuid: str, request_id: str, kind: str, step: str, user_id: str) -> None:
-    """An operator has given a stuck workflow up."""
+    """Log that an operator abandons a stuck workflow."""
     LOG.info(
         "Server %s abandoned: %s at step %s, asked for by user %s [%s]", instance_uuid, kind, step, user_id, request_id
     )

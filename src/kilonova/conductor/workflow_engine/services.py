@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the steps of workflows may use, handed in by the composition root and faked in tests."""
+"""Dependencies of workflow steps, injected by the composition root and replaced by fakes in tests."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,13 +18,14 @@ from kilonova.model.quota import NO_LIMITS, Limits
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """``owner``: this process. ``limits``: the configured quotas, which hold where nobody has set others.
+    """Dependencies of workflow steps. ``owner``: this process. ``limits``: the configured default quotas.
 
-    ``counts_failed_builds``: whether builds that fail count against their host.
-    ``image_data``: how a host gets the data of an image, ``image_upload``: how it brings that of one that has none yet;
-    None where there is no way. ``image_keeper``: Kilonova's own user at the image service; None where there is none.
-    ``config_drives``: what goes on those of servers.
-    ``begin``: has stored workflows of this process go on in the background. ``listeners``: are told of what happens.
+    ``counts_failed_builds``: whether failed builds count against their host.
+    ``image_data``: returns how a host downloads an image; ``image_upload``: how it uploads the data of a new image.
+    Both return None if there is no way.
+    ``image_keeper``: Glance access as Kilonova's own user; None if not configured.
+    ``config_drives``: contents of servers' config drives.
+    ``begin``: starts stored workflows of this process in the background. ``listeners``: callbacks for events.
     """
 
     database: Database
@@ -42,7 +43,7 @@ class Services:
 
     @property
     def images(self) -> ImageKeeper:
-        """Return who looks at images. Raises: Unavailable: another process may know the image service."""
+        """Glance access as Kilonova's own user. Raises: Unavailable if this process has none; another one may."""
         if self.image_keeper is None:
             raise Unavailable("No user of Kilonova's own at the image service is configured.")
         return self.image_keeper

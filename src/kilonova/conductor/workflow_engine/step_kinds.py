@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The usual steps: order a host and wait, or only write; and the hooks that these are made of.
+"""Constructors for the usual steps (order a host and wait; only write) and the hooks they use.
 
-Every constructor says what undoes its step: :func:`order` calls off what is on the way, :func:`one_way` leaves nothing
-to undo, and everything else is a :class:`~kilonova.conductor.workflow_engine.workflow.Step` with its own ``undo``.
+Each constructor chooses the undo of its step: :func:`order` calls off an order that is on its way, and :func:`one_way`
+has nothing to undo. Any other step is a :class:`~kilonova.conductor.workflow_engine.workflow.Step` with its own
+``undo``.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,8 +30,8 @@ from kilonova.messaging.messages import AgentMessage, StepId
 from kilonova.model.instance import TaskState
 
 F = TypeVar("F")
-#: A message that says only which step it is, and of which server; or what makes another one, None if there is nothing
-#: to order.
+#: Class of a message that needs only step and server, or a function of the run that returns a message, or None if there
+#: is no order to send.
 Message = Callable[[StepId, str], AgentMessage] | Callable[[Run[Any]], AgentMessage | None]
 _NO_INTERRUPTS: Mapping[Interrupt, Do[Any]] = {}
 
@@ -43,9 +44,9 @@ def order(
     on_reply: OnReply[F] = complete_or_fail,
     shows: TaskState | None = None,
 ) -> Step[F]:
-    """Return a step that orders the server's host to do something, and leaves nothing where it fails.
+    """Return a step that orders the server's host to do something. A failed order leaves nothing to undo.
 
-    Interrupted, it is called off: the order may still be on the way.
+    An interrupt calls the order off, since it may still be on its way.
     """
     return Step(name, do, CALL_OFF, on_reply, CALLED_OFF, shows, event)
 
@@ -60,12 +61,12 @@ def one_way(
     interrupts: Mapping[Interrupt, Do[F]] = _NO_INTERRUPTS,
     blocking: bool = False,
 ) -> Step[F]:
-    """Return a step of which nothing has to be undone: it leaves nothing, or there is no way back behind it."""
+    """Return a step without undo: it leaves nothing, or it is past the point of no return."""
     return Step(name, do, NOTHING, on_reply, shows=shows, event=event, interrupts=interrupts, blocking=blocking)
 
 
 def sends(message: Message, to: Callable[[Any], str | None] = attrgetter("host")) -> Do[Any]:
-    """Return what sends a message to a host, which its facts name, and waits; without a host there is nothing to do."""
+    """Return a hook that sends a message to the host named by the facts and waits; it completes if there is no host."""
 
     def send(_services: Services, run: Run[Any]) -> Effect:
         host, made = to(run.facts), _made(message, run)
@@ -75,7 +76,7 @@ def sends(message: Message, to: Callable[[Any], str | None] = attrgetter("host")
 
 
 def writes(write: Write) -> Do[Any]:
-    """Return what completes a step with a write."""
+    """Return a hook that completes its step with a write."""
     return lambda _services, _run: Completed(write=write)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From an effect to what is journalled: which row a workflow has next, and what is written with it. Does no I/O."""
+"""Translation of an effect to the workflow's next row and the writes that belong to it. Pure: does no I/O."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -34,10 +34,11 @@ from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 class StepOutcome:
     """One change of a workflow, to be committed.
 
-    ``after``: its next row; None when it ends. ``shows``: the task state that its server has from then on.
-    ``ended``: the step that users see as ended with it. ``failed``: the whole action has failed.
-    ``undoing``: those of ``writes`` that undo its first step, where it ends with that.
-    ``phase``, ``message``, ``host``, ``step``: what observers are told; no step stands for the one in ``run``.
+    ``after``: its next row; None if it ends. ``shows``: the new task state of its server.
+    ``ended``: the instance action event that finishes with it. ``failed``: the whole action has failed.
+    ``undoing``: the part of ``writes`` that undoes the first step, if the rollback ends there.
+    ``phase``, ``message``, ``host``, ``step``: contents of the event for observers; an empty step means the one in
+    ``run``.
     """
 
     run: Run[Any]
@@ -54,7 +55,7 @@ class StepOutcome:
 
 
 def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect: Completed[Any]) -> StepOutcome:
-    """The present step is done."""
+    """Return the outcome of a completed step."""
     step = workflow.step(run.row.step)
     after = None if effect.final else workflow.after(run, effect.facts)
     known = run if effect.facts is None else replace(run, facts=effect.facts)
@@ -69,9 +70,9 @@ def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect
 
 
 def at_host(workflow: Workflow[Any], run: Run[Any], facts: Any) -> NextStep:
-    """The present step is done with the claim of a host. ``facts``: as they are from then on.
+    """Return the next row, task state and event of a step that a claim completes. ``facts``: the new facts.
 
-    Its event names the host of before, as the event of a move that begins at its source.
+    The event names the host before the claim, since the event of a move starts on its source.
     """
     after = workflow.after(run, facts)
     assert after is not None, "a claim is for a step that follows"
@@ -80,12 +81,12 @@ def at_host(workflow: Workflow[Any], run: Run[Any], facts: Any) -> NextStep:
 
 
 def _shown(workflow: Workflow[Any], run: Run[Any], after: WorkflowRow) -> TaskState | None:
-    """Return the task state that a server has from its next step on; None: as before."""
+    """Return the server's task state from its next step on; None: unchanged."""
     return None if run.interrupted is not None else workflow.step(after.step).shown(run.facts)
 
 
 def failed(services: Services, workflow: Workflow[Any], run: Run[Any], failure: Failure) -> StepOutcome:
-    """The present step has failed; the workflow may still walk back."""
+    """Return the outcome of a failed step: the workflow rolls back."""
     step = workflow.step(run.row.step)
     ended = _event(workflow, step, run, ERROR, failure)
     row = replace(run.row, failure=asdict(replace(failure, step=run.row.step)))
@@ -97,7 +98,7 @@ def failed(services: Services, workflow: Workflow[Any], run: Run[Any], failure: 
 
 
 def undone(services: Services, workflow: Workflow[Any], run: Run[Any], effect: Completed[Any]) -> StepOutcome:
-    """The present step is undone."""
+    """Return the outcome of an undone step."""
     known = run if effect.facts is None else replace(run, facts=effect.facts)
     index = workflow.index(run.row.step)
     if index == 0:
@@ -139,7 +140,7 @@ def _written(write: Callable[[Transaction, Run[Any]], object], run: Run[Any], tx
 
 
 def failed_event(workflow: Workflow[Any], run: Run[Any], failure: Failure) -> EndedEvent | None:
-    """Return the present step as users see it when something from outside ends it."""
+    """Return the failed event of a step that is ended from outside the workflow."""
     return _event(workflow, workflow.step(run.row.step), run, ERROR, failure)
 
 
@@ -161,9 +162,9 @@ def _event(
 
 
 def stuck(run: Run[Any], failure: Failure, server: Instance | None) -> StepOutcome:
-    """The present step can neither be done nor undone: the server is in error until an operator has seen to it.
+    """Return the outcome of a step that can be neither done nor undone: the server is in error until an operator acts.
 
-    ``server``: as it is now; a retry gives it back what it shows.
+    ``server``: its present record; a retry restores its states.
     """
     kept = replace(run.failure if run.row.undoing else failure, stuck_because=failure.message)
     if server is not None:
@@ -178,7 +179,7 @@ def stuck(run: Run[Any], failure: Failure, server: Instance | None) -> StepOutco
 
 
 def told(outcome: StepOutcome, workflow: Workflow[Any]) -> WorkflowEvent:
-    """Return what observers are told of a turn."""
+    """Return the event of an outcome for observers."""
     row = outcome.run.row
     seconds = max(0.0, (utc_now() - row.since).total_seconds()) if row.since is not None else 0.0
     what = row.kind, outcome.step or row.step, row.instance_uuid, row.request_id, outcome.host
@@ -197,7 +198,7 @@ def told(outcome: StepOutcome, workflow: Workflow[Any]) -> WorkflowEvent:
 
 
 def begins(run: Run[Any]) -> WorkflowEvent:
-    """Return what is told of a step that begins."""
+    """Return the event of a step that starts."""
     row = run.row
     what = row.kind, row.step, row.instance_uuid, row.request_id, run.facts.host
     return WorkflowEvent(Phase.STEP_BEGINS, *what, facts=run.facts)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a workflow goes on: step after step, until it parks, ends or breaks; journalled, walked back, tried again.
+"""Execution of workflows: runs steps until one waits for an agent, ends or breaks; journals, rolls back and retries.
 
-Every write is fenced by owner and version: whoever finds its workflow changed by somebody else looks at the journal
-again and goes on from there. When it goes on, :mod:`kilonova.conductor.workflow_engine.runner` says.
+Every write is fenced by owner and version. If another process or action has changed the workflow, the stepper reads the
+journal again and continues from there. :mod:`kilonova.conductor.workflow_engine.runner` triggers it.
 """
 
 import logging
@@ -53,11 +53,11 @@ LOG = logging.getLogger(__name__)
 
 
 class Stepper:
-    """The workflows of one process. What is done for one of them is done by one thread at a time (``runs.py``).
+    """Executes the workflows of one process. One thread at a time works for a workflow (``runs.py``).
 
-    ``observers``: are told of every turn, ``beginnings``: of every step that begins for the first time.
-    ``find_agent``: looks, waiting for the database, whether a host can be reached after all that seemed not to be.
-    ``begin``: begins workflows that waited for others, as far as they are ours.
+    ``observers``: receive an event for every change; ``beginnings``: for every first start of a step.
+    ``find_agent``: checks in the database whether a host that seemed unreachable can be reached; may block.
+    ``begin``: starts released workflows that this process owns.
     """
 
     def __init__(
@@ -94,21 +94,21 @@ class Stepper:
     # --- what is under way --------------------------------------------------------------------------------------------
 
     def remember(self, row: WorkflowRow, memo: Any = None) -> Run[Any] | None:
-        """Note where a workflow is, unless something newer is known; None for what another release has stored."""
+        """Store the row of a workflow unless a newer one is known; return its run, or None if it is unreadable."""
         run = self._runs.remember(row, memo)
         newest = self._runs.get(row.uuid)
-        if newest is not None:  # maybe newer than the row, which was read before somebody changed it
+        if newest is not None:  # may be newer than ``row``, if it was changed after it was read
             self._pending_replies.leave(row.uuid, newest.row.attempt)
         return run
 
     def forget(self, run: Run[Any]) -> None:
-        """Forget a workflow that is over, or another process's."""
+        """Remove an ended or handed-over workflow from memory."""
         if self._runs.forget(run):
             self._pending_replies.leave(run.row.uuid)
             self._retries.forget(run.row.uuid)
 
     def submit(self, run: Run[Any], work: Callable[[], None]) -> None:
-        """Have a thread work for a workflow, one of those that its present step is for."""
+        """Queue work of a workflow on the thread pool of its present step: urgent, blocking or ordinary."""
         if self._workflow(run).urgent or run.row.interrupt is not None:
             self._bus.run_urgently(work)
         elif self._step(run).blocking and not run.row.undoing:
@@ -117,11 +117,11 @@ class Stepper:
             self._bus.run_in_conductor(work)
 
     def look_again_soon(self, uuid: str, *, resumed: bool = True) -> None:
-        """Do that in the background, before ordinary work."""
+        """Run :meth:`look_again` in the background, ahead of ordinary work."""
         self._bus.run_urgently(partial(self._runs.post, uuid, partial(self.look_again, uuid, resumed=resumed)))
 
     def look_again(self, uuid: str, *, resumed: bool = True) -> None:
-        """Go on from what the journal says, since somebody else may have changed it."""
+        """Read a workflow from the journal and continue it, since another process or action may have changed it."""
         row = self._journal.find(uuid)
         known = self._runs.get(uuid)
         if row is None or row.stuck:
@@ -136,7 +136,7 @@ class Stepper:
             self.cut_short(uuid)
 
     def cut_short(self, uuid: str) -> None:
-        """Tell the agent to end a step sooner, where that has to be said."""
+        """Send the agent the order that cuts the present step short, if the step has one for the interrupt."""
         run = self._runs.get(uuid)
         if run is None or run.interrupt is None or run.row.undoing or not self._pending_replies.is_pending(run):
             return
@@ -146,15 +146,15 @@ class Stepper:
             try:
                 self._bus.cast(effect.host, effect.message)
             except Unavailable as error:
-                LOG.warning("Workflow %s (%s) is not cut short: %s", uuid, run.row.kind, error.message)
+                LOG.warning("Workflow %s (%s) cannot be cut short: %s", uuid, run.row.kind, error.message)
 
     # --- one step after the other -------------------------------------------------------------------------------------
 
     def begin_together(self, runs: Sequence[Run[Any]]) -> None:
-        """Do the first step of all workflows of one request: those that ask for hosts get them all, or none."""
+        """Do the first step of all workflows of one request. Those that claim hosts get all of them, or none."""
         try:
             effects = [(run, self._step(run).act(self._services, run)) for run in runs]
-        except Exception as error:  # noqa: BLE001 - whatever it was, it is kept, logged and tried again
+        except Exception as error:  # noqa: BLE001 - any error is logged and retried
             self._break_all(runs, error)
             return
         go_on = partial(self._claim_together, effects)
@@ -164,7 +164,7 @@ class Stepper:
             go_on()
 
     def _claim_together(self, effects: Sequence[tuple[Run[Any], Effect]]) -> None:
-        """Claim hosts for the workflows of one request that ask for one, and have all of them go on."""
+        """Claim hosts for those workflows of one request that need one, and continue all of them."""
         asked = [(run, effect) for run, effect in effects if isinstance(effect, ClaimHost)]
         known: list[tuple[Run[Any], Effect | Result]] = [
             (run, effect) for run, effect in effects if not isinstance(effect, ClaimHost)
@@ -172,7 +172,7 @@ class Stepper:
         try:
             known += zip((run for run, _ in asked), self._claims.claim(asked), strict=True)
             lost = [(run, effect.failure) for run, effect in known if isinstance(effect, Failed)]
-            if len(lost) > 1:  # in one transaction, so that nobody sees only some of them fail
+            if len(lost) > 1:  # in one transaction, so that no reader sees a partly failed request
                 self._commit([step_outcome.failed(self._services, self._workflow(run), run, why) for run, why in lost])
                 known = [(run, effect) for run, effect in known if not isinstance(effect, Failed)]
         except Exception as error:  # noqa: BLE001 - as above
@@ -182,16 +182,16 @@ class Stepper:
             self._runs.post(run.row.uuid, partial(self.advance, run, effect))
 
     def resume(self, run: Run[Any], reply: StepReply) -> None:
-        """Go on with what the reply to the present step means."""
+        """Continue a workflow with the effect of an agent's reply."""
         try:
             effect = meaning_of(self._services, self._step(run), run, reply)
-        except Exception as error:  # noqa: BLE001 - whatever it was, it is kept, logged and tried again
+        except Exception as error:  # noqa: BLE001 - any error is logged and retried
             self._break(run, error)
         else:
             self.advance(run, effect)
 
     def advance(self, run: Run[Any] | None, effect: Effect | Result | None = None, *, resumed: bool = False) -> None:
-        """Run steps until the workflow parks, ends or breaks. ``effect``: of the present one, if it is known."""
+        """Run steps until the workflow waits, ends or breaks. ``effect``: of the present step, if known."""
         while run is not None:
             present = run
             try:
@@ -211,13 +211,13 @@ class Stepper:
             except HostIsBackError as error:
                 self._host_is_back(present, error)
                 return
-            except Exception as error:  # noqa: BLE001 - whatever it was, it is kept, logged and tried again
+            except Exception as error:  # noqa: BLE001 - any error is logged and retried
                 self._break(present, error)
                 return
             effect, resumed = None, False
 
     def _apply(self, run: Run[Any], effect: Effect | Result, *, resumed: bool = False) -> Run[Any] | None:
-        """Do what an effect says; return what the workflow goes on with, None when it parks or is over."""
+        """Apply an effect; return the run to continue with, or None if the workflow waits or has ended."""
         workflow = self._workflow(run)
         match effect:
             case SendToAgent():
@@ -259,7 +259,7 @@ class Stepper:
         return self._commit([step_outcome.failed(self._services, workflow, run, failure)])
 
     def _commit(self, made: Sequence[StepOutcome]) -> Run[Any] | None:
-        """Make turns durable, and return what the last of them goes on with."""
+        """Commit outcomes; return the run of the last one, or None."""
         try:
             released = self._journal.commit(made)
         except ConcurrentUpdate as error:
@@ -276,7 +276,7 @@ class Stepper:
         return run
 
     def _was_refused(self, runs: Sequence[Run[Any]], error: ConcurrentUpdate) -> None:
-        """Look at the journal again, if somebody else has changed one of the workflows; else what they write broke."""
+        """Read the workflows from the journal again if one has changed; else retry them, as their writes conflicted."""
         present = {run.row.uuid: self._journal.find(run.row.uuid) for run in runs}
         versions = {uuid: None if row is None else row.version for uuid, row in present.items()}
         unchanged = all(versions[run.row.uuid] == run.row.version for run in runs)
@@ -284,11 +284,11 @@ class Stepper:
             if unchanged:
                 self._break(run, error)
             else:
-                LOG.info("Workflow %s (%s) was changed by somebody else", run.row.uuid, run.row.kind)
+                LOG.info("Workflow %s (%s) was changed concurrently", run.row.uuid, run.row.kind)
                 self.look_again_soon(run.row.uuid)
 
     def _was_taken_over(self, outcome: StepOutcome, error: NotFound | UnexpectedTaskState) -> None:
-        """Somebody else has changed the server: undo what was done, or end where nothing is left to undo."""
+        """Roll back a workflow whose server was changed by another action, or end it if nothing is left to undo."""
         run = outcome.run
         LOG.info("Workflow %s (%s) ends early: %s", run.row.uuid, run.row.kind, error.message)
         is_over = outcome.after is None and outcome.phase is not Phase.DONE
@@ -302,15 +302,15 @@ class Stepper:
         if after is None or after.stuck:
             self.forget(outcome.run)
             if self._workflow(outcome.run).leaves_host or outcome.run.interrupt is Interrupt.EVACUATE:
-                # A host that was passed over may have reported its guests before the server was recorded elsewhere.
+                # An unreachable host may have reported its guests before the server was recorded on another host.
                 self._suspected_strays.look_at(outcome.run.instance_uuid, outcome.run.facts.host)
             return None
         return self._runs.remember(after, outcome.run.memo)
 
     def _end_quietly(self, run: Run[Any], undoing: Sequence[BoundWrite] = ()) -> None:
-        """Remove a workflow that has nothing left to do, its action failed, and let those begin that waited for it.
+        """Remove a workflow that has nothing left to do, with its action failed, and start the workflows it blocked.
 
-        ``undoing``: what undoes its first step, unless that is what somebody else has changed.
+        ``undoing``: writes that undo its first step; they are left out if they fail because of the other change.
         """
         try:
             released = self._journal.end(run.row, undoing)
@@ -321,9 +321,9 @@ class Stepper:
         self._begin(released)
 
     def _send(self, run: Run[Any], effect: SendToAgent, *, resumed: bool) -> Run[Any] | None:
-        """Send a message and park; a host that cannot be reached answers with an error at once.
+        """Send a message and wait for its reply; an unreachable host counts as an error reply.
 
-        Where another process has the host's agent, it gets the workflow.
+        If another process runs the host's agent, it takes the workflow over.
         """
         if effect.facts is not None:
             run = replace(run, facts=effect.facts)
@@ -334,12 +334,12 @@ class Stepper:
         if refused is None or self._hand_over(run, effect.host):
             return None
         effect_of_refusal = meaning_of(self._services, self._step(run), run, refused)
-        if isinstance(effect_of_refusal, Failed) and not resumed:  # the host has never heard of the step
+        if isinstance(effect_of_refusal, Failed) and not resumed:  # the host has never received the step
             effect_of_refusal = Failed(replace(effect_of_refusal.failure, undone=True))
         return self._apply(run, effect_of_refusal)
 
     def _hand_over(self, run: Run[Any], host: str) -> bool:
-        """Give a workflow to the process that has a host's agent; also True when it is no longer ours to give."""
+        """Hand a workflow over to the process of a host's agent; also return True if it was taken over already."""
         try:
             given = self._journal.hand_over(run.row, host)
         except TAKEN_OVER:
@@ -356,11 +356,12 @@ class Stepper:
             self._break(run, error)
 
     def _break(self, run: Run[Any], error: Exception) -> None:
-        """Log what nobody foresaw, and have the step tried again later, or not any more."""
+        """Log an unexpected error, and retry the step later or give it up."""
         if isinstance(error, Unavailable):
             self._tell(StepOutcome(run, run.row, Phase.BROKE, message=error.message))
-            # All of them when the database or the lease is gone, again and again: one line of a kind a minute.
-            text = f"Tried again later: {run.row.kind} {run.instance_uuid}: {error.message}"
+            # If database or lease is lost, every workflow fails repeatedly, so each kind of error is logged once a
+            # minute.
+            text = f"Workflow of server {run.instance_uuid} ({run.row.kind}) is retried later: {error.message}"
             self._complaints.complain(error.message, text)
             self._retries.later(run.row.uuid, run.row.tries + 1)
             return
@@ -373,14 +374,14 @@ class Stepper:
         try:
             row = self._journal.count_try(run.row)
         except ConcurrentUpdate:
-            pass  # somebody else has changed it, and it is looked at again
-        except Exception as second:  # noqa: BLE001 - the database is away as well: tried again, uncounted
-            LOG.warning("A try could not be counted: %s", second)
+            pass  # changed concurrently; the change leads to another look at the journal
+        except Exception as second:  # noqa: BLE001 - the database is away as well: retried, uncounted
+            LOG.warning("The number of tries could not be stored: %s", second)
         else:
             self.remember(row)
 
     def _give_up(self, run: Run[Any], error: Exception) -> None:
-        """Walk back from a step that breaks again and again, or leave it to an operator where that cannot be."""
+        """Roll back from a step that keeps failing, or mark the workflow stuck if it cannot be rolled back."""
         failure = self._retries.failure(run, error)
         if not run.row.undoing and self._workflow(run).can_walk_back(run.row.step):
             try:
@@ -402,7 +403,7 @@ class Stepper:
             self._commit([step_outcome.stuck(run, failure, server)])
 
     def _host_is_back(self, run: Run[Any], error: HostIsBackError) -> None:
-        """Have the present step sent once more; a bit later when the host's agent is our own."""
+        """Send the present step again; after a pause if this process runs the host's agent."""
         if self._journal.has_agent_of(error.host):
             self._break(run, error)
         else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workflows that wait for an operator, who has them go on or gives them up. It is logged who wanted that."""
+"""Operators' actions on stuck workflows: retry or abandon. Each is logged with the user."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,14 +20,14 @@ from kilonova.model.server_migration import ServerMigration
 
 @dataclass(frozen=True, slots=True)
 class AbandonedWorkflow:
-    """What a workflow that was given up leaves: the hosts on which guests and claims may be, and an open migration."""
+    """Leftovers of an abandoned workflow: hosts that may have guests and claims, and an open migration."""
 
     hosts: tuple[str, ...]
     migration: ServerMigration | None
 
 
 class StuckWorkflows:
-    """``owner``: this process. A workflow of another process goes on there, within the time it takes to notice."""
+    """Retries and abandons stuck workflows. ``owner``: this process. Other processes poll the journal for theirs."""
 
     def __init__(self, database: Database, runner: Runner, owner: str) -> None:
         self._database = database
@@ -35,9 +35,9 @@ class StuckWorkflows:
         self._owner = owner
 
     def retry(self, uuid: str, who: Requester) -> WorkflowRow:
-        """Have a workflow go on at the step where it stopped, with as many tries as at first.
+        """Retry a stuck workflow at its present step, with the full number of tries.
 
-        The server shows again what it showed before it was left in error. Raises: NotFound, Conflict.
+        The server gets back the states that it had before it was put in error. Raises: NotFound, Conflict.
         """
 
         def retry(tx: Transaction) -> WorkflowRow:
@@ -66,9 +66,9 @@ class StuckWorkflows:
         return row
 
     def abandon(self, uuid: str, who: Requester) -> tuple[WorkflowRow, AbandonedWorkflow]:
-        """Give a workflow up: its server stays in error, and what waited for it begins.
+        """Abandon a stuck workflow: its server stays in error, and workflows that waited for it start.
 
-        Returns it with what nobody takes care of any more, until the server is deleted. Raises: NotFound, Conflict.
+        Returns it with its leftovers, which stay until the server is deleted. Raises: NotFound, Conflict.
         """
 
         def abandon(tx: Transaction) -> tuple[WorkflowRow, AbandonedWorkflow, tuple[WorkflowRow, ...]]:
@@ -95,5 +95,5 @@ def _require_stuck(tx: Transaction, uuid: str) -> WorkflowRow:
     if row is None:
         raise NotFound(f"Workflow {uuid} could not be found.")
     if not row.stuck:
-        raise Conflict(f"Workflow {uuid} ({row.kind} at step {row.step}) is not stuck: it goes on by itself.")
+        raise Conflict(f"Workflow {uuid} ({row.kind} at step {row.step}) is not stuck: it continues automatically.")
     return row

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tasks servers show while agents work on a step, written together and off the way of the work itself.
+"""Task states that agents reach within a step, written to the servers in batches by a periodic call.
 
-What is over before it was written costs no transaction: a quick reboot shows the task that it was asked with, and then
+A task state that is over before the next write is never written: a quick reboot shows only its first task state, then
 none.
 """
 
@@ -16,15 +16,15 @@ from kilonova.db.database import Database
 from kilonova.model.instance import TaskState
 from kilonova.model.transitions import Transition
 
-#: How long a task may be reached before its server shows it.
+#: Interval of the writes in seconds.
 SHOWN_EVERY_S = 0.1
 
 
 class TaskProgress:
-    """``transition_of``: kind of workflow → its row of the table of states.
+    """Collects and writes task states. ``transition_of``: kind of workflow → its row in the table of states.
 
-    ``is_awaited``: whether a workflow still waits for the present start of its step.
-    Somebody has to call :meth:`write`.
+    ``is_awaited``: returns whether a workflow still waits for the present attempt at its step.
+    The owner has to call :meth:`write` periodically.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class TaskProgress:
         self._is_awaited = is_awaited
         self._transition_of = transition_of
         self._lock = threading.Lock()
-        #: Workflow → the newest task that an agent has reached for it.
+        #: Workflow uuid → the latest task state that its agent has reached.
         self._reached: dict[str, tuple[Run[Any], TaskState]] = {}
 
     def note(self, run: Run[Any], task: TaskState) -> None:
-        """Note a task that was reached, without waiting. One that the action never shows is not noted."""
+        """Record a task state that was reached, without blocking. States that the action never shows are ignored."""
         shown = self._transition_of(run.row.kind).shown
         if task in shown:
             with self._lock:
@@ -50,7 +50,7 @@ class TaskProgress:
                     self._reached[run.row.uuid] = run, task
 
     def write(self) -> None:
-        """Have servers show what was noted since the last time, as far as their steps are not over."""
+        """Write the recorded task states to the servers whose steps still run."""
         with self._lock:
             noted, self._reached = self._reached, {}
         reached = [(run, task) for run, task in noted.values() if self._is_awaited(run)]

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a workflow is made of: types only. :mod:`~kilonova.conductor.workflow_engine.stepper` runs them.
+"""Types for declaring a workflow. :mod:`~kilonova.conductor.workflow_engine.stepper` runs them.
 
 ::
 
     do step 1 ──▶ do step 2 ──▶ … ──▶ settled
-       │ failed      │ failed              after the point of no return a step is tried again, never undone
+       │ failed      │ failed              after the point of no return a step is retried, never undone
        ▼             ▼
     unwound ◀── undo step 1 ◀── undo step 2
 
-Three kinds of hooks, each with the parameters of its kind:
+There are three kinds of hooks. All hooks of a kind have the same parameters:
 
-- ``(services, run)``, and ``reply`` after one: decides, and returns an effect (``do``, ``undo``, ``on_reply``, …). It
-  may be called again after a crash: "already so" and "never done" are success.
-- ``(tx, run)``: writes, in the transaction of the journal (:data:`Write`; ``settle`` gets the power state as well).
+- ``(services, run)``, followed by ``reply`` for reply handlers: decides, and returns an effect (``do``, ``undo``,
+  ``on_reply``, …). The engine may call it again after a crash, so it must be idempotent: "already done" and "never
+  done" are success.
+- ``(tx, run)``: writes to the database in the journal's transaction (:data:`Write`; ``settle`` also gets the power
+  state).
 - ``(run)``: makes a message (:func:`~kilonova.conductor.workflow_engine.step_kinds.sends`).
 
-What a kind has and a hook does not need is given by :mod:`~kilonova.conductor.workflow_engine.step_kinds`, so that a
-workflow says only what it uses.
+:mod:`~kilonova.conductor.workflow_engine.step_kinds` has constructors for the usual steps, so that a workflow names
+only the parameters that it uses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,26 +42,26 @@ from kilonova.model.transitions import Transition
 F = TypeVar("F")
 T = TypeVar("T")
 
-#: Somebody else (a delete, another process) took the instance over: the workflow has nothing left to do.
+#: Errors of a write which mean that a delete or another process took the instance over: the workflow has to stop.
 TAKEN_OVER = (ConcurrentUpdate, NotFound, UnexpectedTaskState)
 
 
 class Interrupt(StrEnum):
-    """Why a workflow is to end, or to end sooner. All but ``FORCE_COMPLETE`` have it walk back where it still can."""
+    """Reason to end a workflow, or to finish it sooner. All but ``FORCE_COMPLETE`` roll it back if possible."""
 
     DELETE = "delete"
-    #: Another action takes its place. Journals have it under the name of the first action that did.
+    #: Another action replaces the workflow. Journals store it as "reboot", the first action that did this.
     OTHER_ACTION = "reboot"
     ABORT = "abort"
-    #: It takes longer than the operator allows.
+    #: The workflow takes longer than the operator's configured timeout.
     TIMEOUT = "timeout"
     FORCE_COMPLETE = "force-complete"
-    #: The host of the server is taken for dead. Nothing that has to be undone there is asked of it any more.
+    #: The server's host is declared dead. Undo steps on that host are not waited for.
     EVACUATE = "evacuate"
 
 
 class HostIsBackError(Exception):
-    """A host that could not be reached has a live process again: the step has to be sent after all."""
+    """A host that was unreachable has a live agent again: the step must be sent after all."""
 
     def __init__(self, host: str) -> None:
         super().__init__(host)
@@ -67,16 +69,18 @@ class HostIsBackError(Exception):
 
 
 class ServerGoneError(Exception):
-    """What a workflow is about is gone, so that its step has nothing to do: as :class:`Gone`, from further down."""
+    """The server of a workflow no longer exists. Helpers of a step raise it; the step's effect is then Gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a step failed. ``message`` is for the owner of the server, ``details`` are for administrators.
+    """Reason why a step failed. ``message`` is for the owner of the server, ``details`` are for administrators.
 
-    ``unreachable``: the host never heard of the step. ``power_state``: the guest's afterwards, if anybody knows.
-    ``undone``: the step that failed, ``step``, has left nothing to undo.
-    ``stuck_because``: why the workflow cannot go on either way; ``vm_state``, ``task_state``: of the server until then.
+    ``unreachable``: the host never received the step. ``power_state``: the guest's power state after the failure; None
+    if unknown.
+    ``undone``: the failed step, ``step``, has left nothing to undo.
+    ``stuck_because``: why the workflow can neither continue nor roll back. ``vm_state``, ``task_state``: the server's
+    states before it got stuck.
     """
 
     message: str
@@ -113,20 +117,23 @@ class Failure:
         return None if self.power_state is None else PowerState(self.power_state)
 
 
-#: Error of the reply that a workflow gives itself when its host has no agent.
+#: Error of the substitute reply for a step whose host has no reachable agent.
 UNREACHABLE = "The host of the instance cannot be reached."
-#: Error of the reply that it gives itself when the agent of its host does not know what it would be asked to do.
+#: Error of the substitute reply for a step whose agent is too old to know the message.
 AGENT_TOO_OLD = "The host of the instance runs an older release, which cannot do this."
 _NEVER_HEARD = frozenset({UNREACHABLE, AGENT_TOO_OLD})
 
 
 def is_unreachable(reply: StepReply) -> bool:
-    """Tell whether the host never heard of the step because nobody is there."""
+    """Return True if the host never received the step because its agent was unreachable."""
     return reply.error == UNREACHABLE
 
 
 def failure_of(row: WorkflowRow) -> Failure | None:
-    """Return why a workflow is being undone or is stuck; None when neither is so. Of another release: the message."""
+    """Return the failure for which a workflow rolls back or is stuck, or None.
+
+    If a later release stored it in an unknown form, only its message is returned.
+    """
     if row.failure is None:
         return None
     try:
@@ -137,7 +144,7 @@ def failure_of(row: WorkflowRow) -> Failure | None:
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[F]):
-    """One workflow at one of its steps. ``memo``: what this process keeps at hand for it; it is not journalled."""
+    """One workflow at one of its steps. ``memo``: data that this process caches for it; not journalled."""
 
     row: WorkflowRow
     facts: F
@@ -153,22 +160,22 @@ class Run(Generic[F]):
 
     @property
     def step_id(self) -> StepId:
-        """What names the present start of the step in messages."""
+        """The identifier of the present attempt at the step, used in messages."""
         return StepId(self.row.uuid, self.row.step, self.row.attempt)
 
     @property
     def failure(self) -> Failure:
-        """Why it is being undone."""
+        """Failure for which the workflow rolls back."""
         return failure_of(self.row) or Failure("")
 
     @property
     def interrupt(self) -> Interrupt | None:
-        """Who has it end, or end sooner."""
+        """Reason for which the workflow must end, or finish sooner; None if it was not interrupted."""
         return None if self.row.interrupt is None else Interrupt(self.row.interrupt)
 
     @property
     def interrupted(self) -> Interrupt | None:
-        """Who has it end without having done what it is for, as far as that is still possible."""
+        """Interrupt that makes the workflow roll back if possible: any but ``FORCE_COMPLETE``, else None."""
         return None if self.interrupt is Interrupt.FORCE_COMPLETE else self.interrupt
 
 
@@ -177,25 +184,27 @@ class Run(Generic[F]):
 
 @dataclass(frozen=True, slots=True)
 class Batched(Generic[T]):
-    """A write that is done once for all workflows that commit together: ``write(tx, items)``."""
+    """A database write that is done once for all workflows that commit together: ``write(tx, items)``."""
 
     write: Callable[[Transaction, Sequence[T]], None]
     item: T
 
 
-#: What a step changes beside the journal, in the same transaction; of its run, with the facts from before the change.
+#: A write of a step in the journal's transaction. It receives the run with the facts from before the step.
 Write = Batched[Any] | Callable[[Transaction, Run[Any]], object]
-#: The same, of a run that is known.
+#: A write that is already bound to its run.
 BoundWrite = Batched[Any] | Callable[[Transaction], object]
 
 
 @dataclass(frozen=True, slots=True)
 class SendToAgent:
-    """Send a message to the agent of ``host`` and wait for its reply, without a thread.
+    """Effect: send a message to the agent of ``host`` and wait for its reply without keeping a thread.
 
-    ``asked_after_s``: without a reply by then the agent is asked how far it is; None stands for the usual time.
-    ``facts``: as they are while it waits, in this process only; None: as before.
-    ``once``: task that the agent has reached → what it is sent instead, should it have forgotten the step by then.
+    ``asked_after_s``: seconds without a reply after which the agent is asked for the state of the step; None: the
+    default.
+    ``facts``: the facts to keep in memory, not in the journal, while the workflow waits; None: unchanged.
+    ``once``: task state that the agent has reached → message to send instead, should the agent have lost the step
+    since.
     """
 
     host: str
@@ -207,11 +216,11 @@ class SendToAgent:
 
 @dataclass(frozen=True, slots=True)
 class Completed(Generic[F]):
-    """The step, or its undo, is done. ``facts`` as they are from now on; None: as before.
+    """Effect: the step, or its undo, is done. ``facts``: the new facts; None: unchanged.
 
-    ``durable``: False for a step that had nothing to do, so that nothing need be journalled before the next one, unless
-    that has to be undone (:meth:`Workflow.may_lag`).
-    ``final``: the steps that follow have nothing to do.
+    ``durable``: False for a step that had nothing to do. It is not journalled before the next step starts, unless the
+    next step has an undo (:meth:`Workflow.may_lag`).
+    ``final``: skip the remaining steps and settle the server.
     """
 
     facts: F | None = None
@@ -223,33 +232,34 @@ class Completed(Generic[F]):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The step cannot be done: the workflow walks back."""
+    """Effect: the step cannot be done, so the workflow rolls back."""
 
     failure: Failure
 
 
 @dataclass(frozen=True, slots=True)
 class Again(Generic[F]):
-    """There is more of this step to do, after others have had their turn. ``facts`` are kept in this process only."""
+    """Effect: run this step again after other workflows had a turn. ``facts`` are kept in memory only."""
 
     facts: F
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """What the workflow was about is no longer there, or somebody else has it: nothing is left to do."""
+    """Effect: the server no longer exists or another process owns it. The workflow ends without doing anything more."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimHost(Generic[F]):
-    """Claim a host for the server. Claim and end of the step are one transaction, so the step does nothing else.
+    """Effect: claim a host for the server. One transaction commits the claim and completes the step.
 
-    Workflows of one request that begin together and ask for hosts get all of them, or none.
+    The workflows of one API request that start together get all their hosts, or none.
 
-    ``spec``: what is asked for the server, ``group_uuid``: its group. ``placing``: what holds of it until the claim.
-    ``facts``: from the host that was chosen; called under the lock of all decisions, so it must not wait for anything.
-    ``overtaken``: what it means that the server was changed meanwhile. ``undone``: a refusal leaves nothing to undo.
-    ``memo``: what this process keeps at hand.
+    ``spec``: the server's request spec, ``group_uuid``: its server group. ``placing``: how the claim changes the server
+    and which guards it checks.
+    ``facts``: computes the new facts from the chosen host. It runs under the scheduling lock, so it must not block.
+    ``overtaken``: effect if the server was changed concurrently. ``undone``: True if a refusal leaves nothing to undo.
+    ``memo``: data that this process caches for the workflow.
     """
 
     spec: RequestSpec
@@ -263,9 +273,9 @@ class ClaimHost(Generic[F]):
 
 @dataclass(frozen=True, slots=True)
 class ClaimForMembers:
-    """Claim hosts for workflows that only do what this one says, all or none; ``then`` goes on, unless they get none.
+    """Effect: claim hosts for the members of a batch, all or none. If that succeeds, apply ``then`` to the batch.
 
-    They are journalled at their next step, and begin it when this one has them begin.
+    The members are journalled at their next step; they start it when the batch starts them.
     """
 
     members: tuple[tuple[Run[Any], ClaimHost[Any]], ...]
@@ -277,7 +287,7 @@ Effect = SendToAgent | Completed[Any] | ClaimHost[Any] | ClaimForMembers | Faile
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What has become of :class:`ClaimHost`: the claim is durable, and the journal's next row with it."""
+    """Result of :class:`ClaimHost`: the claim and the workflow's next journal row are committed."""
 
     row: WorkflowRow
     memo: Any = None
@@ -285,14 +295,14 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The workflow has walked back and is over: its action has failed."""
+    """Result of a rollback: the workflow ends, and its action has failed."""
 
     write: Write | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Restarted(Generic[F]):
-    """The workflow has walked back and begins anew, with other facts."""
+    """Result of a rollback: the workflow starts again at its first step, with other facts."""
 
     facts: F
     write: Write | None = None
@@ -304,14 +314,14 @@ OnReply = Callable[[Services, Run[F], StepReply], Effect]
 
 
 def complete_or_fail(_services: Services, _run: Run[Any], reply: StepReply) -> Effect:
-    """What a reply to a step means, unless the step knows better."""
+    """Default reply handler of a step: fail on an error, else complete."""
     if reply.error is not None:
         return Failed(Failure.of(reply))
     return Completed(power_state=reply.power_state)
 
 
 def complete_or_repeat(_services: Services, _run: Run[Any], reply: StepReply) -> Effect:
-    """What a reply to an undo means, unless the step knows better: what could not be undone is tried again."""
+    """Default reply handler of an undo: retry on an error, else complete. Raises: UndoFailedError."""
     if reply.error is not None:
         raise UndoFailedError(reply.error)
     return Completed(power_state=reply.power_state)
@@ -321,15 +331,16 @@ class UndoFailedError(Exception):
     """An agent could not undo a step."""
 
 
-def NOTHING(_services: Services, _run: Run[Any]) -> Effect:  # noqa: N802 - stands where a step says what undoes it
-    """The step has nothing to undo."""
+def NOTHING(_services: Services, _run: Run[Any]) -> Effect:  # noqa: N802 - stands for a missing undo
+    """Undo hook of a step that has nothing to undo."""
     return Completed(durable=False)
 
 
 def CALL_OFF(_services: Services, run: Run[Any]) -> Effect:  # noqa: N802 - as NOTHING
-    """The step leaves nothing, but its order may still be on the way when somebody interrupts it.
+    """Undo hook of a step that leaves nothing but whose order may still be on its way when the workflow is interrupted.
 
-    Then the agent is told, so that what others do next is not overtaken by it. Goes with :func:`CALLED_OFF`.
+    It tells the agent to discard the order, so that a late order cannot overtake the next operation. Use it with
+    :func:`CALLED_OFF`.
     """
     if run.interrupt in (None, Interrupt.EVACUATE) or run.facts.host is None:
         return Completed(durable=False)
@@ -337,20 +348,21 @@ def CALL_OFF(_services: Services, run: Run[Any]) -> Effect:  # noqa: N802 - as N
 
 
 def CALLED_OFF(_services: Services, _run: Run[Any], _reply: StepReply) -> Effect:  # noqa: N802 - as CALL_OFF
-    """Go on, whatever came of it: an agent that cannot be reached begins another session, which takes no old orders."""
+    """Reply handler of :func:`CALL_OFF`: complete even on an error, since a restarted agent accepts no old orders."""
     return Completed()
 
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[F]):
-    """One step.
+    """Declaration of one step of a workflow.
 
-    ``shows``: the task state from this step on, maybe by its facts; None: as before.
-    ``event``: the name under which users see it.
-    ``interrupts``: what is sent when the step waits for its agent and is to end sooner; its reply says who won. A step
-    without walks back at once: the undo follows its message to the agent.
-    ``on_skipped``: what is written where a host that is taken for dead does not undo it; None: nothing.
-    ``blocking``: ``do`` may take seconds.
+    ``shows``: the server's task state from this step on, or a function of the facts that returns it; None: unchanged.
+    ``event``: name of the instance action event that users see; None: no event.
+    ``interrupts``: interrupt → order that cuts the step short while it waits for its agent. The reply tells which came
+    first. For an interrupt that is not listed, the workflow rolls back at once: the undo message follows the step's
+    message to the agent.
+    ``on_skipped``: returns the write to do if a host that was declared dead does not undo the step; None: no write.
+    ``blocking``: True if ``do`` may take seconds.
     """
 
     name: str
@@ -365,7 +377,7 @@ class Step(Generic[F]):
     on_skipped: Callable[[Services, Run[F], StepReply], Write | None] = lambda _services, _run, _reply: None
 
     def act(self, services: Services, run: Run[F]) -> Effect:
-        """Do the step, or undo it if the workflow walks back."""
+        """Do the step, or undo it if the workflow rolls back."""
         try:
             return (self.undo if run.row.undoing else self.do)(services, run)
         except ServerGoneError:
@@ -373,41 +385,42 @@ class Step(Generic[F]):
 
     @property
     def leaves_nothing(self) -> bool:
-        """Tell whether nothing has to be undone of a step that has not begun, or has failed."""
+        """Return True if the step needs no undo when it has failed or not started."""
         return self.undo in (NOTHING, CALL_OFF)
 
     def shown(self, facts: F) -> TaskState | None:
-        """Return the task state from this step on; None: as before."""
+        """Return the server's task state from this step on; None: unchanged."""
         return self.shows(facts) if callable(self.shows) else self.shows
 
 
 @dataclass(frozen=True, slots=True)
 class SettleTogether(Generic[F]):
-    """The last write of a workflow of which many end at the same time."""
+    """Final write that is batched for workflows that end at the same time."""
 
     write: Callable[[Services, Run[F]], Batched[Any]]
 
 
-#: What the last transaction of a workflow writes; the power state is that of its guest, if its last reply told any.
+#: Write of a workflow's last transaction. The power state is the one in the agent's last reply, if it contained one.
 Settle = Callable[[Transaction, Run[F], PowerState | None], object] | SettleTogether[F]
 
 
 def WRITE_NOTHING(_tx: Transaction, _run: Run[Any], _power_state: PowerState | None) -> None:  # noqa: N802 - as NOTHING
-    """The workflow leaves its server as it is, or has none."""
+    """Settle hook of a workflow that does not change its server, or has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workflow(Generic[F]):
-    """One kind of long operation.
+    """Declaration of one kind of workflow.
 
-    ``action``: what users read in the list of instance actions; None: it is no action of a server.
-    ``done``: what the log says of a server when it is done.
-    ``point_of_no_return``: the step from whose completion on it only goes forward. None: it can always walk back;
-    ``forward_only``: it never can.
-    ``settle``: what the last transaction writes. ``unwound``: what comes after the way back.
-    ``overtaken_by``: the interrupts that it gives way to.
-    ``urgent``: it never waits behind others. ``leaves_host``: its server leaves a host that is taken for dead.
-    ``leads_others``: workflows of the same request are its members, which go to the process that has it.
+    ``action``: its name in the list of instance actions; None: it is no action of a server.
+    ``done``: the event word of the server's log line when the workflow is done.
+    ``point_of_no_return``: step after whose completion the workflow only goes forward; None: it can always roll back.
+    ``forward_only``: the workflow never rolls back.
+    ``settle``: the write of the last transaction. ``unwound``: decides after a rollback whether to end or to restart.
+    ``overtaken_by``: the interrupts for which it rolls back.
+    ``urgent``: its steps run ahead of the ordinary queue. ``leaves_host``: it moves its server off a host that was
+    declared dead.
+    ``leads_others``: it is a batch. Its member workflows, of the same API request, move to the process that owns it.
     ``is_move``: its server may be on another host afterwards.
     """
 
@@ -435,11 +448,11 @@ class Workflow(Generic[F]):
         object.__setattr__(self, "_places", places)
 
     def index(self, step: str) -> int:
-        """Return the place of a step."""
+        """Return the index of a step."""
         return self._places[step]
 
     def has(self, step: str) -> bool:
-        """Tell whether there is such a step."""
+        """Return True if the workflow has a step of this name."""
         return step in self._places
 
     def step(self, name: str) -> Step[F]:
@@ -447,25 +460,25 @@ class Workflow(Generic[F]):
         return self.steps[self._places[name]]
 
     def takes(self, why: Interrupt) -> bool:
-        """Tell whether an interrupt means anything to it."""
+        """Return True if the workflow reacts to an interrupt."""
         return why in self.overtaken_by or any(why in step.interrupts for step in self.steps)
 
     def may_lag(self, row: WorkflowRow) -> bool:
-        """Tell whether the journal need not know of a step before it begins.
+        """Return True if a step may start before the journal records it.
 
-        Whoever interrupts a workflow has it walk back from where the journal says it is, so what has to be undone is
-        journalled before anything is sent for it.
+        An interrupt rolls a workflow back from the journalled step. So a step that has to be undone is journalled
+        before it sends anything.
         """
         return row.undoing or self.step(row.step).undo is NOTHING
 
     def can_walk_back(self, step: str) -> bool:
-        """Tell whether a failure of a step undoes what was done."""
+        """Return True if a failure of a step rolls the workflow back."""
         if self.forward_only:
             return False
         return self.point_of_no_return is None or self.index(step) <= self.index(self.point_of_no_return)
 
     def run(self, row: WorkflowRow, memo: Any = None) -> Run[F]:
-        """Return a stored workflow with its facts. Raises: UnknownFactsError."""
+        """Return a stored workflow with its decoded facts. Raises: UnknownFactsError."""
         return Run(row, codec.decode(row.facts, self.facts, self.upgrades), memo)
 
     def first_row(self, row: WorkflowRow, facts: F) -> WorkflowRow:
@@ -473,7 +486,7 @@ class Workflow(Generic[F]):
         return replace(row, step=self.steps[0].name, facts=codec.encode(facts, self.upgrades), since=utc_now())
 
     def at(self, run: Run[F], step: str, *, undoing: bool, facts: F | None = None, **values: Any) -> WorkflowRow:
-        """Return the row of a workflow that goes on at a step."""
+        """Return the row of a workflow that moves to a step."""
         return replace(
             run.row,
             step=step,
@@ -487,7 +500,7 @@ class Workflow(Generic[F]):
         )
 
     def after(self, run: Run[F], facts: F | None = None) -> WorkflowRow | None:
-        """Return the row of a workflow whose present step is done; None when it was the last."""
+        """Return the row of a workflow after its present step is done; None if that was the last step."""
         index = self.index(run.row.step) + 1
         if index == len(self.steps):
             return None
