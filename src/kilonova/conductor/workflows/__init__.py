@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One module a workflow: its facts, its steps, and what it means for its server. ``registry`` lists them all."""
+"""Workflows, one module each: facts, steps, and the states in which they leave the server. ``registry`` lists them."""

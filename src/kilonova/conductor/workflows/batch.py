@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests for more servers than one transaction takes: stored, claimed, and then started or given up, in pieces.
+"""Big requests, for more servers than one transaction can hold: stored, claimed, and started or failed in pieces.
 
-Others get in between two pieces. It is all or none nevertheless: one workflow, the leader, says what holds for all
-servers of the request, and their own workflows, the members, do nothing until it starts them. So a process that is
-killed between two pieces leaves no doubt, and no later start finds room for only some of the servers. (ADR 12)
+Other transactions run between two pieces. The request is atomic nevertheless: one workflow, the leader, decides for all
+servers of the request, and their own workflows, the members, wait until the leader starts them. So a process that is
+killed between two pieces leaves a defined state, and a later resume never places only some of the servers. (ADR 12)
 
 ::
 
@@ -12,9 +12,10 @@ killed between two pieces leaves no doubt, and no later start finds room for onl
       ▼         ▼
     withdraw  give up
 
-``store``: the client has no answer yet. Interrupted, the request is withdrawn as if it had never come.
-``claim``: some servers have a host, and none is started. Whoever takes over claims hosts for the others.
-Its undo: claims are released and servers put in error until none is left, whatever room there may be by then.
+``store``: the client has no response yet. If interrupted, the servers are removed as if never requested.
+``claim``: some servers have a host, and none is started. A process that takes the batch over claims hosts for the
+others.
+Its undo releases all claims and puts all servers in error, even if there is room again by then.
 """
 
 from collections.abc import Sequence
@@ -46,17 +47,17 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.model.instance import TaskState
 from kilonova.model.transitions import TRANSITIONS
 
-#: How many times as many servers are decided under one hold of the decision lock as are claimed in one transaction.
+#: Number of pieces whose hosts are decided under one hold of the decision lock; one transaction claims one piece.
 _PIECES_DECIDED = 10
-#: How many claims one transaction releases; each takes several statements.
+#: Number of claims released in one transaction; each release takes several statements.
 _RELEASED_TOGETHER = 20
 
 
 @dataclass(frozen=True, slots=True)
 class BatchFacts:
-    """``request``: the request spec of all servers. ``after``: the last member that was started.
+    """Facts of a batch. ``request``: UUID of the request spec of all servers. ``after``: the last started member.
 
-    ``room_seen``: it was found that there is room for all of them.
+    ``room_seen``: the scheduler has found room for all servers.
     """
 
     request: str
@@ -65,12 +66,13 @@ class BatchFacts:
     host: None = None
 
 
-#: It was cut off while its servers were being stored; whoever stored them moves on by himself.
+#: Failure of a batch that was interrupted while its servers were being stored. The storing thread itself never runs
+#: "store".
 _CUT_OFF = Failed(Failure("The request was interrupted; send it again."))
 
 
 def _withdraw(services: Services, run: Run[BatchFacts]) -> Effect:
-    """Forget servers of a request that was never answered, one piece after the other."""
+    """Remove one piece of the servers of a request that was never answered."""
     members = _members(services, run, services.claimer.piece)
     if not members:
         return Completed()
@@ -88,7 +90,7 @@ def _withdraw(services: Services, run: Run[BatchFacts]) -> Effect:
 
 
 def _claim(services: Services, run: Run[BatchFacts]) -> Effect:
-    """Claim hosts for as many servers as are decided together; when all have one, they can be started."""
+    """Claim hosts for the next servers; complete when all servers of the request have one."""
     together = _PIECES_DECIDED * services.claimer.piece
     waiting = _members(services, run, together, step="claim")
     if not waiting:
@@ -108,7 +110,7 @@ def _claim(services: Services, run: Run[BatchFacts]) -> Effect:
 
 
 def _give_up(services: Services, run: Run[BatchFacts]) -> Effect:
-    """Put servers in error and release what they hold, one piece after the other."""
+    """Put one piece of the servers in error and release their claims."""
     members = _members(services, run, services.claimer.piece)
     if not members:
         return Completed()
@@ -137,7 +139,7 @@ def _give_up(services: Services, run: Run[BatchFacts]) -> Effect:
 
 
 def _start(services: Services, run: Run[BatchFacts]) -> Effect:
-    """Send servers to their hosts; from here on each is on its own."""
+    """Start the workflows of one piece of the servers; from then on they are independent of the batch."""
     members = _members(services, run, services.claimer.piece, after=run.facts.after)
     if not members:
         return Completed()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build: claim a host, spawn the guest there; when the spawn fails, clean up and go to the next best host.
+"""Build: claim a host and spawn the guest on it. If the spawn fails, clean up and try the next best host.
 
 ::
 
     claim ──▶ spawn ──ok──▶ done (active)
       ▲         │ failed
       │         ▼
-      └── undo spawn: destroy what is left, release the claim     (no host or attempts left: error, with a fault)
+      └── undo spawn: destroy the remains, release the claim     (no host or attempts left: error, with a fault)
 """
 
 import logging
@@ -52,9 +52,9 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BuildFacts:
-    """``host``, ``node``, ``provider``: what is claimed. ``tried``: (host, node) that failed; ``last_error``: of them.
+    """Facts of a build. ``host``, ``node``, ``provider``: the claimed ones. ``tried``: (host, node) pairs that failed.
 
-    ``unreachable``: the host could not be asked to clean up.
+    ``last_error``: error of the last failed host. ``unreachable``: the host was unreachable when it had to clean up.
     """
 
     host: str | None = None
@@ -67,7 +67,7 @@ class BuildFacts:
 
 @dataclass(frozen=True, slots=True)
 class BuildMemo:
-    """What a build has at hand, so that it need not be read again: its server, and what was asked for it."""
+    """In-memory cache of a build: its server and the stored request."""
 
     instance: Instance
     request: StoredRequest
@@ -77,13 +77,13 @@ class BuildMemo:
 
 
 def _claim(services: Services, run: Run[BuildFacts]) -> Effect:
-    """Claim a host; all servers of one request get one, or none of them."""
+    """Return the effect that claims a host."""
     memo = memos(services, [run]).get(run.row.uuid)
     return Gone() if memo is None else claim_of(run, memo)
 
 
 def claim_of(run: Run[BuildFacts], memo: BuildMemo) -> ClaimHost[BuildFacts]:
-    """Return the claim of a host for a new server, without those that were tried."""
+    """Return the effect that claims a host for a new server, excluding hosts that have failed."""
     spec, tried = memo.request.spec, run.facts.tried
     if tried:
         spec = replace(spec, tried=tuple(dict.fromkeys(tried)))
@@ -102,7 +102,7 @@ def require_room(services: Services, request: StoredRequest, count: int, one_of_
 
 
 def _release(services: Services, run: Run[BuildFacts]) -> Effect:
-    """Give back what was claimed, if anything was; a host that could not clean up must still be away."""
+    """Release the claim, if there is one. An unreachable host gets a removal record, and must still be down for it."""
     facts = run.facts
     if facts.host is None:
         return Completed(durable=False)
@@ -115,7 +115,7 @@ def _release(services: Services, run: Run[BuildFacts]) -> Effect:
         release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
         values: dict[str, Any] = {"host": None, "node": None}
         shown = instances.task_of(tx.connection, run.instance_uuid)
-        if run.interrupted is None and shown is not None:  # none where its state was reset, which ends the build
+        if run.interrupted is None and shown is not None:  # None if the server's state was reset, which ends the build
             values["task_state"] = TaskState.SCHEDULING
         expected = {None, TaskState.SPAWNING} if run.interrupted is None else None
         instances.change(tx, run.instance_uuid, expected_tasks=expected, **values)
@@ -141,9 +141,9 @@ def _spawn(services: Services, run: Run[BuildFacts]) -> Effect:
 
 
 def _remains_destroyed(_services: Services, run: Run[BuildFacts], reply: StepReply) -> Effect:
-    """A host that does not answer counts as clean: a record says what it has to remove when it comes back."""
+    """Complete the undo even on an error. If the host is unreachable, a removal record will name the guest."""
     if reply.error is not None:
-        LOG.warning("Server %s left on host %s: %s", run.instance_uuid, reply.host, reply.error)
+        LOG.warning("Guest of server %s is left on host %s: %s", run.instance_uuid, reply.host, reply.error)
     return Completed(replace(run.facts, unreachable=is_unreachable(reply)), durable=False)
 
 
@@ -152,7 +152,7 @@ def _remains_destroyed(_services: Services, run: Run[BuildFacts], reply: StepRep
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """A guest that runs, and the provider whose failed builds are forgotten."""
+    """An activated server, and the provider whose count of failed builds is reset."""
 
     activation: Activation
     provider: str
@@ -189,9 +189,9 @@ def _fail(tx: Transaction, unbuilt: Sequence[_Unbuilt]) -> None:
 
 
 def fault_of(uuid: str, facts: BuildFacts, failure: Failure, max_attempts: int) -> Fault:
-    """Return the fault of a server that gets no host any more."""
+    """Return the fault of a server whose build is given up."""
     message = failure.message
-    if failure.step == "claim":  # the scheduler has none
+    if failure.step == "claim":  # the scheduler found no host
         shown = f"{message} (after a failed build: {facts.last_error})" if facts.last_error else message
     elif max_attempts == 1 or len(facts.tried) < max_attempts:
         shown = message
@@ -205,9 +205,9 @@ def fault_of(uuid: str, facts: BuildFacts, failure: Failure, max_attempts: int) 
 
 
 def _unwound(services: Services, run: Run[BuildFacts]) -> Unwound:
-    """Go to the next best host if there may be one.
+    """Restart the build on the next best host, if attempts are left.
 
-    Not after a host that may have heard of the guest and cannot be reached: the server might run on two hosts then.
+    Never do so if an unreachable host may have received the spawn, since the server might then run on two hosts.
     """
     if run.interrupted is not None:
         return Ended()
@@ -227,7 +227,7 @@ def _unwound(services: Services, run: Run[BuildFacts]) -> Unwound:
 
 
 def memos(services: Services, runs: Sequence[Run[BuildFacts]]) -> dict[str, BuildMemo]:
-    """Return workflow uuid → what it has at hand, without servers that are gone; read what this process lacks."""
+    """Return workflow uuid → memo, read from the database if missing; deleted servers are left out."""
     found = {run.row.uuid: run.memo for run in runs if run.memo is not None}
     missing = [run for run in runs if run.memo is None]
     if missing:

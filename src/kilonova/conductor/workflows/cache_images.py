@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts fetch images before anybody asks for them, one host after the other; best effort, and nobody waits for it.
+"""Pre-caching of images on the hosts of an aggregate, one host after the other; best effort.
 
-A host that is down, or has no use for it, is passed over. A process that takes the work over begins with the first host
-again: what hosts have already they do not fetch anew.
+A host that is down or lacks the images in Glance is skipped. A process that takes the workflow over starts with the
+first host again; hosts do not download cached images twice.
 """
 
 import logging
@@ -28,15 +28,15 @@ from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.transitions import TRANSITIONS
 
 LOG = logging.getLogger(__name__)
-#: These are there for the next guest.
+#: Results that mean the image is in the host's cache.
 _THERE = {CacheResult.CACHED, CacheResult.EXISTING}
 
 
 @dataclass(frozen=True, slots=True)
 class CacheFacts:
-    """``aggregate``: its name. ``hosts``: those that have yet to be asked. ``images``: the ids of what they fetch.
+    """Facts of pre-caching. ``aggregate``: its name. ``hosts``: the hosts still to do. ``images``: ids of the images.
 
-    ``total``: how many hosts the aggregate has.
+    ``total``: number of hosts in the aggregate.
     """
 
     aggregate: str
@@ -61,12 +61,12 @@ def _ask_next(services: Services, run: Run[CacheFacts]) -> Effect:
         return _next(services, run, {}, "its compute service is down")
     offered = _offered(services, host, facts.images)
     if not offered:
-        return _next(services, run, {}, "there are no such images")
+        return _next(services, run, {}, "the images do not exist or are not active")
     return SendToAgent(host, CacheImages(run.step_id, offered))
 
 
 def _offered(services: Services, host: str, image_ids: tuple[str, ...]) -> tuple[ImageData, ...]:
-    """Return how a host gets those of the images that there are."""
+    """Return how a host downloads those of the images that are active."""
     found = [services.images.find(image_id) for image_id in image_ids]
     data = [services.image_data(host, image) for image in found if image is not None and image.status == "active"]
     return tuple(each for each in data if each is not None)
@@ -77,7 +77,7 @@ def _answered(services: Services, run: Run[CacheFacts], reply: StepReply) -> Eff
 
 
 def _next(services: Services, run: Run[CacheFacts], results: Mapping[str, CacheResult], error: str | None) -> Effect:
-    """Tell what came of one host, and go on with the one after it."""
+    """Report the result of the present host and continue with the next one."""
     facts = run.facts
     cached = [image_id for image_id in facts.images if results.get(image_id) in _THERE]
     failed = [image_id for image_id in facts.images if image_id not in cached]
@@ -98,7 +98,7 @@ CACHE_IMAGES = Workflow(
     "cache-images",
     CacheFacts,
     (one_way("ask", _ask_next, on_reply=_answered, blocking=True),),
-    TRANSITIONS["build"],  # of no server
+    TRANSITIONS["build"],  # unused: the workflow has no server
     settle=WRITE_NOTHING,
     overtaken_by=frozenset(),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Confirm a resize or a cold migration: the source's guest goes, then all that the migration holds, at once."""
+"""Confirm a resize or a cold migration: remove the guest on the source, then release what the migration holds."""
 
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way
@@ -15,7 +15,7 @@ from kilonova.model.transitions import TRANSITIONS
 
 
 def _dropped(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """Nobody waits for a source that is given up: what it keeps goes when it is back."""
+    """Reply handler of the source. If the move is abandoned, an unreachable source gets a removal record instead."""
     said = done_without_its_host if run.facts.forsaken else complete_or_fail
     return said(services, run, reply)
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delete: destroy the guest wherever it may be, then release everything and mark the server deleted in one transaction.
+"""Delete: destroy the guest on every possible host, then release all resources and mark the server deleted.
 
-It begins when what else was under way has walked back or ended.
+The release and the mark are one transaction. The workflow starts when the server's other workflows have ended or rolled
+back.
 """
 
 from dataclasses import dataclass, replace
@@ -34,11 +35,11 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class DeleteFacts:
-    """``hosts``: where the guest may be, None while nobody has looked; a server that is being moved has two.
+    """Facts of a delete. ``hosts``: where the guest may be; None before the lookup; two for a server in a move.
 
-    ``clean``: those where it is gone, or that could not be reached. ``absent``: of these, in journals of an earlier
-    release, those that no record speaks of yet. ``forced``: whoever asked for it did so by forceDelete, of a server
-    that has begun to exist.
+    ``clean``: hosts without the guest, or unreachable hosts. ``absent``: used by journals of an earlier release only:
+    unreachable hosts without a removal record. ``forced``: the delete was requested by forceDelete for a server that
+    was built once.
     """
 
     hosts: tuple[str, ...] | None = None
@@ -52,18 +53,18 @@ class DeleteFacts:
 
     @property
     def left(self) -> tuple[str, ...]:
-        """The hosts that have yet to be asked."""
+        """The hosts that still have to destroy the guest."""
         return tuple(host for host in self.hosts or () if host not in self.clean)
 
 
 def hosts_of_guest(connection: Connection, instance_uuid: str) -> tuple[str, ...] | None:
-    """Return where the guest of a server may be; None when the server is gone."""
+    """Return the hosts where the guest of a server may be; None if the server does not exist."""
     found = instances.hosts_of(connection, [instance_uuid]).get(instance_uuid)
     return None if found is None else tuple(sorted(found))
 
 
 def _destroy_guest(services: Services, run: Run[DeleteFacts]) -> Effect:
-    """Ask the next host to destroy the guest; without a host there is none."""
+    """Order the next host to destroy the guest; complete if no host is left."""
     facts = run.facts
     if facts.hosts is None:
         with services.database.read() as connection:
@@ -76,9 +77,9 @@ def _destroy_guest(services: Services, run: Run[DeleteFacts]) -> Effect:
 
 
 def _guest_destroyed(services: Services, run: Run[DeleteFacts], reply: StepReply) -> Effect:
-    """Note that the host is clean. One that is not there counts as clean: a record says what it has to remove.
+    """Record that the host is clean. An unreachable host counts as clean; a removal record names the guest.
 
-    The record is written with the step of that host, so that the step is what is sent again if the host is back.
+    The removal record is committed with the host's step, so that the step is repeated if the host is back by then.
     """
     facts = replace(run.facts, clean=(*run.facts.clean, reply.host))
     if is_unreachable(reply):
@@ -93,7 +94,7 @@ def _guest_destroyed(services: Services, run: Run[DeleteFacts], reply: StepReply
 
 
 def _failed(tx: Transaction, run: Run[DeleteFacts]) -> None:
-    """The server is in error. One that was soft-deleted still is: it is reclaimed another time, or restored."""
+    """Put the server in error, unless it was soft-deleted: then it can be reclaimed or restored later."""
     hidden = instances.get(tx.connection, run.instance_uuid).vm_state is VmState.SOFT_DELETED
     fail(tx, run, None if hidden else TRANSITIONS["delete"].failed, run.failure.known_power_state)
 
@@ -112,8 +113,8 @@ DELETE = Workflow(
     DeleteFacts,
     (
         one_way("destroy", _destroy_guest, on_reply=_guest_destroyed, event="compute_terminate_instance"),
-        # Of a server that is being moved. That the first host is clean is journalled before: the agent of the second
-        # one may run in another process.
+        # Second host of a server in a move. The first host's result is journalled before, because another process may
+        # run the agent of the second host.
         one_way("destroy-elsewhere", _destroy_guest, on_reply=_guest_destroyed),
     ),
     TRANSITIONS["delete"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How workflows usually end: in the state that the table says, or back where they were with a fault."""
+"""Common endings of workflows: settled in the state of the state table, or failed with a fault."""
 
 from collections.abc import Callable, Collection
 from typing import Any
@@ -26,29 +26,29 @@ from kilonova.model.transitions import TRANSITIONS
 
 
 def settled(tx: Transaction, run: Run[Any], power_state: PowerState | None, *, otherwise: bool = False) -> None:
-    """Write that the server is in the state in which the action settles, and that nothing is under way for it.
+    """Settle the server in the final state of the action, without a task state.
 
-    ``otherwise``: in the other one of the two in which it may.
+    ``otherwise``: use the second of the action's two final states.
     """
     settle(tx, run, settled_state(run, otherwise=otherwise), power_state)
 
 
 def as_before(tx: Transaction, run: Run[Any], _power_state: PowerState | None) -> None:
-    """Write that the server is what it was, and that nothing is under way for it."""
+    """Settle the server in its previous state, without a task state."""
     settle(tx, run, None, None)
 
 
 def settled_state(run: Run[Any], *, otherwise: bool = False) -> VmState | None:
-    """Return the state in which the action of a workflow settles, None for the one before; ``otherwise``: the other."""
+    """Return the final state of a workflow's action; None: the previous state. ``otherwise``: the second one."""
     transition = TRANSITIONS[run.row.kind]
     return transition.settled_otherwise if otherwise else transition.settled
 
 
 def settle(tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state: PowerState | None) -> None:
-    """Write in which states a workflow leaves its server, None for the one before.
+    """Write the states in which a workflow leaves its server; None: the previous state.
 
-    The server may show no task any more, since its state was reset meanwhile. An evacuation that waits for this to end
-    has its say instead.
+    The task state may have been reset meanwhile. A pending evacuation sets the states itself, so nothing is written
+    then.
     """
     if run.interrupt is Interrupt.EVACUATE:
         return
@@ -56,9 +56,9 @@ def settle(tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state
 
 
 def failing(write: Write) -> Callable[[Services, Run[Any]], Ended]:
-    """Return what ends a workflow that has walked back: with ``write``, unless it was interrupted.
+    """Return a hook that ends a rolled-back workflow with ``write``, unless the workflow was interrupted.
 
-    Whoever interrupted the workflow has said already what the server does now.
+    The interrupting action sets the server's states itself.
     """
     return lambda _services, run: Ended() if run.interrupted is not None else Ended(write)
 
@@ -72,18 +72,18 @@ def _fail_at_host(tx: Transaction, run: Run[Any]) -> None:
     fail(tx, run, None if power_state is None else TRANSITIONS[run.row.kind].failed, power_state)
 
 
-#: The server keeps its state, or gets the one into which the action fails, and has a fault.
+#: End with a fault on the server, in the state that the table has for a failure, or the previous one.
 failed = failing(_fail)
-#: The same, but it keeps its state where its host has never heard of the action.
+#: The same, but in the previous state if the host never received the action.
 failed_at_host = failing(_fail_at_host)
 
 
 def fail(
     tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state: PowerState | None, fault: Fault | None = None
 ) -> None:
-    """Write the fault of a workflow that has walked back, and the states of its server, None for the one before.
+    """Write the fault of a rolled-back workflow and the server's states; None: the previous state.
 
-    ``fault``: None stands for that of its failure.
+    ``fault``: None stands for the fault of the run's failure.
     """
     instances.record_fault(tx, run.instance_uuid, fault or run.failure.as_fault())
     _leave(tx, run, set(TRANSITIONS[run.row.kind].shown), vm_state, power_state)
@@ -107,40 +107,37 @@ def _leave(
 def leave_behind(
     services: Services, tx: Transaction, host: str, instance_uuid: str, departure: RemovalReason = RemovalReason.LEFT
 ) -> None:
-    """Count the guest of an instance as gone from a host that could not be reached, and record that it has to go.
+    """Record that an unreachable host has to remove a guest when it returns.
 
-    Raises: as :func:`require_absent`. That is asked in the same transaction: a process that takes the host afterwards
-    finds the record.
+    Raises: HostIsBackError, as :func:`require_absent`, whose check is in the same transaction: a process that registers
+    the host later finds the record.
     """
     require_absent(services, tx, host)
     pending_removals.note(tx, host, instance_uuid, departure)
 
 
 def require_absent(services: Services, tx: Transaction, host: str) -> None:
-    """Raise HostIsBackError if some live process has the agent of a host that could not be reached."""
+    """Raise HostIsBackError if a live process has the agent of a host that was unreachable."""
     process = host_agents.process_of(tx.connection, host)
-    is_own = process == services.owner and services.database.is_sole_process  # which knows of none, so there is none
+    is_own = process == services.owner and services.database.is_sole_process  # the only process, without this agent
     if process is not None and not is_own and host_agents.is_alive(tx, process):
         raise HostIsBackError(host)
 
 
 def left_behind(services: Services, reply: StepReply, departure: RemovalReason = RemovalReason.LEFT) -> Write:
-    """Return the write of :func:`leave_behind` for the host that could not be reached."""
+    """Return the write of :func:`leave_behind` for an unreachable host."""
     return lambda tx, run: leave_behind(services, tx, reply.host, run.instance_uuid, departure)
 
 
 def gone_with_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:
-    """What a reply to an undo means where a host that is not there leaves nothing to undo for now.
-
-    What it has to remove when it comes back is recorded.
-    """
+    """Undo reply handler: an unreachable host counts as undone; a removal record is written."""
     if is_unreachable(reply):
         return Completed(write=left_behind(services, reply))
     return complete_or_repeat(services, run, reply)
 
 
 def done_without_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:
-    """What the reply to a step means that has nothing left to do where the host is not there."""
+    """Reply handler of a removal step: an unreachable host counts as done; a removal record is written."""
     if is_unreachable(reply):
         return Completed(write=left_behind(services, reply))
     return complete_or_fail(services, run, reply)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evacuation: a server whose host is down is made anew on another one, from its image.
+"""Evacuation: rebuild a server whose host is down on another host, from its image.
 
 ::
 
@@ -7,13 +7,13 @@
                           │         └─ point of no return
                           └─ the server is recorded at the destination
 
-The source is taken for dead, but may be alive: because it was only declared down, or because it comes back meanwhile.
-So before anything is made at the destination, in the transaction that records the server there, the source either has
-powered its guest off, or has no living agent. One that comes back later finds the record, and its guest has to go
-before it takes any order (ADR 25). The migration keeps what the source gives the server until its agent has cleaned up.
+The source counts as dead but may be alive: it was only forced down, or it comes back meanwhile. So the transaction that
+records the server at the destination requires that the source has powered its guest off or has no live agent. A source
+that returns later finds the record and removes its guest before it accepts any order (ADR 25). The migration holds the
+server's resources on the source until its agent has cleaned up.
 
-A destination that cannot be reached while it makes the guest may run it. Then the server stays there, in error: its
-host can be waited for, or declared down and left in turn.
+A destination that becomes unreachable during the spawn may run the guest. Then the server stays there, in error, until
+the host returns, or is declared down and evacuated in turn.
 """
 
 import logging
@@ -65,10 +65,10 @@ _OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
 
 
 def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
-    """Have a source that is alive take its guest back as it was, unless the next destination is tried.
+    """Order the source, if it is alive, to restore its guest, unless the next destination is tried.
 
-    A move or a snapshot that the evacuation interrupted was not undone there. So a source that was never left is asked
-    as well: it takes back what it keeps for the move, and drops the copy of the disk.
+    An interrupted move or snapshot was not undone on the source. So the order is sent even if the guest never left: it
+    restores what the source keeps for the move, and drops the copy of the disk.
     """
     facts = run.facts
     if facts.stranded or next_try(services, run) is not None:
@@ -77,14 +77,14 @@ def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def _woken(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """The server is in error, and its host counted as dead before: what it could not do keeps nothing waiting.
+    """Complete even if the source cannot restore the guest: the server is in error on a host that counted as dead.
 
-    Its agent has it taken back when it starts next.
+    A pending rollback is recorded; the source's agent executes it at its next start.
     """
-    if not _was_left(run.facts):  # the migration was stored with the workflow, whose journal may have come no further
+    if not _was_left(run.facts):  # no claim yet, but the migration exists and has to end
         return give_destination_back(services, run)
     if reply.error is not None:
-        LOG.warning("Server %s stays off on host %s: %s", run.instance_uuid, reply.host, reply.error)
+        LOG.warning("Server %s stays powered off on host %s: %s", run.instance_uuid, reply.host, reply.error)
         return Completed(write=left_halfway(services, run, reply))
     return Completed(durable=False)
 
@@ -94,22 +94,25 @@ def _was_left(facts: MoveFacts) -> bool:
 
 
 def _give_back(services: Services, run: Run[MoveFacts]) -> Effect:
-    """Record the server at its source again; where the destination may run its guest it stays recorded there."""
+    """Record the server at its source again, or leave it at a destination that may run its guest."""
     if not run.facts.stranded:
         return give_destination_back(services, run)
     return Completed(write=_end_migration)
 
 
 def _leave(services: Services, run: Run[MoveFacts]) -> Effect:
-    """Have a source that is alive power its guest off and keep it. It is not moved: any host can do that."""
+    """Order the source, if it is alive, to power the guest off and keep it.
+
+    The disk is not moved, so any host can do this: the destination is empty.
+    """
     return move_away(services, run, destination="")
 
 
 def _left(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """Record the server at the destination, if the source has powered its guest off, or has nobody who could."""
+    """Record the server at the destination, if the source has powered its guest off or is unreachable."""
     is_away = is_unreachable(reply)
     if reply.error is not None and not is_away:
-        LOG.warning("Server %s: host %s: %s", run.instance_uuid, reply.host, reply.error)
+        LOG.warning("Server %s could not leave host %s cleanly: %s", run.instance_uuid, reply.host, reply.error)
         if reply.power_state not in _OFF:
             return Failed(Failure.of(reply))
 
@@ -127,18 +130,18 @@ def _spawn(services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def _destroyed(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """A destination that cannot be asked may have the guest: the server is stranded there."""
+    """If the destination is unreachable, it may run the guest: mark the server as stranded there."""
     if not is_unreachable(reply):
         return complete_or_repeat(services, run, reply)
     return Completed(replace(run.facts, stranded=True), lambda tx, _run: require_absent(services, tx, reply.host))
 
 
 def _cleaned(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """A source that cannot clean up now does so when it comes back: the migration says so."""
+    """Complete even if the source cannot clean up: the open migration makes it clean up when it returns."""
     if reply.error is None:
         return Completed(replace(run.facts, source_clean=True))
     if not is_unreachable(reply):
-        LOG.warning("Server %s left on host %s: %s", run.instance_uuid, reply.host, reply.error)
+        LOG.warning("Guest of server %s is left on host %s: %s", run.instance_uuid, reply.host, reply.error)
         return Completed()
     return Completed(write=lambda tx, run: require_absent(services, tx, run.facts.source))
 
@@ -156,7 +159,7 @@ def _evacuated(tx: Transaction, run: Run[MoveFacts], _power_state: PowerState | 
 
 
 def _unwound(services: Services, run: Run[MoveFacts]) -> Unwound:
-    """Try the next host, or leave the server in error, where it was or where it is stranded."""
+    """Try the next host, or leave the server in error, at its source or where it is stranded."""
     if run.interrupted is not None:
         return Ended()
     again = next_try(services, run)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a hypervisor is told of a guest: everything it needs to make it, from the instance and what was asked for it."""
+"""Guest descriptions for hypervisors, made from the instance and its stored request."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -22,7 +22,7 @@ from kilonova.model.request_spec import StoredRequest
 
 
 def find_server(connection: Connection, uuid: str) -> tuple[Instance, StoredRequest]:
-    """Return a server and what was asked for it. Raises: ServerGoneError."""
+    """Return a server and its stored request. Raises: ServerGoneError."""
     instance = instances.find(connection, uuid)
     requests = {} if instance is None else request_specs.get_many(connection, [instance])
     if instance is None or uuid not in requests:
@@ -31,9 +31,9 @@ def find_server(connection: Connection, uuid: str) -> tuple[Instance, StoredRequ
 
 
 def describe(services: Services, run: Run[Any], host: str, flavor: Flavor | None = None) -> GuestSpec:
-    """Return the guest of a workflow's server as ``host`` has to make it. Raises: ServerGoneError.
+    """Return the description of a workflow's guest for ``host``. Raises: ServerGoneError.
 
-    ``flavor``: None stands for the server's own.
+    ``flavor``: None: the server's own flavor.
     """
     with services.database.read() as connection:
         instance, request = find_server(connection, run.instance_uuid)
@@ -49,7 +49,7 @@ def new_guest(
     ordered_at: datetime | None,
     image: Image | None = None,
 ) -> GuestSpec:
-    """Return a guest that ``host`` makes. ``image``: what its disk is made of; None: the image that was asked for."""
+    """Return the description of a guest to create on ``host``. ``image``: of its disk; None: the requested image."""
     reserved = _reserved(services.database, instance, request, None)
     data = image_data_for(services, host, request) if image is None else services.image_data(host, image)
     drive = config_drive_for(services, host, instance, request)
@@ -63,23 +63,26 @@ def kept_guest(
     ordered_at: datetime | None,
     holder: str | None = None,
 ) -> GuestSpec:
-    """Return a guest whose disks are on its host. ``holder``: of its cells and devices; None: the server itself."""
+    """Return the description of a guest whose disks exist on its host.
+
+    ``holder``: consumer of its NUMA cells and devices; None: the server itself.
+    """
     return _guest(instance, request, _reserved(database, instance, request, holder), ordered_at, None, None)
 
 
 def image_data_for(services: Services, host: str, request: StoredRequest) -> ImageData | None:
-    """Return how ``host`` gets the image that was asked for, as it is sent: the ticket in it expires."""
+    """Return how ``host`` downloads the requested image. Call it just before sending, since its ticket expires."""
     image = request.spec.image
     return None if image is None else services.image_data(host, image)
 
 
 def config_drive_for(services: Services, host: str, instance: Instance, request: StoredRequest) -> ConfigDrive | None:
-    """Return what goes on the config drive of a guest on ``host``; None for a server without one."""
+    """Return the contents of a guest's config drive on ``host``; None if the server has none."""
     return services.config_drives.of(services.database, instance, request, host)
 
 
 def _reserved(database: Database, instance: Instance, request: StoredRequest, holder: str | None) -> GuestDevices:
-    """Return the cells and devices that a claim has taken for a guest; only flavor and image can ask for any."""
+    """Return the NUMA cells and devices claimed for a guest. Only extra specs or image properties can request any."""
     image = request.spec.image
     if not instance.flavor.extra_specs and not (image and image.properties):
         return GuestDevices()
@@ -95,7 +98,7 @@ def _guest(
     image_data: ImageData | None,
     config_drive: ConfigDrive | None,
 ) -> GuestSpec:
-    """Return what a hypervisor needs to make the guest of an instance. ``ordered_at``: when its step began."""
+    """Return the description of a guest. ``ordered_at``: start time of its step."""
     flavor, image = instance.flavor, request.spec.image
     return GuestSpec(
         uuid=instance.uuid,

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What most actions on a server have to remember: the host where its guest is."""
+"""Facts of workflows that need only the host of the guest."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """``host``: where the guest is."""
+    """Facts with only ``host``: the host of the guest."""
 
     host: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done inside a guest that runs: its password changes, or it writes a crash dump. The server stays as it is."""
+"""Actions inside a running guest: set the admin password, trigger a crash dump. The server's state does not change."""
 
 from dataclasses import dataclass, field
 
@@ -16,9 +16,9 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class PasswordFacts:
-    """``host``: where the guest is. ``admin_password`` leaves the journal with the step.
+    """Facts of a password change. ``host``: of the guest. ``admin_password``: removed from the journal by the step.
 
-    ``encrypted``: what is kept of it for the owner of the server's key; "" where nothing is.
+    ``encrypted``: the password encrypted with the server's key pair, to be stored; "" if nothing is stored.
     """
 
     host: str
@@ -54,7 +54,7 @@ CRASH_DUMP = Workflow(
     HostFacts,
     (order("act", sends(TriggerCrashDump), event="compute_trigger_crash_dump"),),
     TRANSITIONS["crash-dump"],
-    settle=WRITE_NOTHING,  # the server shows no task for it, so another action may have begun
+    settle=WRITE_NOTHING,  # the action shows no task state, so another one may have started
     unwound=lambda *_: Ended(_not_dumped),
     action="trigger_crash_dump",
     done="has written a crash dump",

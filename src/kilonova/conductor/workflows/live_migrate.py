@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live migration: copy the running guest, then let the copy run. Until the copying is done it can be aborted.
+"""Live migration: copy the running guest, then run the copy. It can be aborted until the copy is complete.
 
 ::
 

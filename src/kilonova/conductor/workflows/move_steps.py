@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that several kinds of moves have, and what the replies to them mean."""
+"""Steps that several kinds of moves share, and their reply handlers."""
 
 from dataclasses import replace
 from functools import partial
@@ -29,9 +29,9 @@ from kilonova.model.server_migration import OPEN, MigrationStatus
 
 
 def move_away(services: Services, run: Run[MoveFacts], *, destination: str | None = None) -> Effect:
-    """Have the source power the guest off, which gets as long as its image says, and keep it.
+    """Order the source to shut the guest down, within its image's shutdown timeout, and to keep it.
 
-    ``destination``: instead of that of the move; "" for a guest that is made anew elsewhere.
+    ``destination``: overrides the destination in the order; "" if the guest is rebuilt elsewhere.
     """
     with services.database.read() as connection:
         instance = instances.find(connection, run.instance_uuid)
@@ -48,24 +48,24 @@ def _switch(tx: Transaction, run: Run[MoveFacts]) -> None:
 
 #: Record the server at the destination.
 switch = writes(_switch)
-#: Have the destination remove the guest that the move made there. One that cannot be reached may run that guest, so it
-#: is waited for before the source starts its own.
+#: Order the destination to remove the guest that the move made there. An unreachable destination may run that guest, so
+#: the workflow waits for it before the source starts its own.
 abandon = sends(AbandonMove)
-#: Have the source remove what it keeps of the guest.
+#: Order the source to remove what it keeps of the guest.
 drop_source = sends(ConfirmMove, to=source)
 
 
 def return_home(services: Services, run: Run[MoveFacts]) -> Effect:
-    """Have the source make the guest again what it was before the move."""
+    """Order the source to restore the guest as it was before the move."""
     return SendToAgent(run.facts.source, ReturnHome(run.step_id, guest_at_home(services, run), run.facts.runs))
 
 
 def left_halfway(
     services: Services, run: Run[MoveFacts], reply: StepReply, *, drops_made: bool = False
 ) -> Write | None:
-    """Return the write that has a source take its guest back when its agent starts next: it cannot be asked, or failed.
+    """Return the write of a pending rollback for a source that failed or is unreachable; None if there is no need.
 
-    ``drops_made``: what the move has made there goes first.
+    ``drops_made``: the source first removes what the move has made there.
     """
     facts = run.facts
     if reply.host != facts.source or reply.error is None:
@@ -80,7 +80,7 @@ def left_halfway(
 
 
 def advance(status: MigrationStatus, **facts: Any) -> OnReply[MoveFacts]:
-    """Return what completes a step whose agent succeeded: the migration gets a status, the facts these values."""
+    """Return a reply handler that sets the migration's status and these facts if the agent succeeded."""
     write: Write = partial(set_status, status=status)
 
     def on_reply(_services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
@@ -93,5 +93,5 @@ def advance(status: MigrationStatus, **facts: Any) -> OnReply[MoveFacts]:
 
 
 def set_status(tx: Transaction, run: Run[MoveFacts], status: MigrationStatus) -> None:
-    """Write how far the migration is."""
+    """Write the status of the migration."""
     server_migrations.set_status(tx, run.facts.migration, OPEN, status)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What moves have in common: its facts, claiming a destination and giving it back, coming to nothing."""
+"""Common parts of moves: facts, claiming a destination, undoing the claim, retry and failure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,9 +29,9 @@ from kilonova.model.request_spec import StoredRequest
 from kilonova.model.server_migration import MigrationStatus, MigrationType, MoveKind, ServerMigration
 from kilonova.model.transitions import TRANSITIONS
 
-#: Steps at which the destination fails, and another host may not.
+#: Steps whose failure is due to the destination, so that another host may succeed.
 AT_DESTINATION = frozenset({"finish", "prepare", "spawn"})
-#: Of a migration that waits for its destination, by kind of workflow.
+#: Kind of workflow → migration status while no destination is claimed.
 FIRST_STATUS: Mapping[str, MigrationStatus] = {
     "resize": MigrationStatus.PRE_MIGRATING,
     "migrate": MigrationStatus.PRE_MIGRATING,
@@ -42,15 +42,16 @@ FIRST_STATUS: Mapping[str, MigrationStatus] = {
 
 @dataclass(frozen=True, slots=True)
 class MoveFacts:
-    """One move. ``migration``: its row. ``source``: where the guest is at first; ``destination``: None until claimed.
+    """Facts of a move. ``migration``: its UUID. ``source``: the first host; ``destination``: None until claimed.
 
-    ``requested``: the host that somebody wants it moved to, ``forced``: whatever the rules say of it.
-    ``stays``: the source, too, comes into question.
-    ``forsaken``: the server is not what the move made of it any more, so that only the source is given up.
-    ``runs``, ``paused``: how the guest was when the move began. ``touched``: it was powered off, or its copying began.
-    ``tried``: hosts that have failed at it, ``last_error``: the last of them.
-    ``stops``: the guest is off afterwards, however it was.
-    ``stranded``: the destination may have the guest and cannot be asked. ``source_clean``: the source has none now.
+    ``requested``: the destination that the user asked for, ``forced``: without asking the filters.
+    ``stays``: the source is a possible destination too.
+    ``forsaken``: an abandoned move: the server no longer is its result, so only the source is cleaned up.
+    ``runs``, ``paused``: state of the guest before the move. ``touched``: it was powered off, or its copy was started.
+    ``tried``: hosts where the move failed, ``last_error``: error of the last of them.
+    ``stops``: the guest is off after the move in any case.
+    ``stranded``: the destination may have the guest but is unreachable. ``source_clean``: the source has removed its
+    guest.
     """
 
     migration: str
@@ -71,7 +72,7 @@ class MoveFacts:
 
     @property
     def runs_there(self) -> bool:
-        """Whether the guest runs when the move is over."""
+        """True if the guest runs after the move."""
         return self.runs and not self.stops
 
     @property
@@ -80,12 +81,12 @@ class MoveFacts:
 
 
 def source(facts: MoveFacts) -> str:
-    """Return where messages go that are for the source."""
+    """Return the source host of a move."""
     return facts.source
 
 
 def load(services: Services, run: Run[MoveFacts]) -> tuple[Instance, StoredRequest, ServerMigration]:
-    """Return the server, what was asked for it, and its migration. Raises: ServerGoneError."""
+    """Return the server of a move, its stored request and its migration. Raises: ServerGoneError."""
     with services.database.read() as connection:
         instance, request = find_server(connection, run.instance_uuid)
         try:
@@ -95,21 +96,21 @@ def load(services: Services, run: Run[MoveFacts]) -> tuple[Instance, StoredReque
 
 
 def migration_of(tx: Transaction, run: Run[MoveFacts]) -> ServerMigration:
-    """Return the migration of a move as it is now. Raises: NotFound."""
+    """Return the present migration record of a move. Raises: NotFound."""
     return server_migrations.get(tx.connection, run.facts.migration)
 
 
 def guest_there(services: Services, run: Run[MoveFacts]) -> GuestSpec:
-    """Return the guest as it is at the destination. Raises: ServerGoneError."""
+    """Return the description of the guest at the destination. Raises: ServerGoneError."""
     instance, request, migration = load(services, run)
     sized = replace(instance, flavor=migration.new_flavor)
     return new_guest(services, run.facts.host, sized, request, run.row.since)
 
 
 def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec:
-    """Return the guest as it is at the source. Raises: ServerGoneError.
+    """Return the description of the guest at the source. Raises: ServerGoneError.
 
-    As long as the move is not reverted, the migration holds the source.
+    Until the move is reverted, the migration is the consumer of the source's resources.
     """
     instance, request, migration = load(services, run)
     holder = migration.uuid if migration.is_claimed else None
@@ -118,9 +119,9 @@ def guest_at_home(services: Services, run: Run[MoveFacts]) -> GuestSpec:
 
 
 def claim_destination(services: Services, run: Run[MoveFacts], *, kind: MoveKind, becomes: MigrationStatus) -> Effect:
-    """Claim a destination; the migration takes the source over in the same transaction, and ``becomes`` this.
+    """Return the effect that claims a destination and transfers the source's resources to the migration.
 
-    ``kind``: for the rules.
+    ``kind``: the kind of move for the filters. ``becomes``: the migration's new status.
     """
     instance, request, migration = load(services, run)
     migration = _of_present_flavor(services, instance, migration)
@@ -141,14 +142,15 @@ def claim_destination(services: Services, run: Run[MoveFacts], *, kind: MoveKind
         lambda chosen: replace(facts, destination=chosen.host),
         Moving(migration, TRANSITIONS[run.row.kind].shown[0], becomes),
         overtaken=Failed(Failure("The server was changed while a destination was sought.")),
-        undone=False,  # the undo ends the migration
+        undone=False,  # the undo of this step ends the migration
     )
 
 
 def _of_present_flavor(services: Services, instance: Instance, migration: ServerMigration) -> ServerMigration:
-    """Return a migration with the flavor that its server has and keeps: it was asked for while a resize was under way.
+    """Return a migration with the server's present flavor.
 
-    That has been undone since, or has ended.
+    If the move was requested while a resize was running, the resize may have changed the flavor or rolled it back
+    since.
     """
     if migration.migration_type is MigrationType.RESIZE or migration.new_flavor == instance.flavor:
         return migration
@@ -156,14 +158,14 @@ def _of_present_flavor(services: Services, instance: Instance, migration: Server
 
 
 def _uncleaned(services: Services, run: Run[MoveFacts]) -> frozenset[str]:
-    """Return the hosts that a server left when they were dead, and that have yet to remove what they had of it."""
+    """Return the hosts that a server was evacuated from and that have not cleaned up yet."""
     with services.database.read() as connection:
         moves_of_it = server_migrations.open_of(connection, [run.instance_uuid])
     return frozenset(each.source_host for each in moves_of_it if each.status is MigrationStatus.DONE)
 
 
 def give_destination_back(services: Services, run: Run[MoveFacts]) -> Effect:
-    """Undo the claim: the server has the source again; the migration is over, or waits for the next host."""
+    """Undo the claim: the server gets the source's resources back; the migration ends or waits for the next host."""
     status = _status(services, run)
     return Completed(write=lambda tx, run: moves.undo_claim(tx, migration_of(tx, run), status))
 
@@ -175,9 +177,9 @@ def _status(services: Services, run: Run[MoveFacts]) -> MigrationStatus:
 
 
 def next_try(services: Services, run: Run[MoveFacts]) -> MoveFacts | None:
-    """Return with which facts a move that its destination failed at begins anew, on another host; None if it does not.
+    """Return the facts for a retry of the move on another host after its destination failed; None if there is no retry.
 
-    A host that somebody has asked for is the only one that will do.
+    A destination that the user requested has no alternative.
     """
     facts = run.facts
     at_destination = run.failure.step in AT_DESTINATION and facts.destination is not None
@@ -190,7 +192,7 @@ def next_try(services: Services, run: Run[MoveFacts]) -> MoveFacts | None:
 
 
 def fault_of(run: Run[MoveFacts]) -> Fault:
-    """Return why a move has come to nothing, with what was wrong with the last destination where there is no next."""
+    """Return the fault of a failed move. If no other host was found, it includes the last destination's error."""
     failure, last_error = run.failure, run.facts.last_error
     if failure.step == "claim" and last_error:
         failure = replace(failure, message=f"{failure.message} (after a failed move: {last_error})")
@@ -198,9 +200,9 @@ def fault_of(run: Run[MoveFacts]) -> Fault:
 
 
 def elsewhere(tx: Transaction, run: Run[MoveFacts]) -> None:
-    """Write with what a move begins anew: the server shows its first task again.
+    """Set the server back to the first task state of the move, for the retry.
 
-    It may show none, since its state was reset meanwhile.
+    Its present task state may be None, if the state was reset meanwhile.
     """
     shown = TRANSITIONS[run.row.kind].shown
     instances.change(tx, run.instance_uuid, expected_tasks={None, *shown}, task_state=shown[0])
@@ -210,7 +212,7 @@ def elsewhere(tx: Transaction, run: Run[MoveFacts]) -> None:
 
 
 def came_to_nothing(services: Services, run: Run[MoveFacts]) -> Unwound:
-    """Try the next host, if the destination has failed; else the server is where it was."""
+    """Retry on the next host if the destination failed; else end the move with the server on its source."""
     if run.interrupted not in {None, Interrupt.ABORT}:
         return Ended()
     again = next_try(services, run)
@@ -220,16 +222,16 @@ def came_to_nothing(services: Services, run: Run[MoveFacts]) -> Unwound:
 
 
 def _stays(tx: Transaction, run: Run[MoveFacts]) -> None:
-    """Write that a server is where it was. One whose guest was touched is in error, where the table says so."""
+    """Settle a server on its source. If its guest was touched, it is in error where the state table says so."""
     if shows_its_move(tx, run) is None:
         return
     if run.interrupted is Interrupt.ABORT:
         settle(tx, run, None, None)
-    else:  # the failure may tell of the guest on the other host, or before it was taken back
+    else:  # ignore the failure's power state: it may be of the destination, or from before the rollback
         fail(tx, run, TRANSITIONS[run.row.kind].failed if run.facts.touched else None, None, fault_of(run))
 
 
 def shows_its_move(tx: Transaction, run: Run[MoveFacts]) -> Instance | None:
-    """Return the server of a move; None where somebody else has changed it, and says what it does now."""
+    """Return the server of a move; None if another action has changed its task state."""
     server = instances.find(tx.connection, run.instance_uuid)
     return server if server is not None and server.task_state in TRANSITIONS[run.row.kind].shown else None

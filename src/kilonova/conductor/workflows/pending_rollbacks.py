@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests that hosts have to take back when they return, from moves that were undone without them (ADR 25)."""
+"""Pending rollbacks: guests that a host restores on its return, from moves undone while it was down (ADR 25)."""
 
 import logging
 from collections import defaultdict
@@ -14,14 +14,14 @@ from kilonova.messaging.messages import PendingRollback, StepId, StepReply
 from kilonova.model.instance import Instance, VmState
 
 LOG = logging.getLogger(__name__)
-#: What a host says with this is no reply to a workflow.
+#: Step id of replies that answer a pending rollback instead of a workflow.
 STEP = StepId("", "homecoming", 0)
-#: A server in any other state was brought there by somebody since, and its guest stays off.
+#: States in which the guest may be started. Any other state was set after the move, so the guest stays off.
 _MAY_RUN = {VmState.ACTIVE, VmState.ERROR}
 
 
 def orders(database: Database, due: Sequence[DueRollback]) -> Mapping[str, tuple[PendingRollback, ...]]:
-    """Return host → what it is told of the guests that it has to take back."""
+    """Return host → orders to restore its guests."""
     if not due:
         return {}
     with database.read() as connection:
@@ -38,17 +38,17 @@ def orders(database: Database, due: Sequence[DueRollback]) -> Mapping[str, tuple
 
 
 def _may_run(due: DueRollback, server: Instance) -> bool:
-    """Tell whether a guest that ran before its move runs again: not where its server is elsewhere by now, or off."""
+    """Return True if the guest ran before its move, and its server is still on the host and not powered off."""
     return due.runs and server.host == due.host and server.vm_state in _MAY_RUN
 
 
 def take(database: Database, reply: StepReply) -> None:
-    """Forget the record of a guest that is home; what a host could not do it is told again when it starts next."""
+    """Delete the record of a restored guest. After an error it stays, and the agent gets it again at its next start."""
     if reply.error is not None:
-        LOG.warning("Host %s: guest %s is not what it was before its move: %s", *_names(reply), reply.error)
+        LOG.warning("Host %s: guest %s was not restored after its failed move: %s", *_names(reply), reply.error)
         return
     database.write(partial(pending_rollbacks.forget, host=reply.host, instance_uuid=reply.instance_uuid))
-    LOG.info("Host %s: guest %s is what it was before its move", *_names(reply))
+    LOG.info("Host %s: guest %s was restored after its failed move", *_names(reply))
 
 
 def _names(reply: StepReply) -> tuple[str, str]:

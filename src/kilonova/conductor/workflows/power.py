@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start, pause, suspend and their opposites: one message to the host, then the settled state.
+"""Start, pause, unpause, suspend and resume: one order to the host, then the settled state.
 
-A failure leaves a fault and no running task. Where the table says so it leaves the instance in error, too, unless the
-host has never heard of it.
+A failure leaves a fault and no task state. If the state table says so, it also leaves the server in error, unless the
+host never received the order.
 """
 
 from collections.abc import Mapping

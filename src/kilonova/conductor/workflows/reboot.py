@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reboots: soft ones shut the guest down in order, hard ones power it off and make it anew if it is gone.
+"""Reboots: a soft one shuts the guest down first, a hard one powers it off, and recreates it if it is missing.
 
 ::
 
     act ──▶ done
      └─ soft: the guest does not run ──┐
-     └─ hard: the guest is gone     ───┴──▶ act-hard, with the description of the guest ──▶ done
+     └─ hard: the guest is missing  ───┴──▶ act-hard, with the description of the guest ──▶ done
 
-A guest that does not run has nothing to shut down, so a soft reboot goes on as a hard one: that is how one ends whose
-agent died between shutting the guest down and starting it.
+A soft reboot of a guest that does not run continues as a hard one. This happens if the agent died between shutting the
+guest down and starting it.
 """
 
 import logging
@@ -63,7 +63,7 @@ def _send_hard(run: Run[HostFacts], guest: GuestSpec | None) -> Effect:
 
 
 def _rebooted(_services: Services, run: Run[HostFacts], reply: StepReply) -> Effect:
-    """What comes of the reply: a guest that runs is well, whatever the driver said."""
+    """Reply handler of a reboot: a guest that runs counts as rebooted, even if the driver reported an error."""
     runs = reply.power_state is PowerState.RUNNING
     if reply.error is None and not runs:
         return Completed()

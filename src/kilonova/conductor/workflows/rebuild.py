@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rebuild: the guest is made anew on the host where it is, from the same image or another one.
+"""Rebuild: recreate the guest on its host, from the same image or another one.
 
 ::
 
     check ──▶ rebuild ──▶ done (active, or stopped if it was)
 
-What the server is made of changes in the transaction that starts the rebuild, so that clients see it at once. A rebuild
-that fails gives the server back what it was made of before, and leaves it in error: it may be rebuilt again.
+The transaction that starts the rebuild changes the server's image, key and user data, so that clients see it at once. A
+failed rebuild restores them and leaves the server in error; it may be rebuilt again.
 
-A delete does not take back what the host was told: the server may be soft-deleted, and restored with the guest that the
-host makes. The delete's order waits at the host for that guest anyway.
+A delete does not cancel the order to the host: the server may be soft-deleted, then restored with the new guest. The
+order of a delete waits at the host for that guest anyway.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class MadeOf:
-    """What a server is made of. ``request_spec_uuid``: of what was asked for it, its user data included."""
+    """Image, key pair and request spec of a server. ``request_spec_uuid``: the spec includes the user data."""
 
     image_ref: str | None = None
     image_properties: Mapping[str, str] = field(default_factory=dict)
@@ -55,9 +55,10 @@ class MadeOf:
 
 @dataclass(frozen=True, slots=True)
 class RebuildFacts:
-    """``host``, ``node``: where the guest is. ``runs``: whether it shall run afterwards. ``before``: as it was made.
+    """Facts of a rebuild. ``host``, ``node``: of the guest. ``runs``: True if the guest shall run afterwards.
 
-    ``new_image``: another image was asked for, so the rules are asked whether the host suits it.
+    ``before``: image, key and request spec before the rebuild. ``new_image``: the image changes, so the filters check
+    whether the host suits it.
     """
 
     host: str
@@ -68,7 +69,7 @@ class RebuildFacts:
 
 
 def _check(services: Services, run: Run[RebuildFacts]) -> Effect:
-    """Ask the rules about the host and the new image; nothing is claimed."""
+    """Check the host against the filters for a new image; nothing is claimed."""
     facts = run.facts
     if not facts.new_image:
         return Completed()
@@ -90,14 +91,14 @@ def _rebuild(services: Services, run: Run[RebuildFacts]) -> Effect:
 
 
 def _give_back(tx: Transaction, run: Run[RebuildFacts]) -> None:
-    """Say again what the server was made of before; the host has left the guest alone, or it is gone."""
+    """Restore the server's image, key and request spec; the host has not touched the guest, or it is missing."""
     made_of(tx, run.instance_uuid, run.facts.before)
 
 
 def made_of(tx: Transaction, instance_uuid: str, wanted: MadeOf, *, keep_request: bool = False) -> None:
-    """Record what a server is made of. Raises: NotFound.
+    """Record image, key and request spec of a server. Raises: NotFound.
 
-    What was asked for it until now goes where no server belongs to it any more, unless that has to be kept.
+    The previous request spec is deleted if no server uses it any more. ``keep_request``: keep it in any case.
     """
     present = instances.get(tx.connection, instance_uuid)
     instances.change(
@@ -115,7 +116,7 @@ def made_of(tx: Transaction, instance_uuid: str, wanted: MadeOf, *, keep_request
 
 def _rebuilt(tx: Transaction, run: Run[RebuildFacts], power_state: PowerState | None) -> None:
     before = run.facts.before.request_spec_uuid
-    if run.interrupt is not Interrupt.DELETE:  # which has said already what the server does now
+    if run.interrupt is not Interrupt.DELETE:  # a delete sets the states itself
         settled(tx, run, power_state, otherwise=not run.facts.runs)
     if before is not None:
         request_specs.delete_unused(tx, [before])

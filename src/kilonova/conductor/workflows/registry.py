@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every workflow there is. One that is listed here is run, shown to operators and covered by the crash matrix."""
+"""Registry of all workflows: each is executed, shown to operators and covered by the crash matrix."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +26,7 @@ from kilonova.conductor.workflows.soft_delete import SOFT_DELETE
 from kilonova.conductor.workflows.stop import FORCE_STOP, STOP
 from kilonova.conductor.workflows.unshelve import UNSHELVE
 
-#: kind → workflow
+#: Kind of workflow → its declaration.
 REGISTRY: Mapping[str, Workflow[Any]] = {
     workflow.kind: workflow
     for workflow in (

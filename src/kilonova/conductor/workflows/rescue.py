@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rescue and unrescue: the guest is started from another image beside its own disk, and from its own disk again.
+"""Rescue and unrescue: start the guest from a rescue image with its own disk attached, or from its own disk again.
 
-A host that fails leaves the guest as it was. Whatever it did, a hard reboot of a server in error takes its own disk.
+A host that fails leaves the guest as it was. A hard reboot of a server in error always starts from its own disk.
 """
 
 from dataclasses import dataclass, field, replace
@@ -23,9 +23,9 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class RescueFacts:
-    """``host``: where the guest is. ``image``: what it is rescued with.
+    """Facts of a rescue. ``host``: of the guest. ``image``: the rescue image.
 
-    ``admin_password``: for whoever logs in; it leaves the journal with the step.
+    ``admin_password``: login password of the rescue system; it is removed from the journal after the step.
     """
 
     host: str
@@ -54,13 +54,13 @@ def _rescue(services: Services, run: Run[RescueFacts]) -> Effect:
 
 
 def _rescued(tx: Transaction, run: Run[RescueFacts], power_state: PowerState | None) -> None:
-    """As in Nova, a server that is rescued is launched anew: ``rescue_timeout`` counts from then on."""
+    """Settle a rescued server. As in Nova, ``launched_at`` is set anew, and ``rescue_timeout`` counts from then."""
     settled(tx, run, power_state)
     instances.change(tx, run.instance_uuid, launched_at=tx.now)
 
 
 def _failed(tx: Transaction, run: Run[RescueFacts] | Run[HostFacts]) -> None:
-    """Leave the server in error, unless its host has never heard of it."""
+    """Leave the server in error, unless its host never received the order."""
     vm_state = None if run.failure.undone else TRANSITIONS[run.row.kind].failed
     fail(tx, run, vm_state, run.failure.known_power_state)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resize and cold migration: off at the source, on at the destination, and then the user decides.
+"""Resize and cold migration: power off at the source, start at the destination, then wait for confirm or revert.
 
 ::
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restore: power a soft-deleted server on again. It counts against its quotas from the request on."""
+"""Restore: power a soft-deleted server on again. The API request has already charged its quotas."""
 
 from dataclasses import dataclass
 
@@ -15,19 +15,19 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class RestoreFacts:
-    """``host``: where the guest is; without one there is nothing to power on."""
+    """Facts of a restore. ``host``: host of the guest; None: there is nothing to power on."""
 
     host: str | None = None
 
 
 def _restored(tx: Transaction, run: Run[RestoreFacts], power_state: PowerState | None) -> None:
     settled(tx, run, power_state)
-    shelved.forget_image(tx, run.instance_uuid)  # one that was shelved before runs from its own disk again
+    shelved.forget_image(tx, run.instance_uuid)  # a server that was shelved before runs from its own disk again
     instances.change(tx, run.instance_uuid, deleted_at=None, shelved_image=None, shelved_at=None)
 
 
 def _failed(tx: Transaction, run: Run[RestoreFacts]) -> None:
-    """The server is soft-deleted as before, since when it was. A delete that interrupts this counts it no longer."""
+    """Keep the server soft-deleted, with its original time, and release its quotas. A delete releases them itself."""
     fail(tx, run, None, run.failure.known_power_state)
     soft_deletes.count_no_longer(tx, instances.get(tx.connection, run.instance_uuid))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Revert a resize or a cold migration: the destination's guest goes, the server gets back what it had, and starts."""
+"""Revert a resize or a cold migration: remove the guest at the destination, restore and start it at the source."""
 
 from kilonova.conductor.workflow_engine.step_kinds import one_way, writes
 from kilonova.conductor.workflow_engine.workflow import Run, Workflow

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shelve: the guest is off, its disk is an image, and the server may leave its host, which keeps its place until then.
+"""Shelve: power the guest off and save its disk as an image. Then the server may leave its host (offload).
 
 ::
 
@@ -7,8 +7,9 @@
                                                                  │              └──▶ offload ──▶ done (offloaded)
                                                                  └─ point of no return
 
-A guest that runs is powered off before its disk is copied. One that is paused or suspended writes nothing, so it stays
-what it is until the image has its data: whatever fails before leaves it as it was.
+Until it is offloaded, the server keeps its resources on the host. A running guest is powered off before its disk is
+copied. A paused or suspended guest writes nothing, so it stays so until the upload is done: an earlier failure leaves
+it unchanged.
 """
 
 from dataclasses import dataclass, replace
@@ -49,10 +50,10 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class ShelveFacts:
-    """``host``: where the guest is. ``image_id``: the image that gets its disk; ``brought``: it has it.
+    """Facts of a shelve. ``host``: of the guest. ``image_id``: image of its disk; ``brought``: it has its data.
 
-    ``runs``: it was running, and may take ``timeout_s`` to shut down; ``off``: it was off.
-    ``offload``: it leaves its host at once. ``given_up``: nobody wants it shelved any more.
+    ``runs``: the guest was running, and gets ``timeout_s`` to shut down; ``off``: it was powered off.
+    ``offload``: the server leaves its host at once. ``given_up``: an interrupt has cancelled the shelve.
     """
 
     host: str
@@ -70,13 +71,13 @@ def _power_off(run: Run[ShelveFacts]) -> StopGuest | None:
 
 
 def _power_on(run: Run[ShelveFacts]) -> StartGuest | None:
-    """Have the guest run again, unless it is about to be destroyed."""
+    """Start the guest again, unless it is about to be destroyed."""
     stays = run.interrupted is not Interrupt.DELETE
     return StartGuest(run.step_id, run.instance_uuid) if run.facts.runs and stays else None
 
 
 def _powered_on(services: Services, run: Run[ShelveFacts], reply: StepReply) -> Effect:
-    """What a host that is not there does with the guest shows when it is back."""
+    """Undo reply handler: an unreachable host counts as undone; power reports correct the server's state later."""
     return Completed() if is_unreachable(reply) else complete_or_repeat(services, run, reply)
 
 
@@ -87,7 +88,7 @@ def _shut_down(run: Run[ShelveFacts]) -> StopGuest | None:
 
 
 def _keep(_services: Services, run: Run[ShelveFacts]) -> Effect:
-    """Record that the image is what the server consists of from now on, unless something else waits for the server."""
+    """Record the image as the server's disk, or discard the image if the workflow was interrupted."""
     facts = run.facts
     if run.interrupted is not None:
         given_up = replace(facts, offload=False, given_up=True)
@@ -96,7 +97,7 @@ def _keep(_services: Services, run: Run[ShelveFacts]) -> Effect:
 
 
 def _record_image(tx: Transaction, run: Run[ShelveFacts]) -> None:
-    shelved.forget_image(tx, run.instance_uuid)  # of an earlier time, where the server was restored since
+    shelved.forget_image(tx, run.instance_uuid)  # image of an earlier shelve, if the server was restored since
     instances.change(
         tx,
         run.instance_uuid,
@@ -109,7 +110,7 @@ def _record_image(tx: Transaction, run: Run[ShelveFacts]) -> None:
 
 
 def _destroyed(services: Services, run: Run[ShelveFacts], reply: StepReply) -> Effect:
-    """A host that cannot destroy the guest keeps it: the server is shelved, and can be offloaded later."""
+    """Complete on an error too: the guest stays on its host, and the server can be offloaded later."""
     if is_unreachable(reply):
         return Completed(write=left_behind(services, reply))
     if reply.error is not None:
@@ -133,9 +134,9 @@ def _offloaded(tx: Transaction, run: Run[HostFacts], _power_state: PowerState | 
 
 
 def _leave_host(tx: Transaction, run: Run[ShelveFacts] | Run[HostFacts], offloaded: VmState | None) -> None:
-    """Give back what a shelved server holds, and record that it is nowhere, in the state ``offloaded``.
+    """Release the resources of a shelved server and remove its host, with the state ``offloaded``.
 
-    Whoever interrupted that, and waits for it, has said already what the server does now.
+    An action that interrupted the workflow sets the server's states itself.
     """
     host, group_uuid = instances.place_of(tx.connection, run.instance_uuid)
     release_claim(tx, run.instance_uuid, group_uuid, host)
@@ -146,7 +147,7 @@ def _leave_host(tx: Transaction, run: Run[ShelveFacts] | Run[HostFacts], offload
 
 
 def _failed(tx: Transaction, run: Run[ShelveFacts]) -> None:
-    """The server is what it was. What its guest did when the step failed, before that was undone, says nothing."""
+    """Settle the server in its previous state. The failure's power state is ignored: it is from before the rollback."""
     fail(tx, run, None, None)
 
 
@@ -194,7 +195,7 @@ SHELVE_OFFLOAD = Workflow(
     TRANSITIONS["shelve-offload"],
     settle=_offloaded,
     unwound=failed,
-    overtaken_by=frozenset(),  # the guest may be gone already: a delete begins when the server has left its host
+    overtaken_by=frozenset(),  # the guest may be destroyed already, so a delete waits for the offload to end
     action="shelveOffload",
     done="offloaded",
 )

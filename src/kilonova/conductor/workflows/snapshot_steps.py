@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps by which the disk of a guest becomes an image. Creating an image, a backup and a shelve have them.
+"""Steps that turn the disk of a guest into an image, shared by create image, backup and shelve.
 
 ::
 
     register ──▶ snapshot ──▶ offer ──▶ upload
-       │           │ the host copies the disk      the host brings the copy to the image
-       └─ the image is there, without data
+       │           │ the host copies the disk      the host uploads the copy
+       └─ the image exists, without data
 
-The image was registered with the user's own token while the request was answered, under an id that the journal had
-before. Undone, it is noted as unwanted, so that the way back waits for no image service.
+The API registers the image with the user's own token before it answers, under an id that is already journalled. The
+undo only records the image as unwanted, so that a rollback does not wait for Glance.
 """
 
 from dataclasses import replace
@@ -48,17 +48,17 @@ _QUEUED, _ACTIVE = "queued", "active"
 
 
 def register(services: Services, run: Run[Any]) -> Effect:
-    """See that the image is there: whoever stored the request registers it before it has us begin."""
+    """Check that the image exists and is queued; the API registers it before it starts the workflow."""
     return _require(services, run, {_QUEUED})
 
 
 def _unregister(tx: Transaction, run: Run[Any]) -> None:
-    """Have the image removed."""
+    """Record the image as unwanted, to be removed later."""
     unwanted_images.note(tx, [run.facts.image_id])
 
 
 def snapshot(services: Services, run: Run[Any]) -> Effect:
-    """Have the host copy the disk."""
+    """Order the host to copy the disk."""
     with services.database.read() as connection:
         instance = instances.find(connection, run.instance_uuid)
         if instance is None:
@@ -69,22 +69,22 @@ def snapshot(services: Services, run: Run[Any]) -> Effect:
 
 
 def discarded(services: Services, run: Run[Any], reply: StepReply) -> Effect:
-    """A host that is not there drops its copy with the guest, or for the next one."""
+    """Undo reply handler: an unreachable host counts as undone; it drops the copy when the guest goes."""
     return Completed() if is_unreachable(reply) else complete_or_repeat(services, run, reply)
 
 
 def offer(services: Services, run: Run[Any]) -> Effect:
-    """See that somebody still wants the image, before all that is sent."""
+    """Check that the workflow was not interrupted and the image is still queued, before the long upload."""
     if run.interrupted is not None:
         return Failed(Failure(f"Interrupted by {run.interrupted.value}."))
     return _require(services, run, {_QUEUED})
 
 
 def upload(services: Services, run: Run[Any]) -> Effect:
-    """Have the host bring the copy.
+    """Order the host to upload the copy.
 
-    An image that has its data got it from an earlier start of this step, after which the host may have died: it drops
-    the copy.
+    If the image has its data already, an earlier attempt at this step uploaded it before the host failed. Then the host
+    only drops the copy.
     """
     found = services.images.find(run.facts.image_id)
     if found is not None and found.status == _ACTIVE:
@@ -99,7 +99,7 @@ def upload(services: Services, run: Run[Any]) -> Effect:
 
 
 def uploaded(services: Services, run: Run[Any], reply: StepReply) -> Effect:
-    """The image is made once it has its data, whatever becomes of the copy."""
+    """Complete if the image has its data, even if the host could not drop its copy."""
     return Completed() if run.facts.brought else complete_or_fail(services, run, reply)
 
 
@@ -111,22 +111,22 @@ def _require(services: Services, run: Run[Any], statuses: set[str]) -> Effect:
 
 
 def _gone(image_id: str) -> Failed:
-    return Failed(Failure(f"Image {image_id} is not there any more.", fault_of=FaultOf.REQUEST))
+    return Failed(Failure(f"Image {image_id} no longer exists.", fault_of=FaultOf.REQUEST))
 
 
 def _taken(image: Image) -> Failed:
-    said = f"Image {image.id} is {image.status}, and data is taken only while it is queued."
+    said = f"Image {image.id} is {image.status}; its data can be uploaded only while it is queued."
     return Failed(Failure(said, fault_of=FaultOf.REQUEST))
 
 
-#: The host gives up what it copies or uploads.
+#: Orders that cut a step short: the host stops copying or uploading.
 _CUT_SHORT = {Interrupt.DELETE: sends(CancelSnapshot)}
 
 
 def steps(
     event: str, *, taken: TaskState | None, offered: TaskState, uploading: TaskState
 ) -> tuple[Step[Any], Step[Any], Step[Any], Step[Any]]:
-    """Return these steps, with the task states that a server shows meanwhile. ``event``: as users see the copying."""
+    """Return the steps with their task states. ``event``: name of the instance action event of the copy."""
     return (
         Step("register", do=register, undo=writes(_unregister), blocking=True),
         Step(

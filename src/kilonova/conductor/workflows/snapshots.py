@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images and backups of servers: the disk of the guest as it is becomes an image; the server goes on as before.
+"""Images and backups of servers: save the disk of the guest as an image; the server's state does not change.
 
 ::
 
@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
-    """``host``: where the guest is. ``rotation``: of a backup, how many of its type are kept.
+    """Facts of a snapshot. ``host``: host of the guest. ``rotation``: number of backups to keep, for a backup.
 
     ``brought``: the image has its data.
     """
@@ -36,7 +36,7 @@ class SnapshotFacts:
 
 
 def _rotate(services: Services, run: Run[SnapshotFacts]) -> Effect:
-    """Have the oldest backups removed. An image service that is away just now does not hold the server up."""
+    """Record the oldest backups as unwanted. If Glance is unavailable, the rotation is skipped."""
     try:
         backups = services.images.backups_like(run.facts.image_id)
     except Unavailable as error:

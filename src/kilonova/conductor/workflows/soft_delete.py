@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Soft delete: confirm what was resized, power the guest off and keep it. A server that cannot be kept is deleted.
+"""Soft delete: confirm an open resize, power the guest off and keep it; delete the server if that is impossible.
 
 ::
 
     confirm ──▶ power-off ──▶ done (soft-delete)
-        └───────────┴── its host is down or none: the delete takes over
+        └───────────┴── its host is down or none: replaced by a delete
 """
 
 from contextlib import suppress
@@ -40,10 +40,10 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class SoftDeleteFacts:
-    """``deleted_before``: when the server was soft-deleted already, if it was.
+    """Facts of a soft delete. ``deleted_before``: time of an earlier soft delete; None if there was none.
 
-    ``host``: where the guest is, None while nobody has looked. ``migration``: the resize that is confirmed first, with
-    its ``source``.
+    ``host``: host of the guest; None before the lookup. ``migration``: the resize to confirm first, with its
+    ``source``.
     """
 
     deleted_before: datetime | None = None
@@ -53,7 +53,7 @@ class SoftDeleteFacts:
 
 
 def _confirm(services: Services, run: Run[SoftDeleteFacts]) -> Effect:
-    """Have the source of a resize that nobody has confirmed drop what it keeps: there is no way back after this."""
+    """Confirm an open resize: order the source to remove what it keeps. There is no way back after this."""
     with services.database.read() as connection:
         server = instances.find(connection, run.instance_uuid)
         migration = server_migrations.find_open(connection, run.instance_uuid)
@@ -99,7 +99,7 @@ def _powered_off(services: Services, run: Run[SoftDeleteFacts], reply: StepReply
 
 
 def _delete_instead(services: Services, run: Run[SoftDeleteFacts]) -> Effect:
-    """Put a delete in the place of this workflow; it goes on as the same action of the server."""
+    """Replace this workflow by a delete, under the same instance action."""
 
     def take_place(tx: Transaction) -> WorkflowRow:
         workflows.finish(tx, run.row, services.owner)
@@ -121,7 +121,7 @@ def _hidden(tx: Transaction, run: Run[SoftDeleteFacts], power_state: PowerState 
 
 
 def _failed(tx: Transaction, run: Run[SoftDeleteFacts]) -> None:
-    """The server is what it was before, soft-deleted or not."""
+    """Settle the server in its previous state, soft-deleted or not."""
     fail(tx, run, None, run.failure.known_power_state)
     instances.change(tx, run.instance_uuid, deleted_at=run.facts.deleted_before)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stop a server: its guest is asked to shut down and powered off if it does not; where it is forced, at once.
+"""Stop a server: shut its guest down, and power it off after a timeout; a forced stop powers it off at once.
 
-A failure leaves a fault and no running task.
+A failure leaves a fault and no task state.
 """
 
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class StopFacts:
-    """``host``: where the guest is. ``timeout_s``: how long it may take, None: as long as its host says."""
+    """Facts of a stop. ``host``: host of the guest. ``timeout_s``: seconds to shut down; None: the host's default."""
 
     host: str
     timeout_s: float | None = None
 
     @classmethod
     def of(cls, instance: Instance) -> "StopFacts":
-        """Return the facts of a stop in order."""
+        """Return the facts of a graceful stop."""
         return cls(instance.host or "", shutdown_timeout_s(instance.image_properties))
 
 

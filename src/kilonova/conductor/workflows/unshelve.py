@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unshelve: a server that left its host is placed anew and made of its image; one that did not is powered on.
+"""Unshelve: an offloaded server is scheduled and spawned from its image; any other is powered on.
 
 ::
 
-    claim ──▶ spawn ──▶ done (active; the image goes)
+    claim ──▶ spawn ──▶ done (active; the image is removed)
 
-The claim is decided with the whole of what was asked for the server: zone, hints, group, isolation. A failure leaves
-the server shelved, with its image.
+The claim uses the server's complete request: zone, hints, group, isolation. A failure leaves the server shelved, with
+its image.
 """
 
 from dataclasses import dataclass, replace
@@ -44,11 +44,12 @@ _NOT_DONE: Effect = Completed(durable=False)
 
 @dataclass(frozen=True, slots=True)
 class UnshelveFacts:
-    """``image_id``: what the guest is made of; None in the books of a server that was never really shelved.
+    """Facts of an unshelve. ``image_id``: image of the server's disk; None if the state was only reset to SHELVED.
 
-    ``host``: where the guest is, or will be, None until claimed; ``offloaded``: it has to be claimed.
-    ``requested``: the host that somebody wants. ``zone``: the availability zone that the server is bound to from now
-    on, None for none, if ``rezoned``. ``unreachable``: the host could not be asked to clean up.
+    ``host``: host of the guest, None until claimed; ``offloaded``: a host has to be claimed.
+    ``requested``: the host that the user asked for. ``zone``: if ``rezoned``, the new availability zone of the server;
+    None: no zone.
+    ``unreachable``: the host was unreachable when it had to clean up.
     """
 
     image_id: str | None = None
@@ -86,7 +87,7 @@ def _spec_of(run: Run[UnshelveFacts], instance: Instance, asked: RequestSpec) ->
 
 
 def _give_back(services: Services, run: Run[UnshelveFacts]) -> Effect:
-    """Release the claim; the server is nowhere again."""
+    """Release the claim; the server has no host again."""
     facts = run.facts
     if not facts.offloaded or facts.host is None:
         return _NOT_DONE
@@ -112,7 +113,7 @@ def _spawn(services: Services, run: Run[UnshelveFacts]) -> Effect:
         instance, request = find_server(connection, run.instance_uuid)
     image = None if facts.image_id is None else services.images.find(facts.image_id)
     if image is None:
-        said = f"Image {facts.image_id}, which the server was shelved as, is not there any more."
+        said = f"Image {facts.image_id} of the shelved server no longer exists."
         return Failed(Failure(said, fault_of=FaultOf.REQUEST))
     guest = new_guest(services, host, instance, request, run.row.since, image)
     return SendToAgent(host, SpawnGuest(run.step_id, guest))
@@ -124,7 +125,7 @@ def _take_back(run: Run[UnshelveFacts]) -> DestroyGuest | StopGuest:
 
 
 def _taken_back(services: Services, run: Run[UnshelveFacts], reply: StepReply) -> Effect:
-    """A host that is not there counts as clean: a record says what it has to remove when it comes back."""
+    """Undo reply handler: an unreachable host counts as clean; a removal record will name the guest."""
     if is_unreachable(reply):
         return Completed(replace(run.facts, unreachable=True))
     return complete_or_repeat(services, run, reply)
