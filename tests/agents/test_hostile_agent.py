@@ -124,7 +124,7 @@ def test_a_revoked_agent_is_not_heard_and_its_session_ends(
     attacker.begin()
     database = cloud.control.process.database
     database.write(lambda tx: enrolment.revoke(tx, attacker.name))
-    wait_until(lambda: f"Revoked, and heard no more: agents {attacker.name}" in caplog.text, "it is noticed")
+    wait_until(lambda: f"Messages of revoked agents are refused: {attacker.name}" in caplog.text, "it is noticed")
     leases = sa.select(t.processes.c.lease_until).where(t.processes.c.agent == attacker.name)
 
     def has_ended() -> bool:

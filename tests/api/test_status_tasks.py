@@ -41,7 +41,7 @@ def test_json_has_what_the_api_answers(control: Control, capsys: pytest.CaptureF
     told = json.loads(capsys.readouterr().out)
     assert told["process"] == control.process.conductor.owner
     shown = {each["name"]: each["description"] for each in told["periodic_tasks"]}
-    assert shown["retries"] == "Try again the steps of workflows that broke, ask agents that have not replied."
+    assert shown["retries"] == "Retry the broken steps of workflows, ask agents whose replies are overdue."
 
 
 def test_errors_and_runs_under_way_are_told(capsys: pytest.CaptureFixture[str]) -> None:

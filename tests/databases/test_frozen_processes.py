@@ -217,4 +217,4 @@ def test_a_guest_of_which_nothing_is_known_is_kept(
         connection.execute(sa.delete(t.instances))
     again = start("a")
     assert set(again.drivers["a"].list_guests()) == {uuid}
-    assert f"nothing is known of guest {uuid}" in caplog.text
+    assert f"guest {uuid} belongs to no known server" in caplog.text

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long operations as journalled steps: each may be repeated, each can be undone, none is lost with its process.
+"""The conductor runs long operations as journalled workflows that survive the process and can be rolled back.
 
-In: what the API asks, what agents reply. Out: messages to agents, states in the database.
-Forbidden here: HTTP, and deciding about hosts (that is ``claims``).
+In: calls of the API, messages of agents. Out: messages to agents, states in the database.
+Forbidden here: HTTP, and scheduling decisions (those are in ``claims``).
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the API asks of the conductor, and what agents tell it. Each call returns once what was asked is durable."""
+"""The conductor's interface for the API and for agents. Each call returns after its effect is committed."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -73,23 +73,23 @@ LOG = logging.getLogger(__name__)
 
 
 class Conductor:
-    """The long operations of one control process, named ``owner``.
+    """The conductor of one control process, named ``owner``.
 
-    ``limits``: the configured quotas, which hold where nobody has set others.
-    ``counts_failed_builds``: whether builds that fail count against their host.
-    ``observers``: are told of every turn of a workflow, ``beginnings``: of every step that begins, ``listeners``: of
-    what else happens.
-    ``pause_s``: how long a step that broke so often waits; ``max_tries``: how often it may break.
-    ``response_timeout_s``: when an agent that has not replied is asked how far it is.
-    ``question_limits``: how long, and with how many threads, users wait for what agents are asked about guests.
-    ``directory``: the agents beyond this process, where it has a broker. ``process``: what others are told of it.
-    ``image_data``, ``image_upload``: how a host gets and brings the data of an image; ``image_keeper``: who looks after
-    images when no request is being answered.
-    ``config_drives``: what goes on those of servers.
-    ``operations``: what can be done to servers that exist. ``runner``: how it is done.
-    ``stuck``: what operators do about workflows that wait for them.
-    ``strays``: what operators do about guests that are not where they are recorded.
-    ``process_lease``: this process among others. ``heartbeats``: those of agent processes.
+    ``limits``: the configured default quotas.
+    ``counts_failed_builds``: whether failed builds count against their host.
+    ``observers``: receive an event for every change of a workflow; ``beginnings``: for every start of a step;
+    ``listeners``: callbacks for other events.
+    ``pause_s``: number of tries → back-off in seconds; ``max_tries``: number of tries of a step.
+    ``response_timeout_s``: seconds without a reply after which an agent is asked for the state of its step.
+    ``question_limits``: timeout and number of threads for questions to agents about guests.
+    ``directory``: the agents behind the broker, if there is one. ``process``: this process as other processes see it.
+    ``image_data``, ``image_upload``: return how a host downloads and uploads image data. ``image_keeper``: Glance
+    access as Kilonova's own user.
+    ``config_drives``: contents of servers' config drives.
+    ``operations``: actions on existing servers. ``runner``: runs their workflows.
+    ``stuck``: operators' actions on stuck workflows.
+    ``strays``: removal of stray guests by operators.
+    ``process_lease``: the lease of this process. ``heartbeats``: heartbeats of agent processes.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Conductor:
         self.database = database
         self._bus = bus
         self.claimer = claimer
-        #: Whether there is an image service from which, and to which, hosts can bring images.
+        #: True if Glance is configured, so that hosts can upload images.
         self.makes_images = image_keeper is not None
         self.owner = owner
         self.process = process or Process(owner)
@@ -183,12 +183,12 @@ class Conductor:
         at_least: int | None = None,
         limits: Limits | None = None,
     ) -> None:
-        """Store new instances with their request and start building them.
+        """Store new instances with their request and start their builds.
 
-        ``key``: whose owner may log in. ``trusted_certs``: with which the image may be signed.
+        ``key``: the key pair to inject. ``trusted_certs``: ids of the certificates for the image signature.
         ``admin_pass``: for guests with a config drive; it is not stored.
-        ``at_least``: how many have to be made where quotas do not allow all of them; None stands for all.
-        ``limits``: the quotas in force where they are not in the database. Raises: OverQuota.
+        ``at_least``: minimum number of servers to create if quotas do not allow all; None: all are required.
+        ``limits``: default quotas that apply where the database has none. Raises: OverQuota.
         """
         request = StoredRequest(new_uuid(), spec, group_uuid, user_data, key, trusted_certs)
         new = tuple(replace(instance, request_spec_uuid=request.uuid) for instance in built)
@@ -198,14 +198,14 @@ class Conductor:
         self._store.store(NewServers(new, request, rows, at_least or len(new), limits))
 
     def hosts_moved(self, hosts: Collection[str]) -> None:
-        """Ask hosts that have another session now, or none any more, about what waits for them; return at once."""
+        """Ask the agents of hosts with a new session, or none, for the state of pending steps. Returns at once."""
         self._bus.run_urgently(partial(self.runner.ask_hosts, hosts))
 
     def _begin(self, rows: Sequence[WorkflowRow]) -> None:
         self.runner.begin(rows)
 
     def handle(self, message: ConductorMessage) -> None:
-        """Take a message of an agent."""
+        """Handle a message of an agent."""
         match message:
             case StepReply() if message.step == pending_rollbacks.STEP:
                 pending_rollbacks.take(self.database, message)
@@ -227,7 +227,7 @@ class Conductor:
                 self.questions.take(message)
 
     def answer(self, question: Question, sender: Sender) -> Answer | Future[Answer]:
-        """Answer what a process with agents asks."""
+        """Answer a question of an agent process."""
         match question:
             case HostsStarted():
                 return self._register(question, sender)
@@ -235,10 +235,10 @@ class Conductor:
                 return self._note_heartbeat(question, sender)
 
     def _register(self, message: HostsStarted, sender: Sender) -> HostsRegistered:
-        """Register hypervisors that start and tell which of their guests have to go.
+        """Register starting hypervisors and return the guests they have to remove.
 
-        Raises: Unavailable while the database is away: the agent asks again, and maybe another control process;
-        DeclinedError for a session that is over; Forbidden.
+        Raises: Unavailable while the database is unavailable, so that the agent retries, maybe with another control
+        process; DeclinedError if the session has expired; Forbidden.
         """
         process = self.process
         if sender.agent:
@@ -255,7 +255,7 @@ class Conductor:
         try:
             write = self.database.write_unless_away if sender.agent else self.database.write
             reported = write(register)
-        except SessionOverError as error:  # its first hosts were registered, and the others took longer than its lease
+        except SessionOverError as error:  # the agent took longer than its lease to report all its hosts
             raise DeclinedError(error.message, HeartbeatAnswer(message.session, 0, counts=False)) from error
         if sender.agent and self.directory is not None:
             self.directory.refresh(message.session)
@@ -266,10 +266,10 @@ class Conductor:
         return HostsRegistered(reported.removals, self.lease.duration.total_seconds(), due)
 
     def _note_heartbeat(self, message: Heartbeat, sender: Sender) -> Answer | Future[Answer]:
-        """Note that the hosts of a process are alive; a session that is not has to begin anew."""
+        """Record a heartbeat of a session. If the session has expired, the answer makes the agent start a new one."""
         if not sender.agent:
             return HeartbeatAnswer(message.session, message.number, counts=True)
-        if sender.version < OLDEST:  # it has to begin anew, and is told why then
+        if sender.version < OLDEST:  # the registration of its new session then fails with the reason
             return HeartbeatAnswer(message.session, message.number, counts=False)
         answer: Future[Answer] = Future()
 
@@ -285,7 +285,7 @@ class Conductor:
 
 
 def _require_recent(sender: Sender, release: str) -> None:
-    """Raise AgentTooOld for an agent that is two releases old: nobody has tried whether it understands this one."""
+    """Raise AgentTooOld for an agent that is two or more releases older, which is untested."""
     if sender.version < OLDEST:
         raise AgentTooOld(
             f"Agent {sender.agent} runs release {release or 'unknown'}, which knows version {sender.version} of the "

@@ -120,7 +120,7 @@ def test_health_shows_every_periodic_task_of_the_process(tmp_path: Path) -> None
         assert {each.name for each in alive if each not in before} == set(tasks)
         assert {"leases", "checkpoints", "guest reports", "power states"} <= set(tasks)
         silence = tasks["silence"]
-        assert silence["description"] == "Count the services of silent processes as down."
+        assert silence["description"] == "Mark the services of silent processes as down."
         assert (silence["interval_s"], silence["last_error"]) == (5.0, None)
         assert silence["last_duration_s"] is not None
         assert tasks["guest reports"]["last_start"] is None

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What guests are given beside their disks: config drives, vendor data, and the images of their service."""
+"""Data for guests besides their disks: config drives, vendor data and image access."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes on the config drive of a server beside what its guest is made of."""
+"""Contents of servers' config drives that are not part of the guest description."""
 
 import logging
 import threading
@@ -22,7 +22,7 @@ _MOST_PASSWORDS, _KEPT_S = 10_000, 3600.0
 
 
 class AdminPasswords:
-    """The passwords that guests are to get, until they are there: in memory only, since nothing may store them."""
+    """Cache of admin passwords until their guests are built; in memory only, since they must not be stored."""
 
     def __init__(self) -> None:
         self._passwords: TTLCache[str, str] = TTLCache(_MOST_PASSWORDS, _KEPT_S)
@@ -45,7 +45,10 @@ class AdminPasswords:
 
 @dataclass(frozen=True, slots=True)
 class ConfigDrives:
-    """``default_zone``: of hosts in no zone. ``domain``, ``vendor_data``: as operators set them."""
+    """Makes the contents of config drives. ``default_zone``: availability zone of hosts in no zone.
+
+    ``domain``, ``vendor_data``: as configured by the operator. ``passwords``: admin passwords of new servers.
+    """
 
     default_zone: str = "nova"
     domain: str = ""
@@ -53,7 +56,7 @@ class ConfigDrives:
     passwords: AdminPasswords = field(default_factory=AdminPasswords)
 
     def of(self, database: Database, instance: Instance, request: StoredRequest, host: str) -> ConfigDrive | None:
-        """Return what goes on the drive of an instance on a host; None for an instance without one."""
+        """Return the contents of an instance's config drive on a host; None if the instance has none."""
         if not instance.config_drive:
             return None
         with database.read() as connection:
@@ -77,9 +80,9 @@ class ConfigDrives:
 
 
 def _present_key(connection: Connection, instance: Instance) -> PublicKey | None:
-    """Return the key pair of a server's owner under the name that the server was made with, if it is still there."""
+    """Return the key pair that a server was created with, by owner and name; None if it was deleted."""
     try:
         return keypairs.get(connection, instance.user_id, instance.key_name or "").public_half
     except NotFound:
-        LOG.warning("Server %s: key pair %s is gone, its config drive has none", instance.uuid, instance.key_name)
+        LOG.warning("Server %s: key pair %s was deleted; its config drive has none", instance.uuid, instance.key_name)
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Kilonova's own user does about images while nobody's request is being answered: look, and remove."""
+"""Interface for image access as Kilonova's own user, outside of API requests: find and remove."""
 
 from typing import Protocol
 
@@ -7,13 +7,13 @@ from kilonova.model.image import Image
 
 
 class ImageKeeper(Protocol):
-    """Sees every image of the cloud. All of it raises Unavailable when the image service cannot be asked."""
+    """Finds and removes any image of the cloud. All methods raise Unavailable if Glance cannot be reached."""
 
     def find(self, image_id: str) -> Image | None:
-        """Return an image whatever its status; None when there is none."""
+        """Return an image in any status; None if it does not exist."""
 
     def remove(self, image_id: str) -> None:
-        """Remove an image. One that is gone is success, and so is one that is protected: it stays."""
+        """Remove an image. A missing image is success; a protected image stays, which is success too."""
 
     def backups_like(self, image_id: str) -> tuple[str, ...]:
-        """Return the backups of the same server, type and owner as this one, itself included, the newest first."""
+        """Return the backups of the same server, type and owner, including this one, newest first."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operator tells all guests: a file with a JSON object."""
+"""Vendor data: the operator's static metadata for all guests, from a file with a JSON object."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -14,14 +14,14 @@ LOG = logging.getLogger(__name__)
 
 
 def vendor_data_of(file: Path | None) -> Callable[[], Mapping[str, Any]]:
-    """Return what tells the vendor data of the moment; without a file there are none. Raises: ConfigurationError."""
+    """Return a function that reads the vendor data; without a file it returns {}. Raises: ConfigurationError."""
     return dict if file is None else VendorDataFile(file)
 
 
 class VendorDataFile:
-    """Reads the file again when it has changed; one that cannot be read any more counts as it was.
+    """Reads the file and caches it until it changes. If it becomes unreadable, the cached data stay in use.
 
-    Raises: ConfigurationError when it cannot be read at first.
+    Raises: ConfigurationError if the first read fails.
     """
 
     def __init__(self, file: Path) -> None:
@@ -33,7 +33,7 @@ class VendorDataFile:
             if self._file.stat().st_mtime_ns != self._changed_at:
                 self._changed_at, self._data = self._read()
         except (OSError, ConfigurationError) as error:
-            LOG.warning("Vendor data stay as they were: %s", error)
+            LOG.warning("Vendor data are not updated: %s", error)
         return self._data
 
     def _read(self) -> tuple[int, Mapping[str, Any]]:
@@ -44,7 +44,7 @@ class VendorDataFile:
         except OSError as error:
             raise ConfigurationError(f"{where} cannot be read: {error.strerror}.") from error
         except orjson.JSONDecodeError as error:
-            raise ConfigurationError(f"{where} is no JSON: {error}.") from error
+            raise ConfigurationError(f"{where} is not valid JSON: {error}.") from error
         if not isinstance(data, dict):
-            raise ConfigurationError(f"{where} has to hold a JSON object.")
+            raise ConfigurationError(f"{where} must contain a JSON object.")
         return changed_at, data

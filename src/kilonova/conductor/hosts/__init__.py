@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the conductor knows of hosts: agents, heartbeats, service liveness, reported guests."""
+"""Hosts as the conductor sees them: agents, heartbeats, service liveness, reported guests."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which agent process has which host, as the database says: kept in memory, and looked at all the time (ADR 20)."""
+"""In-memory directory of hosts and their agent processes, refreshed from the database every second (ADR 20)."""
 
 import logging
 import threading
@@ -17,20 +17,20 @@ from kilonova.messaging.routes import Route
 from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
-#: How soon a process notices agents that another one has registered.
+#: Interval in seconds at which agents that other control processes have registered are read.
 _LOOK_EVERY_S = 1.0
-#: How many seconds after it was seen first the hosts of a session are read: it reports them in several messages, and
-#: where many agent processes start at once the last of them may come minutes after the first.
+#: Seconds after the first sight of a session at which its hosts are read. A session reports its hosts in several
+#: messages, and if many agent processes start at once, the last message may come minutes after the first.
 _READ_AFTER_S = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class AgentDirectory(PeriodicPart):
-    """Implements ``Routes``. What is asked of it is answered from memory, which :meth:`refresh` keeps up to date.
+    """Implements ``Routes`` from memory; :meth:`refresh` updates it.
 
-    ``lease``: how long a host stays where it was after the end of its session, or longer, for as long as it counts as
-    up. Its agent may be about to begin the next one; then it says that what was sent is not for that, and it is sent
-    anew. ``on_moved``: told of hosts that have come with another session, or are given up with theirs; ``on_enrolled``
-    when other agents may speak.
+    ``lease``: how long the route of a host is kept after its session has ended, and longer while the host counts as up.
+    Its agent may be about to start the next session; that one rejects old messages, which are then sent again.
+    ``on_moved``: called with hosts that have a new session, or whose session was given up. ``on_enrolled``: called when
+    agents were enrolled or revoked.
     """
 
     def __init__(
@@ -49,26 +49,26 @@ class AgentDirectory(PeriodicPart):
         self._enrolled = EnrolledAgents(database, on_enrolled, self._end_sessions)
         self._lock = threading.Lock()
         self._routes: dict[str, Route] = {}
-        #: The sessions that have their lease.
+        #: The sessions whose lease has not expired.
         self._alive: frozenset[str] = frozenset()
-        #: Session → when it was seen first, and how often since then its hosts should have been read.
+        #: Session → the time when it was first seen, and how many reads of its hosts were due since then.
         self._seen: Mapping[str, tuple[float, int]] = {}
         thread = PeriodicThread(
             "routes",
             self.refresh,
             _LOOK_EVERY_S,
             description="Read which agent process has which host.",
-            complaint="Where agents are was not looked at",
+            complaint="The directory of agents was not refreshed",
         )
         super().__init__("agent directory", [*self._enrolled.periodic_threads, thread])
 
     def start(self) -> None:
-        """Read everything, and go on to look what changes. Raises: Unavailable."""
+        """Read everything, and start the periodic refresh. Raises: Unavailable."""
         self.look()
         super().start()
 
     def look(self) -> None:
-        """Read what has changed, of enrolments too. Raises: Unavailable."""
+        """Read all changes, including enrolments. Raises: Unavailable."""
         self._enrolled.look()
         self.refresh()
 
@@ -86,7 +86,7 @@ class AgentDirectory(PeriodicPart):
         return self._enrolled.may_speak(agent, host)
 
     def refresh(self, registered: str = "") -> None:
-        """Read what has changed since the last time. Raises: Unavailable; then everything stays as it was.
+        """Read the changes since the last refresh. Raises: Unavailable; then the directory stays unchanged.
 
         ``registered``: a session that has just reported hosts.
         """
@@ -108,16 +108,16 @@ class AgentDirectory(PeriodicPart):
             self._on_moved(moved)
 
     def _reads(self, session: str, at: float) -> tuple[float, int]:
-        """Return when a session was seen first, and how often its hosts should have been read by now."""
+        """Return when a session was first seen, and how many reads of its hosts are due by now."""
         since, _ = self._seen.get(session, (at, 0))
         return since, bisect_right(_READ_AFTER_S, at - since)
 
     def has_all(self) -> bool:
-        """Tell whether every host that an agent is enrolled for is known to be somewhere."""
+        """Return True if all hosts with an enrolled agent have a route."""
         return self._routes.keys() >= self._enrolled.hosts()
 
     def look_up(self, host: str) -> bool:
-        """Ask the database for a host that nobody seems to have. Tells whether it can be reached after all."""
+        """Look a host without a route up in the database; return True if it has one now."""
         if host in self._routes:
             return False
         with self._database.read(patient=True) as connection:
@@ -129,7 +129,7 @@ class AgentDirectory(PeriodicPart):
         return True
 
     def _take(self, hosts: Mapping[Session, Collection[str]], ended: Collection[str]) -> frozenset[str]:
-        """Note where hosts are, and forget those of sessions that are over; return those that moved or are gone."""
+        """Update the routes; return the hosts whose route has changed or was removed."""
         moved = {host for host, route in self._routes.items() if route.session in ended} if ended else set()
         for host in moved:
             del self._routes[host]
@@ -142,10 +142,10 @@ class AgentDirectory(PeriodicPart):
         return frozenset(moved)
 
     def _end_sessions(self, agents: Collection[str]) -> None:
-        """Let nobody count agents as alive that were revoked. Raises: Unavailable."""
+        """End the sessions of revoked agents, so that no process counts them as alive. Raises: Unavailable."""
         ended = self._database.write(lambda tx: agent_sessions.end_of(tx, agents))
         if ended:
-            LOG.warning("The sessions of agents that were revoked end: %s", ", ".join(sorted(agents)))
+            LOG.warning("Ended the sessions of revoked agents: %s", ", ".join(sorted(agents)))
 
 
 def _route(session: Session) -> Route:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask the agent of a host about a guest, and wait for the answer: never for long, and never with many threads (ADR 24).
+"""Synchronous questions to the agent of a host about a guest, with a timeout and a limit of waiting threads (ADR 24).
 
 ::
 
@@ -7,7 +7,8 @@
                  └─▶ no answer soon: the host is slow ──▶ answered      a few threads for all hosts, fewer for one
                                                      └──▶ given up      after the time limit
 
-As long as a host is slow, who asks it gets one of those few places first, or is refused at once and sends nothing.
+While a host is slow, a thread needs one of these few places before it may send a question. If none is free, the request
+is refused at once.
 """
 
 import threading
@@ -23,32 +24,32 @@ from kilonova.identifiers import new_uuid
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import GuestAnswer, GuestQuestion
 
-#: An answer that takes longer makes its host a slow one: agents that are well answer in milliseconds, in tens of them
-#: on a busy machine.
+#: An answer that takes longer than these seconds marks its host as slow. Healthy agents answer in milliseconds, or in
+#: tens of milliseconds on a busy machine.
 _SOON_S = 0.3
 _NO_AGENT = "The host of the instance cannot be reached."
 _TOO_OLD = "The host of the instance runs an older release, which cannot answer this."
 _NO_ANSWER = "The host of the instance does not answer."
-_TOO_MANY = "The host of the instance is slow to answer, and others wait for it already. Try again later."
+_TOO_MANY = "The host of the instance is slow to answer, and too many requests wait for it. Try again later."
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionLimits:
-    """``within_s``: how long an answer may take. ``waiting``: how many threads may wait for hosts that are slow."""
+    """Limits of questions. ``within_s``: timeout of an answer. ``waiting``: threads that may wait for slow hosts."""
 
     within_s: float = 10.0
     waiting: int = 4
 
     @property
     def waiting_for_one(self) -> int:
-        """How many of them may wait for the same host."""
+        """Number of threads that may wait for the same slow host."""
         return max(1, self.waiting // 2)
 
 
 class AgentQuestions:
-    """What one control process asks. ``asker``: its name, to which answers come back.
+    """The questions of one control process. ``asker``: its name, as the address for answers.
 
-    ``find_agent``: looks whether a host can be reached after all that seemed not to be.
+    ``find_agent``: checks in the database whether a host that seemed unreachable can be reached.
     """
 
     def __init__(
@@ -64,10 +65,10 @@ class AgentQuestions:
         self._waiting: Counter[str] = Counter()
 
     def ask(self, host: str, question: GuestQuestion) -> GuestAnswer:
-        """Return what the agent of ``host`` answers. Its ``question``, ``asker`` and ``within_s`` are filled in here.
+        """Return the answer of a host's agent. Sets ``question``, ``asker`` and ``within_s`` of the question.
 
-        Raises: Unavailable, where there is no agent, no answer in time, or nobody more may wait for it;
-        Unsupported, where the agent is too old to understand.
+        Raises: Unavailable if the agent is unreachable, does not answer in time, or too many threads wait; Unsupported
+        if the agent is too old for the question.
         """
         until = time.monotonic() + self._limits.within_s
         asked = replace(question, question=new_uuid(), asker=self._asker, within_s=self._limits.within_s)
@@ -87,7 +88,7 @@ class AgentQuestions:
                     raise Unavailable(_NO_ANSWER) from None
 
     def take(self, answer: GuestAnswer) -> None:
-        """Take what an agent answers. What nobody waits for any more still says that its host is not slow."""
+        """Accept an agent's answer. Even an answer that comes too late shows that its host is no longer slow."""
         with self._lock:
             host, uuid, waiting = self._pending.get(answer.question, ("", "", None))
             self._slow.discard(answer.host)
@@ -106,7 +107,7 @@ class AgentQuestions:
                 del self._pending[asked.question]
 
     def _send(self, host: str, asked: GuestQuestion) -> None:
-        """Raises: Unavailable, Unsupported, in words that name no host: tenants read them."""
+        """Send a question. Raises: Unavailable, Unsupported; their texts name no host, since users read them."""
         try:
             self._bus.cast(host, asked)
         except AgentTooOld:
@@ -131,7 +132,7 @@ class AgentQuestions:
 
     @contextmanager
     def _place(self, host: str) -> Iterator[None]:
-        """Hold one of the places of those who wait for slow hosts. Raises: Unavailable."""
+        """Hold one of the places for threads that wait for slow hosts. Raises: Unavailable if none is free."""
         with self._lock:
             is_full = self._waiting.total() >= self._limits.waiting
             if is_full or self._waiting[host] >= self._limits.waiting_for_one:

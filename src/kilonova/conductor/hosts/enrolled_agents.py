@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which agent processes may speak for which hosts, as one control process knows it: in memory, and new within a second.
+"""In-memory list of the agent processes that are enrolled, with their hosts; at most about a second old.
 
-It is asked for every message, so it never reads then. What it says late does no harm: a report of hosts is held
-against the database as well, in the transaction that stores it.
+It is used for every message, so a lookup never reads the database. A stale entry is harmless: the transaction that
+stores a report of hosts checks the enrolment in the database.
 """
 
 import logging
@@ -20,7 +20,7 @@ _LOOK_EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was read up to ``version``. Replaced as a whole, so that it is read without a lock."""
+    """Enrolments up to ``version``. It is replaced as a whole, so that it can be read without a lock."""
 
     version: int = 0
     agents: frozenset[str] = frozenset()
@@ -28,7 +28,7 @@ class _Known:
 
 
 class EnrolledAgents(PeriodicPart):
-    """Follows the enrolments of a database. ``on_change``: told after each change; ``on_revoked``: of whom first."""
+    """Polls the enrolments. ``on_change``: called after each change; ``on_revoked``: called with revoked agents."""
 
     def __init__(
         self,
@@ -42,45 +42,45 @@ class EnrolledAgents(PeriodicPart):
         self._on_change = on_change
         self._on_revoked = on_revoked
         self._known = _Known()
-        #: Revoked, and ``on_revoked`` has not succeeded yet.
+        #: Revoked agents for which ``on_revoked`` has not succeeded yet.
         self._to_end: set[str] = set()
         thread = PeriodicThread(
             "enrolments",
             self.look,
             every_s,
             description="Read which agents were enrolled or revoked.",
-            complaint="Enrolled agents were not looked at",
+            complaint="The enrolments of agents were not read",
         )
         super().__init__("enrolments", [thread])
 
     def enrolled(self) -> Collection[str]:
-        """Return the names of all agents that may speak."""
+        """Return the names of all enrolled agents."""
         return self._known.agents
 
     def may_speak(self, agent: str, host: str) -> bool:
-        """Tell whether an agent is enrolled for a host."""
+        """Return True if an agent is enrolled for a host."""
         return self._known.agent_of.get(host) == agent
 
     def agent_of(self, host: str) -> str | None:
-        """Return which agent may speak for a host."""
+        """Return the name of the agent that is enrolled for a host."""
         return self._known.agent_of.get(host)
 
     def hosts(self) -> AbstractSet[str]:
-        """Return all hosts that an agent may speak for."""
+        """Return all hosts that have an enrolled agent."""
         return self._known.agent_of.keys()
 
     def start(self) -> None:
-        """Read everything, and go on to look what changes. Raises: Unavailable."""
+        """Read everything, and start polling. Raises: Unavailable."""
         self.look()
         super().start()
 
     def look(self) -> None:
-        """Read what has changed. Raises: Unavailable."""
+        """Read the changes since the last read. Raises: Unavailable."""
         known = self._known
         with self._database.read() as connection:
             changes = enrolment.changes_since(connection, known.version)
         if changes is not None:
-            # Nobody is heard any more before what he began ends.
+            # Messages of a revoked agent must be refused before its sessions are ended.
             self._known = _after(known, changes)
             self._to_end = (self._to_end | changes.revoked) - self._known.agents
             self._tell(known.agents, self._known.agents)
@@ -91,7 +91,7 @@ class EnrolledAgents(PeriodicPart):
 
     def _tell(self, before: frozenset[str], now: frozenset[str]) -> None:
         if gone := before - now:
-            LOG.warning("Revoked, and heard no more: agents %s", ", ".join(sorted(gone)))
+            LOG.warning("Messages of revoked agents are refused: %s", ", ".join(sorted(gone)))
         if came := now - before:
             LOG.info("%d agents are enrolled, %d of them new", len(now), len(came))
 

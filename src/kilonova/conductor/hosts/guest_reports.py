@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes of the guests that hosts report: some are removed, as recorded; what is odd is stored and logged (ADR 21).
+"""Handling of the guests that hosts report: recorded removals are ordered, stray guests are stored and logged (ADR 21).
 
-What a host reports from time to time may be old by the time it is read here, so whatever looks odd is asked for once
-more before it is stored.
+A periodic report may be stale when it is read here. So the host is asked again about a suspected stray guest before it
+is stored.
 """
 
 import logging
@@ -29,21 +29,21 @@ from kilonova.model.instance import PowerState
 from kilonova.model.server_migration import ServerMigration
 
 LOG = logging.getLogger(__name__)
-#: What concerns guests and belongs to no workflow.
+#: Step id of messages about guests that belong to no workflow.
 _STEP = StepId("", "guests", 0)
-#: Longer names come from nobody who means well, and no column holds them.
+#: Longest accepted guest UUID. A longer one comes only from a faulty or malicious agent, and does not fit the column.
 _LONGEST = 36
-#: So many guests of one host are looked at: each costs the database a look, and no host has as many.
+#: Maximum number of guests per host that are checked, since each costs a database lookup.
 MOST_GUESTS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What follows from a report.
+    """Consequences of a report.
 
-    ``outdated``: records (host, instance) of guests that are gone for long. ``clean``: evacuations whose source has no
-    guest any more. ``new_services``: of hosts that were never heard of before. ``pending_rollbacks``: guests that hosts
-    which have just started have to take back.
+    ``outdated``: removal records (host, instance) of guests that are gone for long. ``clean``: evacuations whose source
+    has no guest any more. ``new_services``: services of hosts seen for the first time. ``pending_rollbacks``: guests
+    that hosts which have just started must restore.
     """
 
     removals: Mapping[str, tuple[Removal, ...]]
@@ -60,17 +60,17 @@ class Reported:
         pending_removals.forget(tx, self.outdated)
 
     def tell(self) -> None:
-        """Log what is new, once it is stored."""
+        """Log the new findings; call it after the commit."""
         for evacuation in self.clean:
             LOG.info("Host %s has no guest of evacuated server %s", evacuation.source_host, evacuation.instance_uuid)
         for odd in (*self.differences.appeared, *self.differences.altered):
             LOG.warning("Host %s: %s", odd.host, _sentence(odd))
         for odd in self.differences.gone:
-            LOG.info("Host %s: nothing is odd about guest %s any more", odd.host, odd.instance_uuid)
+            LOG.info("Host %s: guest %s is no longer stray", odd.host, odd.instance_uuid)
 
 
 def read_report(connection: Connection, message: HostsStarted | GuestsFound, now: datetime) -> Reported:
-    """Return what follows from the guests that hosts report."""
+    """Return the consequences of the guests that hosts report."""
     found = _found(message)
     asked = message.asked if isinstance(message, GuestsFound) else None
     examined = guest_placement.examine(connection, found, now)
@@ -87,7 +87,7 @@ def read_report(connection: Connection, message: HostsStarted | GuestsFound, now
 
 
 def _clean(connection: Connection, found: Found, asked: Collection[str] | None) -> tuple[ServerMigration, ...]:
-    """Return the evacuations that are done, from hosts that have no guest of the server any more."""
+    """Return the completed evacuations from hosts that no longer have a guest of the server."""
     return tuple(
         each
         for each in server_migrations.evacuated_from(connection, found.keys())
@@ -107,10 +107,10 @@ def _found(message: HostsStarted | GuestsFound) -> Found:
 
 
 class GuestReports:
-    """Takes the reports of agents and has guests removed that have to go.
+    """Handles agents' reports of guests and orders removals.
 
-    ``may_act``: whether this process may act for its hosts; when it may not, a report is dropped, and comes again.
-    ``find_agent``: looks whether a host can be reached after all that seemed not to be.
+    ``may_act``: returns whether this process holds its lease; otherwise a report is dropped, and comes again later.
+    ``find_agent``: checks in the database whether a host that seemed unreachable can be reached.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class GuestReports:
         self._find_agent = find_agent
 
     def take(self, message: GuestsFound) -> None:
-        """Act on a report."""
+        """Handle a report."""
         if not self._may_act():
             return
         with self._database.read() as connection:
@@ -137,13 +137,13 @@ class GuestReports:
             reported.tell()
 
     def ask(self, host: str, uuids: Collection[str]) -> bool:
-        """Ask a host which of these guests it has, and act on its answer. Tells whether it can be asked."""
+        """Ask a host which of these guests it has; its answer is a report. Return False if the host is unreachable."""
         return self._cast(host, AskGuests(_STEP, tuple(uuids)))
 
     def take_removed(self, reply: StepReply) -> None:
-        """Note what came of a removal; a guest that stays is reported again."""
+        """Handle the reply to a removal. A guest that could not be removed is reported again."""
         if reply.error is not None:
-            LOG.warning("Host %s: guest %s stays: %s", reply.host, reply.instance_uuid, reply.error)
+            LOG.warning("Host %s: guest %s could not be removed: %s", reply.host, reply.instance_uuid, reply.error)
         elif reply.power_state is PowerState.NOSTATE:
             self._note_clean(reply.host, reply.instance_uuid)
             with self._database.read() as connection:
@@ -154,7 +154,7 @@ class GuestReports:
                 gone.tell()
 
     def _note_clean(self, host: str, uuid: str) -> None:
-        """Note that a host has removed the guest of a server that was evacuated from it."""
+        """Record that a host has removed the guest of a server that was evacuated from it."""
         with self._database.read() as connection:
             left = tuple(
                 each for each in server_migrations.evacuated_from(connection, [host]) if each.instance_uuid == uuid
@@ -165,7 +165,7 @@ class GuestReports:
             cleaned.tell()
 
     def _without_doubtful(self, reported: Reported) -> Reported:
-        """Have what is new asked for again, and leave it out; keep it of hosts that cannot be asked from here."""
+        """Ask hosts again about new findings and leave these out. Findings of unreachable hosts stay in."""
         doubtful: dict[str, list[str]] = defaultdict(list)
         for odd in (*reported.differences.appeared, *reported.differences.altered):
             doubtful[odd.host].append(odd.instance_uuid)
@@ -181,7 +181,7 @@ class GuestReports:
         except Unavailable as error:
             if self._find_agent(host):
                 return self._cast(host, message)
-            LOG.info("%s Its guests are looked at when it reports them.", error.message)
+            LOG.info("%s Its guests are checked with its next report.", error.message)
             return False
         return True
 
@@ -190,13 +190,13 @@ def _sentence(odd: StrayGuest) -> str:
     guest = f"guest {odd.instance_uuid}"
     match odd.oddity:
         case StrayKind.UNKNOWN:
-            return f"nothing is known of {guest}; it is kept"
+            return f"{guest} belongs to no known server; it is kept"
         case StrayKind.ELSEWHERE:
             return f"{guest} is recorded on host {odd.recorded_host}, and no record says that it left; it is kept"
         case StrayKind.NOWHERE:
             return f"{guest} is recorded on no host, and no record says that it left; it is kept"
         case StrayKind.NEWER:
-            return f"{guest} was made after the last that is recorded of it; it is kept"
+            return f"{guest} is newer than any record of it; it is kept"
         case StrayKind.UNMARKED:
             return f"{guest} does not bear the mark of Kilonova; it is kept"
         case StrayKind.MISSING:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heartbeats of agent processes: all that were heard within about a second are written in one transaction."""
+"""Heartbeats of agent processes: those of about one second are written in one transaction."""
 
 import threading
 from concurrent.futures import Future
@@ -10,12 +10,12 @@ from kilonova.db.agent_sessions import Session
 from kilonova.db.database import Database
 from kilonova.errors import Forbidden, Unavailable
 
-#: How long a heartbeat waits for others: short beside any lease, and long enough that one commit has many of them.
+#: Interval of the writes in seconds: short compared with any lease, and long enough for large batches.
 WRITTEN_EVERY_S = 1.0
 
 
 class Heartbeats:
-    """``lease``: how long a session counts as alive after a heartbeat. Somebody has to call :meth:`write` regularly."""
+    """Collects heartbeats until a periodic task calls :meth:`write`. ``lease``: lifetime of a session after one."""
 
     def __init__(self, database: Database, lease: timedelta) -> None:
         self._database = database
@@ -25,11 +25,11 @@ class Heartbeats:
         self._is_closed = False
 
     def heard(self, session: Session) -> "Future[bool]":
-        """Note a heartbeat of a session without waiting.
+        """Record a heartbeat of a session without blocking.
 
-        The future tells whether the session counts as alive once that is durable, or raises Unavailable, or Forbidden
-        for the session of another agent. One that does not count has to register again. Raises: Forbidden for what
-        can be no session.
+        After the commit, the future returns whether the session is alive; if not, its agent must register again. It
+        raises Unavailable, or Forbidden for the session of another agent.
+        Raises: Forbidden if the session's name is invalid.
         """
         agent_sessions.require_name(session)
         with self._lock:
@@ -39,24 +39,24 @@ class Heartbeats:
             return answer
 
     def close(self) -> None:
-        """Answer no more, now that nobody writes any more: another control process is asked next."""
+        """Refuse all heartbeats from now on, as they are no longer written; agents then use another control process."""
         with self._lock:
             self._is_closed = True
             self._refuse_all()
 
     def _refuse_all(self) -> None:
         for answer in self._heard.values():
-            answer.set_exception(Unavailable("This control process ends."))
+            answer.set_exception(Unavailable("This control process is stopping."))
         self._heard = {}
 
     def write(self) -> None:
-        """Write what was heard since the last time, and answer it. Raises: Unavailable."""
+        """Write the heartbeats received since the last write and resolve their futures. Raises: Unavailable."""
         with self._lock:
             heard, self._heard = self._heard, {}
         if not heard:
             return
         try:
-            counting = self._database.write_unless_away(  # agents ask another control process
+            counting = self._database.write_unless_away(  # agents then use another control process
                 lambda tx: agent_sessions.keep_alive(tx, heard, self._lease)
             )
         except Exception as error:

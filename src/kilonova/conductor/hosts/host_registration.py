@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that start: their services, hypervisors and resource providers, and their guests."""
+"""Registration of starting hosts: their services, hypervisors, resource providers and guests."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -16,15 +16,16 @@ from kilonova.errors import InvalidRequest
 from kilonova.messaging.messages import HostsStarted
 from kilonova.model.host import COMPUTE, NodeReport
 
-#: A host with thousands of devices has a tenth of that to say. All of it is stored, and kept by every mirror.
+#: Maximum size of a host's report in bytes; a host with thousands of devices needs a tenth of it. The report is stored,
+#: and every mirror keeps it in memory.
 MOST_BYTES = 2**20
 
 
 def register_hosts(tx: Transaction, message: HostsStarted, process: Process, lease: timedelta) -> Reported:
-    """Register hypervisors that start and tell what follows from the guests that they have.
+    """Register starting hypervisors, and return the consequences of the guests that they report.
 
-    ``process``: has their agents from now on. ``lease``: how long it counts as alive from now on.
-    Raises: Conflict, InvalidRequest for what no hypervisor has to say.
+    ``process``: owner of their agents from now on. ``lease``: how long it counts as alive from now on.
+    Raises: Conflict, InvalidRequest if a report is invalid.
     """
     if process.agent is not None:
         _require_bounded(message.reports)
@@ -51,7 +52,7 @@ def register_hosts(tx: Transaction, message: HostsStarted, process: Process, lea
 
 
 def _require_bounded(reports: Collection[NodeReport]) -> None:
-    """Hold what an agent says of a host to a size, since it may say anything. Raises: InvalidRequest."""
+    """Check the size of an agent's reports, which may be malicious. Raises: InvalidRequest."""
     for report in reports:
         size = len(msgspec.json.encode(report))
         if size > MOST_BYTES:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notice processes that say nothing any more, and count them, with all their hosts, as down.
+"""Liveness of processes: a process without heartbeats for ``down_time`` is marked as down, with all its hosts.
 
-ServiceLiveness counts only while somebody listens: when the broker or the database was away, or no control process ran,
-nobody could have been heard, and all hosts would be down at once although none of them has failed.
+Only time in which this process could receive heartbeats counts. Otherwise an outage of the broker or the database, or a
+stop of all control processes, would mark all hosts as down although none has failed.
 """
 
 import logging
@@ -16,14 +16,14 @@ from kilonova.db.database import Database
 from kilonova.db.host_agents import Silent
 
 LOG = logging.getLogger(__name__)
-#: Between two looks so much may pass on a busy machine.
+#: Longest gap in seconds between two checks that still counts as listening; a busy machine may cause such a gap.
 _NO_STOP_S = 3.0
 
 
 class Listening:
-    """For how long a process has listened, looked at from time to time. ``down_time``: as much of it as is asked for.
+    """Measures how long this process has been able to receive heartbeats. ``down_time``: the duration to prove.
 
-    ``clock``: of this process, in seconds; it goes on while the process is stopped.
+    ``clock``: monotonic, in seconds; it must run on while the process is suspended.
     """
 
     def __init__(self, down_time: timedelta, clock: Callable[[], float] = time.monotonic) -> None:
@@ -32,11 +32,11 @@ class Listening:
         self._looked_at: float | None = None
         self._heard_before = False
         self._heard_s = 0.0
-        #: When it was looked, and for how long this process had listened then, the oldest first.
+        #: Checks, oldest first: database time of the check, and seconds of listening until then.
         self._looks: deque[tuple[datetime, float]] = deque()
 
     def note(self, now: datetime, *, hears: bool) -> None:
-        """Note whether this process hears others now, by the clock of the database."""
+        """Record a check. ``now``: database time; ``hears``: this process can receive heartbeats."""
         at = self._clock()
         passed_s = 0.0 if self._looked_at is None else at - self._looked_at
         was_stopped = passed_s > max(self._enough_s / 2, _NO_STOP_S)
@@ -48,20 +48,20 @@ class Listening:
             self._looks.popleft()
 
     def deaf(self) -> None:
-        """Note that this process hears nobody."""
+        """Record that this process cannot receive heartbeats."""
         self._heard_before = False
 
     def silent_since(self) -> datetime | None:
-        """Return the time since when this process has listened for long enough; None when it has not."""
+        """Return the start of a listening period of ``down_time``; None if this process has listened for less."""
         looked_at, heard_s = self._looks[0] if self._looks else (None, 0.0)
         return looked_at if self._heard_s - heard_s >= self._enough_s else None
 
 
 class ServiceLiveness:
-    """Every control process looks; whoever is first notes it.
+    """Marks silent processes as down. All control processes check; the first one to notice writes.
 
-    ``down_time``: for how long a process may say nothing. ``listener``: the process that looks, which is alive, even
-    where it was stopped for a while and has not said so yet. ``hears``: whether it would hear agents now.
+    ``down_time``: longest time without a heartbeat. ``listener``: the checking process, which is alive even if it was
+    suspended and has not sent a heartbeat since. ``hears``: returns whether this process can receive heartbeats.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class ServiceLiveness:
 
     @property
     def look_every_s(self) -> float:
-        """How often to look, so that a process counts as down soon after its time is over."""
+        """Interval of checks in seconds, short enough to mark a process as down soon after ``down_time``."""
         return min(5.0, max(0.5, self._down_time.total_seconds() / 10))
 
     def look(self) -> None:
-        """Note which processes have gone down since the last time. Reads only, as long as there are none.
+        """Mark the processes that have gone down since the last check. Writes only if there are any.
 
         Raises: Unavailable.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Show a control process under the service names that operators look for."""
+"""Registration of a control process under the service names that operators expect, such as nova-conductor."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from kilonova.model.host import Service
 
 
 def register_services(database: Database, machine: str, binaries: Sequence[str]) -> Sequence[Service]:
-    """Have the services ``binaries`` be known on ``machine``; return those that are new."""
+    """Register the services ``binaries`` on ``machine``; return the new ones."""
 
     def register(tx: Transaction) -> Sequence[Service]:
         there = [services.ensure(tx, machine, binary) for binary in binaries]

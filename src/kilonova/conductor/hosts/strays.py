@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators do about a guest that is not where its server is recorded: have it removed."""
+"""Removal of stray guests by operators."""
 
 import logging
 
@@ -15,17 +15,17 @@ LOG = logging.getLogger(__name__)
 
 
 class Strays:
-    """Writes the record that a stray guest has to go from its host, and has its agent look."""
+    """Records that a stray guest must be removed, and asks the agent of its host to check."""
 
     def __init__(self, database: Database, reports: GuestReports) -> None:
         self._database = database
         self._reports = reports
 
     def remove(self, host: str, uuid: str, requester: Requester) -> bool:
-        """Have a guest removed that its host has had until now. Tells whether the host could be asked at once.
+        """Record the removal of a stray guest; return True if its host was asked at once.
 
-        Where it could not, the guest goes when the host reports it again. Raises: NotFound; Conflict for one that is
-        recorded there, and for one that does not bear our mark.
+        Otherwise the guest is removed when the host reports it again. Raises: NotFound; Conflict if the server is
+        recorded on the host, or the guest does not bear Kilonova's mark.
         """
 
         def note(tx: Transaction) -> None:
@@ -38,11 +38,11 @@ class Strays:
                     f"Guest {uuid} on host {host} does not bear the mark of Kilonova, which removes only its own: "
                     "use the tools of the hypervisor."
                 )
-            # The guest of a deleted server that running_deleted_instance_action leaves alone is not listed.
+            # A guest left by running_deleted_instance_action belongs to a deleted server and is not listed as stray.
             if odd is None and instances.find_any(tx.connection, uuid) is None:
                 raise NotFound(f"Host {host} has reported no stray guest {uuid}.")
             pending_removals.note(tx, host, uuid, RemovalReason.LEFT)
 
         self._database.write(note)
-        LOG.warning("Host %s: guest %s has to go, as user %s said", host, uuid, requester.user_id)
+        LOG.warning("Host %s: user %s requested the removal of guest %s", host, uuid, requester.user_id)
         return self._reports.ask(host, [uuid])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests that late replies tell of, or that workflows may have left: the hosts are asked which of them they have."""
+"""Checks of guests that late replies mention or that ended workflows may have left: their hosts are asked."""
 
 import threading
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from kilonova.model.instance import PowerState
 
 
 class SuspectedStrays:
-    """``may_act``: whether this process may act for its hosts; what comes when it may not is looked at later."""
+    """Asks hosts for suspected stray guests, or postpones that while ``may_act``, the lease check, returns False."""
 
     def __init__(self, database: Database, reports: GuestReports, may_act: Callable[[], bool]) -> None:
         self._database = database
@@ -22,17 +22,17 @@ class SuspectedStrays:
         self._waiting: list[tuple[str, str]] = []
 
     def look_at_reply(self, reply: StepReply) -> None:
-        """Look at the guest of which a reply tells that nobody waits for."""
+        """Check the guest of a reply that no workflow waits for."""
         if reply.power_state is not PowerState.NOSTATE:
             self.look_at(reply.instance_uuid, reply.host)
 
     def look_at(self, uuid: str, host: str | None) -> None:
-        """Ask a host for the guest of an instance that is not recorded there, so that it is removed if it has to."""
+        """Ask a host for the guest of an instance that is not recorded there; its answer triggers a recorded removal."""
         if host is None or not uuid:
             return
         with self._lock:
             if not self._may_act():
-                self._waiting.append((uuid, host))  # the guests may have been reported just before this one ran
+                self._waiting.append((uuid, host))  # the hosts may have reported their guests just before this call
                 return
         with self._database.read() as connection:
             belongs = guest_placement.belongs(connection, host, uuid)
@@ -40,7 +40,7 @@ class SuspectedStrays:
             self._reports.ask(host, [uuid])
 
     def look_at_waiting(self) -> None:
-        """Look at the guests that were told of while this process might not act."""
+        """Check the guests that were postponed while this process did not hold its lease."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
         for uuid, host in waiting:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What control processes do from time to time for the servers of the whole cloud, each chore as its option says.
+"""Periodic tasks for the servers of the whole cloud, each enabled and timed by its option.
 
-Every process looks; whatever is found is taken in the transaction that begins it, under a condition of its row, so two
-processes never do the same. What has begun is a workflow, which others take over if its process dies.
+All control processes run them. A task claims its servers by a condition in the transaction that starts their workflows,
+so two processes never handle the same server. If the process dies, another one takes the workflows over.
 """
 
 from kilonova.conductor.periodic.timetable import Ages, Timetable

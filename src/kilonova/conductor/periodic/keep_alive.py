@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a control process does all along: say that it lives, and take up the work that others left or handed over."""
+"""Periodic tasks that keep a control process alive: lease renewal, takeover, retries, heartbeats, liveness checks."""
 
 import logging
 import time
@@ -21,20 +21,20 @@ from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 
-#: How soon a process notices what others handed over to it.
+#: Interval in seconds at which a process polls for workflows that were handed over to it.
 _LOOK_EVERY_S = 0.2
-#: How often steps that broke are tried again and silent agents asked.
+#: Interval in seconds of retries and of questions about overdue replies.
 _TICK_S = 1.0
 _LOG_KEPT = timedelta(hours=1)
 
 
 class KeepAlive(PeriodicPart):
-    """Threads that keep the lease of a control process, have steps that broke tried again, and note who is alive.
+    """Threads that renew the lease of a control process, retry broken steps and write heartbeats.
 
     ``claimer``: follows the decisions of other processes. ``heartbeats``: those of agent processes.
-    ``liveness``: notices processes that are silent.
-    ``announce``: has the agents of this process report their guests.
-    ``report_interval_s``: how often this process says that it is alive, if its lease does not ask for more.
+    ``liveness``: marks silent processes as down.
+    ``announce``: makes the agents of this process report their guests.
+    ``report_interval_s``: maximum interval of this process's heartbeats; the lease may require a shorter one.
     """
 
     def __init__(
@@ -67,22 +67,22 @@ class KeepAlive(PeriodicPart):
                     "leases",
                     self._look,
                     look_every_s,
-                    description="Renew the lease of this process, take over what dead processes left.",
+                    description="Renew the lease of this process, take over the workflows of dead processes.",
                     complaint="The lease was not renewed",
                 ),
                 PeriodicThread(
                     "retries",
                     self.tick,
                     _TICK_S,
-                    description="Try again the steps of workflows that broke, ask agents that have not replied.",
-                    complaint="Nothing was tried again",
+                    description="Retry the broken steps of workflows, ask agents whose replies are overdue.",
+                    complaint="Retries failed",
                 ),
                 PeriodicThread(
                     "task states",
                     runner.task_progress.write,
                     SHOWN_EVERY_S,
-                    description="Write how far the tasks of servers are.",
-                    complaint="The progress of tasks was not written",
+                    description="Write the task states that agents have reached.",
+                    complaint="Task states were not written",
                 ),
                 PeriodicThread(
                     "heartbeats",
@@ -95,8 +95,8 @@ class KeepAlive(PeriodicPart):
                     "silence",
                     liveness.look,
                     liveness.look_every_s,
-                    description="Count the services of silent processes as down.",
-                    complaint="Nobody looked for processes that are silent",
+                    description="Mark the services of silent processes as down.",
+                    complaint="The liveness check failed",
                     from_start=True,
                 ),
             ),
@@ -107,7 +107,7 @@ class KeepAlive(PeriodicPart):
         super().stop()
 
     def renew(self) -> None:
-        """Renew the lease, forget old changes, and try again what was left or broke."""
+        """Renew the lease, trim old records, take over workflows and run retries."""
         self._process_lease.sign_of_life()
         self._return_to_life()
         self._database.write(self._forget_what_is_old)
@@ -117,7 +117,7 @@ class KeepAlive(PeriodicPart):
         self.tick()
 
     def tick(self) -> None:
-        """Try again what broke and is due; ask agents that should have replied by now."""
+        """Retry due workflows and ask agents whose replies are overdue."""
         self._process_lease.resume_later()
         self._process_lease.resume_unacknowledged()
         self._runner.retry_broken()
@@ -128,7 +128,7 @@ class KeepAlive(PeriodicPart):
         host_agents.forget_ended(tx, self._lease.duration)
 
     def _return_to_life(self) -> None:
-        """Begin again where others may have taken over, because they have heard nothing of this process for so long."""
+        """Register anew after the lease has expired, since other processes may have taken over."""
         if self._runner.may_act:
             return
         LOG.warning(

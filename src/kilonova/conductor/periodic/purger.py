@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Purge deleted servers in the background, where ``[operator] purge_deleted_after_days`` asks for it."""
+"""Background purge of deleted servers, enabled by ``[operator] purge_deleted_after_days``."""
 
 import logging
 from datetime import timedelta
@@ -13,7 +13,7 @@ _EVERY_S = 3600.0
 
 
 class Purger(PeriodicPart):
-    """Purges once an hour what was deleted ``days`` days ago or earlier; 0 days: nothing, ever."""
+    """Purges once an hour the servers that were deleted at least ``days`` days ago; 0: disabled."""
 
     def __init__(self, database: Database, days: int, *, every_s: float = _EVERY_S) -> None:
         self._database = database
@@ -22,7 +22,7 @@ class Purger(PeriodicPart):
             "purge",
             self._purge,
             every_s,
-            description="Purge servers from the database that were deleted long ago.",
+            description="Purge from the database the servers that were deleted long ago.",
             complaint="Deleted servers were not purged",
         )
         super().__init__("purge", [self._thread] if days else [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which chores there are, and when each is done."""
+"""The periodic tasks and their intervals."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ from datetime import timedelta
 from kilonova.conductor.operations import Operations
 from kilonova.periodic import PeriodicPart, PeriodicThread
 
-#: As in Nova, what has no spacing of its own is done this often.
+#: Default interval in seconds, as in Nova.
 _EVERY_S = 60.0
 _OFTENEST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """For how many seconds each chore lets things be; 0 or less: for ever.
+    """Age in seconds after which each periodic task acts; 0 or less: never.
 
-    ``reclaim``: soft-deleted servers. ``build``: builds. ``confirm``: resizes that nobody has confirmed.
-    ``unrescue``: servers that are rescued. ``reboot``: soft reboots.
-    ``console``: tokens of consoles, of which each says itself how long it counts.
-    ``offload``: shelved ones, for which is looked every ``offload_every_s``; as
-    in Nova, 0 stands for a minute, and a negative value for never.
+    ``reclaim``: of soft-deleted servers. ``build``: of builds. ``confirm``: of unconfirmed resizes.
+    ``unrescue``: of rescued servers. ``reboot``: of soft reboots.
+    ``console``: of console tokens; each token has its own expiry.
+    ``offload``: of shelved servers; ``offload_every_s`` is the interval of this task. As in Nova, an interval of 0
+    stands for a minute, and a negative one disables the task.
     """
 
     reclaim: float = 0
@@ -36,9 +36,9 @@ class Ages:
 
 @dataclass(frozen=True, slots=True)
 class _Chore:
-    """``some``: does some of what is older than ``age_s``, and returns how many those were; 0: that was all.
+    """One periodic task. ``some``: handles some items older than ``age_s`` and returns their number; 0: none are left.
 
-    ``every_s``: how often to look; None: every minute, and more often where that is long compared with the age.
+    ``every_s``: its interval; None: one minute, or a tenth of the age if that is shorter.
     """
 
     name: str
@@ -49,9 +49,9 @@ class _Chore:
 
 
 class Timetable(PeriodicPart):
-    """The chores of one control process, a thread for each that is switched on. They end after a transaction.
+    """The enabled periodic tasks of one control process, a thread each. A stop takes effect after a transaction.
 
-    ``may_act``: whether this process counts as alive.
+    ``may_act``: returns whether this process holds its lease.
     """
 
     def __init__(self, operations: Operations, ages: Ages, may_act: Callable[[], bool]) -> None:
@@ -72,7 +72,7 @@ class Timetable(PeriodicPart):
             work_off,
             chore.every_s or min(_EVERY_S, max(_OFTENEST_S, chore.age_s / 10)),
             description=chore.description,
-            complaint=f"A chore could not be done ({chore.name})",
+            complaint=f"Periodic task {chore.name} failed",
         )
         return thread
 
@@ -81,15 +81,15 @@ def _chores(operations: Operations, ages: Ages) -> Iterator[_Chore]:
     if ages.offload_every_s >= 0:
         what, every_s = "Remove shelved servers from their hosts.", ages.offload_every_s or _EVERY_S
         yield _Chore("offload", what, operations.shelving.offload_due, ages.offload, every_s)
-    what = "Delete for good what was soft-deleted long ago."
+    what = "Delete servers whose soft delete is older than the reclaim interval."
     yield _Chore("reclaim", what, operations.deletes.reclaim, ages.reclaim)
-    what = "Give up builds that take too long."
+    what = "Fail builds that exceed their timeout."
     yield _Chore("build timeouts", what, operations.builds.time_out, ages.build)
-    what = "Confirm resizes and cold migrations that have waited long enough."
+    what = "Confirm resizes and cold migrations automatically after their waiting time."
     yield _Chore("resize confirmations", what, operations.moves.confirm_unconfirmed, ages.confirm)
-    what = "Unrescue servers that were rescued long ago."
+    what = "Unrescue servers automatically after the rescue timeout."
     yield _Chore("rescue timeouts", what, operations.rescues.unrescue_forgotten, ages.unrescue)
-    what = "End soft reboots that hang."
+    what = "End soft reboots that exceed their timeout."
     yield _Chore("hanging reboots", what, operations.power.end_hanging_reboots, ages.reboot)
-    what = "Forget console tokens that have expired."
+    what = "Delete expired console tokens."
     yield _Chore("console tokens", what, operations.consoles.forget_expired, ages.console)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Remove the images that nobody needs any more, in the background, as soon as the image service can be asked."""
+"""Background removal of images that are no longer needed."""
 
 import logging
 
@@ -14,7 +14,7 @@ _AT_ONCE = 100
 
 
 class ImageRemover(PeriodicPart):
-    """Works off what is noted. Several processes may do so side by side: an image that is gone is success."""
+    """Removes the recorded unwanted images. Several processes may do so at once, since a missing image is success."""
 
     def __init__(self, database: Database, keeper: ImageKeeper, *, every_s: float = _EVERY_S) -> None:
         self._database = database
@@ -23,13 +23,13 @@ class ImageRemover(PeriodicPart):
             "unwanted images",
             self.turn,
             every_s,
-            description="Remove images from the image service that no operation needs any more.",
-            complaint="Images that nobody needs were not removed",
+            description="Remove unwanted images from the image service.",
+            complaint="Unwanted images were not removed",
         )
         super().__init__("unwanted images", [thread])
 
     def turn(self) -> None:
-        """Remove some images. Raises: Unavailable, when not all of them could be."""
+        """Remove a batch of images. Raises: Unavailable if some could not be removed."""
         with self._database.read() as connection:
             waiting = unwanted_images.oldest(connection, _AT_ONCE)
         removed: list[str] = []
@@ -37,7 +37,7 @@ class ImageRemover(PeriodicPart):
             for image_id in waiting:
                 self._keeper.remove(image_id)
                 removed.append(image_id)
-                LOG.info("Image %s was removed: nobody needs it", image_id)
+                LOG.info("Removed unwanted image %s", image_id)
         finally:
             if removed:
                 self._database.write(lambda tx: unwanted_images.forget(tx, removed))

@@ -151,7 +151,7 @@ def test_everybody_has_one_where_it_is_forced(start: Start) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [(None, "cannot be read"), ("{", "is no JSON"), ("[1]", "has to hold a JSON object")]
+    ("content", "words"), [(None, "cannot be read"), ("{", "is not valid JSON"), ("[1]", "must contain a JSON object")]
 )
 def test_vendor_data_that_cannot_be_read_stop_the_start(
     start: Start, tmp_path: Path, content: str | None, words: str
