@@ -78,7 +78,7 @@ class _Bus:
     ("because", "error", "says"),
     [
         (RefusedBecause.UNSUPPORTED, Unsupported, "Host node1 keeps no images"),
-        (RefusedBecause.FAILED, Unavailable, "Host node1 cannot say which images it keeps: why"),
+        (RefusedBecause.FAILED, Unavailable, "Host node1 cannot list its cached images: why"),
     ],
 )
 def test_what_a_host_does_not_say(because: RefusedBecause, error: type[Exception], says: str) -> None:

@@ -27,7 +27,7 @@ class SuspectedStrays:
             self.look_at(reply.instance_uuid, reply.host)
 
     def look_at(self, uuid: str, host: str | None) -> None:
-        """Ask a host for the guest of an instance that is not recorded there; its answer triggers a recorded removal."""
+        """Ask a host for a guest that is not recorded there; its answer triggers a recorded removal."""
         if host is None or not uuid:
             return
         with self._lock:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be done to servers that exist. A family of actions is a module."""
+"""Operations on existing servers, one module per family of actions."""
 
 from kilonova.conductor.hosts.agent_questions import AgentQuestions
 from kilonova.conductor.operations.builds import Builds
@@ -26,7 +26,7 @@ __all__ = ["Operations"]
 
 
 class Operations:
-    """Most are stored as a workflow with their action, and then run by themselves."""
+    """The families of operations. Most operations store a workflow with its instance action, and return."""
 
     def __init__(self, services: Services, runner: Runner, questions: AgentQuestions) -> None:
         starter = Starter(services, runner)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves that nobody can confirm or revert any more: the state of their server was reset, or its delete has failed.
+"""Abandoned moves: they can no longer be confirmed or reverted, as the server's state was reset or its delete failed.
 
-What the source keeps, guest and claims, is given up before the server leaves the host where it is: two moves of a
-server that both hold a source could not be told apart. Until then it is kept, unless ``resize_confirm_window`` is over.
+What the source keeps, guest and claims, is released before the server leaves its present host, since two moves of a
+server that both hold a source could not be told apart. Until then it is kept, at most until ``resize_confirm_window``
+is over.
 """
 
 from kilonova.conductor.operations.starting import Starter
@@ -20,19 +21,19 @@ _ENDING = {CONFIRM_RESIZE.kind, REVERT_RESIZE.kind}
 
 
 def give_up_all(tx: Transaction, starter: Starter, uuid: str) -> None:
-    """Store what gives up the sources of such moves of a server that is about to leave its host.
+    """Store workflows that clean up the sources of abandoned moves, for a server that is about to leave its host.
 
-    To be called before the transaction interrupts whatever is under way, so that the server waits for it.
+    Call it before the transaction interrupts the server's other workflows, so that the server waits for the new ones.
     """
     if any(row.kind in _ENDING for row in workflows.of_instance(tx.connection, uuid)):
-        return  # they end by themselves
+        return  # these moves end automatically
     for migration in server_migrations.open_of(tx.connection, [uuid]):
         if migration.status in _WAITING:
             give_up(tx, starter, migration)
 
 
 def give_up(tx: Transaction, starter: Starter, migration: ServerMigration) -> WorkflowRow:
-    """Store what ends a move with an error, as a part of the action that it belongs to. Raises: ConcurrentUpdate."""
+    """Store a workflow that ends an abandoned move with an error, under the move's action. Raises: ConcurrentUpdate."""
     server_migrations.set_status(tx, migration.uuid, _WAITING, MigrationStatus.CONFIRMING)
     who = Requester(migration.request_id, migration.user_id, migration.project_id)
     facts = MoveFacts(migration.uuid, migration.source_host, migration.dest_host, forsaken=True)

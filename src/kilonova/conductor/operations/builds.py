@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""End builds that take too long."""
+"""Timeout of builds."""
 
 from datetime import timedelta
 
@@ -15,16 +15,16 @@ _TOGETHER = 50
 
 
 class Builds:
-    """What becomes of builds that have begun."""
+    """Operations on running builds."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
 
     def time_out(self, age: timedelta) -> int:
-        """Give up some of the builds that began longer ago than that; return how many.
+        """Fail one batch of builds that started more than ``age`` ago by the database clock; return their number.
 
-        By the clock of the database. Ask again until there are none left. Their servers are in error at once; the
-        guests go, and what was claimed is given back, as soon as the hosts answer.
+        Call it until it returns 0. The servers are in error at once; guests and claims are removed when the hosts
+        answer.
         """
         seconds = f"{age.total_seconds():g}"
 

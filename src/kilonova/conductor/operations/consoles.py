@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server's guest has written to its console, where that is reached, and how the guest is doing: its host knows.
+"""Console output, console access and diagnostics of guests, queried from their hosts.
 
-Whoever may use a console gets a token, with which a proxy of consoles asks where it is (ADR 30).
+A user gets a console token, with which the console proxy looks the address of the console up (ADR 30).
 """
 
 import re
@@ -29,23 +29,23 @@ from kilonova.model.console import ConsoleProtocol
 from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.instance import Instance
 
-#: Control characters but for tab and line feed: a terminal that shows a console would obey them.
+#: Control characters except tab and line feed, which a terminal that displays the output would execute.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-#: No agent tells more of a console; one that does is not to be trusted.
+#: Maximum length of console output in characters; a longer answer comes from a faulty agent and is cut.
 _MOST = 100 * 1024
 
 
 class Consoles:
-    """Asks the hosts of servers."""
+    """Queries the hosts of servers."""
 
     def __init__(self, questions: AgentQuestions, database: Database) -> None:
         self._questions = questions
         self._database = database
 
     def output(self, instance: Instance, lines: int | None) -> str:
-        """Return what a server's guest has written to its console, the last ``lines`` or all that is kept.
+        """Return a server's console output: the last ``lines`` lines, or all that is kept.
 
-        Raises: Conflict, where it has no guest; Unsupported; Unavailable, where its host does not answer.
+        Raises: Conflict if the server has no guest; Unsupported; Unavailable if its host does not answer.
         """
         answer = self._ask(instance, AskConsoleOutput(instance.uuid, lines=lines), "console output")
         if not isinstance(answer, ConsoleOutput):
@@ -53,9 +53,9 @@ class Consoles:
         return _CONTROL.sub("", answer.output[-_MOST:])
 
     def open(self, instance: Instance, protocol: ConsoleProtocol, console_type: str, lasts_s: int) -> str:
-        """Return a new token with which the console of a server can be used for so long.
+        """Return a new token for the console of a server. ``lasts_s``: its lifetime in seconds.
 
-        Raises: Conflict, where it has no guest that runs; Unsupported; Unavailable, where its host does not answer.
+        Raises: Conflict if the server has no running guest; Unsupported; Unavailable if its host does not answer.
         """
         what = f"{protocol.value} console"
         answer = self._ask(instance, AskConsoleAddress(instance.uuid, protocol=protocol), what)
@@ -68,7 +68,7 @@ class Consoles:
         return token
 
     def forget_expired(self, _age: timedelta) -> int:
-        """Remove some tokens that have expired; return how many. Ask again until there are none left."""
+        """Delete a batch of expired tokens; return their number. Call it until it returns 0."""
         with self._database.read() as connection:
             hashes = console_tokens.expired(connection, self._database.clock.now())
         if hashes:
@@ -76,9 +76,9 @@ class Consoles:
         return len(hashes)
 
     def diagnostics(self, instance: Instance) -> GuestDiagnostics:
-        """Return how a server's guest is doing.
+        """Return the diagnostics of a server's guest.
 
-        Raises: Conflict, where it has none that runs; Unsupported; Unavailable, where its host does not answer.
+        Raises: Conflict if the server has no running guest; Unsupported; Unavailable if its host does not answer.
         """
         answer = self._ask(instance, AskDiagnostics(instance.uuid), "diagnostics")
         if not isinstance(answer, Diagnostics):
@@ -92,7 +92,7 @@ class Consoles:
 
 
 def _refusal(instance: Instance, answer: GuestAnswer, what: str) -> Conflict | DriverError | Unavailable:
-    """Return the error for an answer that is none."""
+    """Return the error for an answer that refuses the question or has an unexpected type."""
     match answer:
         case QuestionRefused(because=RefusedBecause.UNSUPPORTED):
             return Unsupported(f"The hypervisor of the instance has no {what}.")
@@ -102,4 +102,4 @@ def _refusal(instance: Instance, answer: GuestAnswer, what: str) -> Conflict | D
             return Conflict(f"Instance {instance.uuid} is not ready for {what}: its guest does not run.")
         case QuestionRefused():
             return Unavailable(f"There is no {what} at present: {answer.error}")
-    return Unavailable("The host of the instance has answered something else.")
+    return Unavailable("The host of the instance has sent an unexpected answer.")

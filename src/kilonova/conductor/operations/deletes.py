@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delete a server at once, or keep it for a while, in which it can be restored."""
+"""Delete, soft delete, restore and reclaim of servers."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -21,9 +21,9 @@ from kilonova.model.quota import Limits
 from kilonova.model.requester import Requester
 from kilonova.model.server_migration import MigrationStatus
 
-#: So many servers are reclaimed in one transaction.
+#: Number of servers reclaimed in one transaction.
 _RECLAIMED_TOGETHER = 50
-#: A delete of a server that shows one of these is under way already.
+#: Task states of a server whose delete is already running.
 _BEING_DELETED = frozenset({TaskState.DELETING, TaskState.SOFT_DELETING})
 
 
@@ -34,17 +34,17 @@ class _Reclaimed:
 
 
 class Deletes:
-    """Ends servers, and takes that back."""
+    """Deletes and restores servers."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
         self._database = starter.services.database
 
     def delete(self, uuid: str, who: Requester, *, soft: bool = False) -> None:
-        """Start deleting a server; whatever else is under way for it walks back first.
+        """Start deleting a server; its other workflows roll back first.
 
-        ``soft``: keep its guest, powered off, so that the server can be restored. That is passed over where nothing
-        could be kept: it never ran, its host is down or none, or what was under way has left it halfway.
+        ``soft``: keep its guest, powered off, so that the server can be restored. A server that cannot be restored is
+        deleted at once instead: it never ran, its host is down or None, or another workflow has left it in between.
         """
 
         def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
@@ -69,9 +69,9 @@ class Deletes:
         self._starter.go_on(self._database.write(begin))
 
     def restore(self, uuid: str, who: Requester, limits: Limits | None = None) -> None:
-        """Start to restore a soft-deleted server.
+        """Start restoring a soft-deleted server.
 
-        ``limits``: the quotas in force where they are not in the database.
+        ``limits``: default quotas that apply where the database has none.
         Raises: NotFound, UnexpectedTaskState, OverQuota.
         """
         configured = self._starter.services.limits
@@ -82,10 +82,10 @@ class Deletes:
         self._starter.start(RESTORE, lambda server: RestoreFacts(server.host), uuid, who, count)
 
     def reclaim(self, interval: timedelta) -> int:
-        """Start deleting some of the servers that have been soft-deleted for longer than that; return how many.
+        """Start deleting a batch of servers whose soft delete is older than ``interval``; return their number.
 
-        By the clock of the database. Ask again until there are none left. What becomes of it is part of the action in
-        which they were deleted.
+        The age is by the database clock. Call it until it returns 0. The events are recorded under the instance action
+        of the soft delete.
         """
 
         def begin(tx: Transaction) -> tuple[_Reclaimed, ...]:
@@ -134,14 +134,14 @@ class Deletes:
         return row
 
     def _interrupt(self, tx: Transaction, current: Instance) -> tuple[WorkflowRow, ...]:
-        """Have what is under way walk back. A restore does no longer count."""
+        """Interrupt the running workflows; a running restore releases its quotas."""
         if current.task_state is TaskState.RESTORING:
             soft_deletes.count_no_longer(tx, current)
         return self._starter.runner.interrupt(tx, current.uuid, Interrupt.DELETE)
 
 
 def _can_be_kept(connection: Connection, current: Instance) -> bool:
-    """Tell whether a soft delete would leave something that can be restored."""
+    """Return True if a server can be restored after a soft delete."""
     if current.launched_at is None or current.host is None:
         return False
     service = services.find_by_host(connection, current.host)

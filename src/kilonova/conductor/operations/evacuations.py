@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make a server whose host is down anew on another one."""
+"""Evacuation: rebuild a server whose host is down on another host."""
 
 from kilonova.conductor.operations.moves import NewMove, start_move
 from kilonova.conductor.operations.starting import Starter
@@ -14,7 +14,7 @@ from kilonova.model.server_migration import MigrationType
 
 
 class Evacuations:
-    """Moves servers away from hosts that are taken for dead."""
+    """Evacuates servers from hosts that were declared dead."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
@@ -29,17 +29,17 @@ class Evacuations:
         forced: bool = False,
         stops: bool = False,
     ) -> None:
-        """Start to make a server anew, on ``host`` if that is given; ``forced``: whatever the rules say of it.
+        """Start evacuating a server, to ``host`` if it is given; ``forced``: without asking the filters.
 
-        ``left``: the host that was found to be down. ``stops``: the server is off afterwards. Whatever else is under
-        way for it walks back first, without its host.
-        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate for a server that is on another host by now; Conflict
-        for one that is being evacuated already.
+        ``left``: the host that was found down. ``stops``: power the server off afterwards. The server's other workflows
+        roll back first, without waiting for the dead host.
+        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if the server is no longer on ``left``; Conflict if it
+        is already being evacuated.
         """
 
         def only_if(tx: Transaction, server: Instance) -> None:
             if server.host != left:
-                raise ConcurrentUpdate(f"Instance {uuid} was changed meanwhile: it is not on host {left} any more.")
+                raise ConcurrentUpdate(f"Instance {uuid} was changed meanwhile: it is no longer on host {left}.")
             under_way = workflows.of_instance(tx.connection, uuid)
             if any(row.kind == EVACUATE.kind and not row.stuck for row in under_way):
                 raise Conflict(f"Instance {uuid} is being evacuated already.")

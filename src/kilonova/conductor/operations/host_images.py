@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images that a host keeps, as its agent says."""
+"""Images in the cache of a host, queried from its agent."""
 
 from kilonova.conductor.hosts.agent_questions import AgentQuestions
 from kilonova.errors import Unavailable, Unsupported
@@ -8,13 +8,13 @@ from kilonova.model.cached_image import CachedImage
 
 
 class HostImages:
-    """Asks hosts. Whoever may ask is told which host it is about."""
+    """Queries hosts. It is for operators, so errors name the host."""
 
     def __init__(self, questions: AgentQuestions) -> None:
         self._questions = questions
 
     def list(self, host: str) -> tuple[CachedImage, ...]:
-        """Return what a host keeps, by name. Raises: Unsupported, where it keeps none; Unavailable."""
+        """Return the cached images of a host, by name. Raises: Unsupported if the host caches none; Unavailable."""
         try:
             answer = self._questions.ask(host, AskCachedImages())
         except Unsupported:
@@ -27,5 +27,5 @@ class HostImages:
             case QuestionRefused(because=RefusedBecause.UNSUPPORTED):
                 raise Unsupported(f"Host {host} keeps no images.")
             case QuestionRefused():
-                raise Unavailable(f"Host {host} cannot say which images it keeps: {answer.error}")
-        raise Unavailable(f"The agent of host {host} has answered something else.")
+                raise Unavailable(f"Host {host} cannot list its cached images: {answer.error}")
+        raise Unavailable(f"The agent of host {host} has sent an unexpected answer.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Have hosts fetch images before anybody asks for them."""
+"""Pre-caching of images on hosts."""
 
 from collections.abc import Sequence
 
@@ -13,13 +13,13 @@ from kilonova.model.requester import Requester
 
 
 class ImageCaching:
-    """Fills the image caches of hosts."""
+    """Pre-caches images on the hosts of aggregates."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
 
     def cache(self, aggregate: Aggregate, image_ids: Sequence[str], who: Requester, at_once: int) -> None:
-        """Start to have all hosts of an aggregate fetch images, ``at_once`` of them side by side."""
+        """Start caching images on all hosts of an aggregate, on ``at_once`` hosts in parallel."""
         hosts, owner = tuple(aggregate.hosts), self._starter.services.owner
         rows = [
             CACHE_IMAGES.first_row(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Move a running server, and interfere with that."""
+"""Live migration of a server: start, abort, force completion, progress."""
 
 from collections.abc import Callable, Collection
 
@@ -20,15 +20,15 @@ from kilonova.model.server_migration import MigrationStatus, MigrationType, Serv
 
 
 class LiveMigrations:
-    """Moves servers that run meanwhile."""
+    """Live-migrates servers."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
 
     def begin(self, uuid: str, who: Requester, *, host: str | None = None, forced: bool = False) -> None:
-        """Start to move a running server, to ``host`` if that is given; ``forced``: whatever the rules say of it.
+        """Start live-migrating a server, to ``host`` if it is given; ``forced``: without asking the filters.
 
-        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate when it is on that host by now.
+        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if the server is already on that host.
         """
         asked = NewMove(LIVE_MIGRATE, MigrationType.LIVE_MIGRATION, host=host, forced=forced)
         start_move(self._starter, asked, uuid, who)
@@ -40,10 +40,10 @@ class LiveMigrations:
         states: Collection[MigrationStatus],
         stored: Callable[[], object] = lambda: None,
     ) -> None:
-        """Have a live migration that is in one of ``states`` end where it began; it may be over first.
+        """Abort a live migration in one of ``states``. It may complete before the abort takes effect.
 
-        ``stored``: called once it is durable that it has to, and before it does.
-        Raises: ConcurrentUpdate when it is in another state.
+        ``stored``: called after the abort is committed and before it takes effect.
+        Raises: ConcurrentUpdate if the migration is in another state.
         """
         self._interrupt(migration, Interrupt.ABORT, "live_migration_cancel", who, states, stored)
 
@@ -54,15 +54,15 @@ class LiveMigrations:
         states: Collection[MigrationStatus],
         stored: Callable[[], object] = lambda: None,
     ) -> None:
-        """Have a live migration that is in one of ``states`` end soon, at the price of a pause.
+        """Force a live migration in one of ``states`` to complete, at the price of pausing the guest.
 
-        ``stored``: as of :meth:`abort`. Raises: ConcurrentUpdate when it is in another state, or is being aborted.
+        ``stored``: as in :meth:`abort`. Raises: ConcurrentUpdate if the migration is in another state or being aborted.
         """
         why = Interrupt.FORCE_COMPLETE
         self._interrupt(migration, why, "live_migration_force_complete", who, states, stored)
 
     def record_progress(self, message: MigrationProgress) -> None:
-        """Note how much a live migration has copied; nobody waits for that."""
+        """Record how much a live migration has copied."""
         facts = self._starter.runner.awaited_facts(message)
         if not isinstance(facts, MoveFacts):
             return
@@ -94,7 +94,7 @@ class LiveMigrations:
                 raise ConcurrentUpdate(f"Migration {present.id} of server {server} is {present.status.value}.")
             rows = self._starter.runner.interrupt(tx, server, why)
             if not rows:
-                raise ConcurrentUpdate(f"Migration {present.id} of server {server} is being ended already.")
+                raise ConcurrentUpdate(f"Migration {present.id} of server {server} is already ending.")
             instance_actions.begin(tx, [NewAction(server, action, who.request_id, who.user_id, who.project_id)])
             return rows
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock a server against its own project, and unlock it."""
+"""Lock and unlock of servers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,15 +12,15 @@ from kilonova.model.requester import Requester
 
 
 class Locks:
-    """Both are done at once, in one transaction with the action that tells of them."""
+    """Locks and unlocks servers, each in one transaction with its instance action."""
 
     def __init__(self, starter: Starter) -> None:
         self._database = starter.services.database
 
     def lock(self, instance: Instance, who: Requester, by: LockedBy, reason: str | None = None) -> Instance | None:
-        """Lock a server; one that is locked stays as its owner finds it, and becomes the administrator's otherwise.
+        """Lock a server. An administrator's lock replaces any lock; an owner's lock changes nothing on a locked server.
 
-        Returns it as it is then, None where nothing was done. Raises: NotFound.
+        Returns the server as changed, None if nothing was changed. Raises: NotFound.
         """
 
         def lock(tx: Transaction) -> Instance | None:
@@ -36,10 +36,10 @@ class Locks:
     def unlock(
         self, instance: Instance, who: Requester, check: Callable[[Instance], object] = lambda _present: None
     ) -> Instance | None:
-        """Unlock a server; one that is not locked stays as it is.
+        """Unlock a server; nothing changes if it is not locked.
 
-        ``check(present)``: whether its lock, as it is by then, may be undone.
-        Returns it as it is then, None where nothing was done. Raises: NotFound; what ``check`` raises.
+        ``check(present)``: raises if the present lock may not be removed.
+        Returns the server as changed, None if nothing was changed. Raises: NotFound; errors of ``check``.
         """
 
         def unlock(tx: Transaction) -> Instance | None:

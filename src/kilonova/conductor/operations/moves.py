@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resize and migrate a server, and end that; what all moves have in common when they begin."""
+"""Resize and cold migration, their confirm and revert, and the start of any kind of move."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from kilonova.model.quota import Limits
 from kilonova.model.requester import Requester
 from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
 
-#: So many resizes are confirmed before others have their turn.
+#: Number of resizes confirmed in one batch.
 _CONFIRMED_TOGETHER = 50
 
 
 class Moves:
-    """Moves servers that are off meanwhile."""
+    """Resizes and cold-migrates servers."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
@@ -47,36 +47,36 @@ class Moves:
         limits: Limits | None = None,
         disk_config: str | None = None,
     ) -> None:
-        """Start to give a server another flavor, on another host or, if it may stay (``stays``), on the same.
+        """Start resizing a server to another flavor. ``stays``: the same host is a possible destination.
 
-        ``limits``: the quotas in force where they are not in the database. ``disk_config``: another one, too.
-        Raises: NotFound, UnexpectedTaskState, OverQuota; ConcurrentUpdate when it has that flavor by now, or a bigger
-        root disk.
+        ``limits``: default quotas that apply where the database has none. ``disk_config``: new value; None: unchanged.
+        Raises: NotFound, UnexpectedTaskState, OverQuota; ConcurrentUpdate if the server already has that flavor, or now
+        has a bigger root disk.
         """
         asked = NewMove(RESIZE, MigrationType.RESIZE, flavor, stays=stays)
         values = {} if disk_config is None else {"disk_config": disk_config}
         start_move(self._starter, asked, uuid, who, limits, values)
 
     def migrate(self, uuid: str, who: Requester, *, host: str | None = None) -> None:
-        """Start to move a server that is off meanwhile, to ``host`` if that is given.
+        """Start cold-migrating a server, to ``host`` if it is given.
 
-        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate when it is on that host by now.
+        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if the server is already on that host.
         """
         start_move(self._starter, NewMove(MIGRATE, MigrationType.MIGRATION, host=host), uuid, who)
 
     def confirm_resize(self, uuid: str, who: Requester) -> None:
-        """Start to give up the source. Raises: NotFound without such a move; UnexpectedTaskState, ConcurrentUpdate."""
+        """Start confirming a resize. Raises: NotFound if there is none; UnexpectedTaskState, ConcurrentUpdate."""
         self._end_move(CONFIRM_RESIZE, MigrationStatus.CONFIRMING, uuid, who)
 
     def revert_resize(self, uuid: str, who: Requester) -> None:
-        """Start to go back to the source. Raises: as :meth:`confirm_resize`."""
+        """Start reverting a resize. Raises: as :meth:`confirm_resize`."""
         self._end_move(REVERT_RESIZE, MigrationStatus.REVERTING, uuid, who)
 
     def confirm_unconfirmed(self, window: timedelta) -> int:
-        """Confirm some of the resizes that have waited for longer than that; return how many.
+        """Confirm a batch of resizes that have waited longer than ``window``; return their number.
 
-        By the clock of the database. Ask again until there are none left. Where the server is no longer what the resize
-        made of it, because its state was reset, the migration ends with an error, and the source is given up.
+        The age is by the database clock. Call it until it returns 0. If the server's state was reset since the resize,
+        the move is abandoned: its migration ends with an error, and its source is cleaned up.
         """
         database = self._starter.services.database
         with database.read() as connection:
@@ -85,7 +85,7 @@ class Moves:
         return sum(self._confirm(migration, servers[migration.instance_uuid], window) for migration in due)
 
     def _confirm(self, migration: ServerMigration, server: Instance, window: timedelta) -> bool:
-        """Tell whether we did it: another process, or a user, may have been first."""
+        """Confirm a resize or abandon it; return False if another process or a user has ended it first."""
         try:
             if server.vm_state is VmState.RESIZED:
                 who = Requester(f"req-{new_uuid()}", "", "")
@@ -98,7 +98,7 @@ class Moves:
         return True
 
     def _give_source_up(self, migration: ServerMigration) -> None:
-        """Begin what ends a migration with an error, as a part of the action that it belongs to."""
+        """Start ending an abandoned move with an error, under the move's own action."""
 
         def begin(tx: Transaction) -> WorkflowRow:
             _require_finished(tx, migration)
@@ -126,16 +126,16 @@ class Moves:
 
 
 def _require_finished(tx: Transaction, migration: ServerMigration) -> None:
-    """Raise ConcurrentUpdate when another request has a move already: to be "there already" is success for others."""
+    """Raise ConcurrentUpdate if another request is already ending the move."""
     if server_migrations.get(tx.connection, migration.uuid).status is not MigrationStatus.FINISHED:
-        raise ConcurrentUpdate(f"Migration {migration.uuid} is being ended already.")
+        raise ConcurrentUpdate(f"Migration {migration.uuid} is already ending.")
 
 
 @dataclass(frozen=True, slots=True)
 class NewMove:
-    """A move as it is asked for. ``kind``: what its migration is called. ``flavor``: another one that the server gets.
+    """A requested move. ``kind``: type of its migration. ``flavor``: new flavor; None: unchanged.
 
-    ``host``, ``forced``, ``stays``, ``stops``: see :class:`MoveFacts`, where ``host`` is ``requested``.
+    ``host``, ``forced``, ``stays``, ``stops``: as in :class:`MoveFacts`, where ``host`` is ``requested``.
     """
 
     workflow: Workflow[MoveFacts]
@@ -147,7 +147,7 @@ class NewMove:
     stops: bool = False
 
     def facts(self, migration: str, server: Instance) -> MoveFacts:
-        """Return what a move of a server remembers when it begins."""
+        """Return the first facts of a move of a server."""
         return MoveFacts(
             migration,
             server.host or "",
@@ -160,7 +160,7 @@ class NewMove:
         )
 
     def migration(self, uuid: str, server: Instance, who: Requester) -> ServerMigration:
-        """Return the record of a move of a server that begins."""
+        """Return the migration record of a new move of a server."""
         status, source = FIRST_STATUS[self.workflow.kind], (server.host or "", server.node or "")
         asked = who.request_id, who.user_id, who.project_id
         return ServerMigration(
@@ -168,12 +168,12 @@ class NewMove:
         )
 
     def require_sense(self, server: Instance) -> None:
-        """Raise ConcurrentUpdate when a server has become what the move was to make of it, or cannot become that."""
+        """Raise ConcurrentUpdate if a server already is on the destination, or can no longer get the flavor."""
         if self.host is not None and self.host == server.host:
-            raise ConcurrentUpdate(f"Instance {server.uuid} was changed meanwhile: it is on host {self.host} already.")
+            raise ConcurrentUpdate(f"Instance {server.uuid} was changed meanwhile: it is already on host {self.host}.")
         if self.flavor is not None and not server.flavor.may_become(self.flavor):
             raise ConcurrentUpdate(
-                f"Instance {server.uuid} was changed meanwhile: it has flavor {server.flavor.flavor_id} now."
+                f"Instance {server.uuid} was changed meanwhile: it now has flavor {server.flavor.flavor_id}."
             )
 
 
@@ -188,11 +188,11 @@ def start_move(
     only_if: WithServer = nothing,
     why: Interrupt = Interrupt.OTHER_ACTION,
 ) -> None:
-    """Store a migration with its workflow. ``values``: columns of the instance that change with it.
+    """Store a migration with its workflow. ``values``: columns of the instance to change with it.
 
-    ``only_if``: as of :meth:`Starter.start`; ``why``: what else is under way has to end. Moves of the server that
-    nobody can end any more are given up first. Raises: as :meth:`Starter.start`; ConcurrentUpdate when what is asked
-    for makes no sense by now.
+    ``only_if``: as in :meth:`Starter.start`; ``why``: interrupt for the server's other workflows. The server's
+    abandoned moves are ended first.
+    Raises: as :meth:`Starter.start`; ConcurrentUpdate if the move has become pointless.
     """
     migration = new_uuid()
 

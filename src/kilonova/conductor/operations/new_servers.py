@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Store the servers of a request with their workflows, as far as quotas allow: in one transaction, or in pieces.
+"""Storage of the servers of a create request with their workflows, within quotas: in one transaction or in pieces.
 
-Requests that wait together share a transaction. One for more servers than a transaction takes gets a leader (ADR 12).
+Concurrent requests share a transaction. A request that is too big for one transaction gets a leader workflow (ADR 12).
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,9 +26,9 @@ from kilonova.model.request_spec import StoredRequest
 
 @dataclass(frozen=True, slots=True)
 class NewServers:
-    """What one request brings to be stored: its instances with a workflow each, at least ``at_least`` of them.
+    """The instances of a request with a workflow each. ``at_least``: minimum number of them to store.
 
-    ``limits``: the quotas in force where they are not in the database.
+    ``limits``: default quotas that apply where the database has none.
     """
 
     instances: tuple[Instance, ...]
@@ -38,13 +38,13 @@ class NewServers:
     limits: Limits | None
 
     def quota(self) -> QuotaRequest:
-        """Return what all of it would count."""
+        """Return the quota request for all servers."""
         first = self.instances[0]
         counted = Usage.of(first.flavor), self.at_least, len(self.instances), len(first.metadata)
         return QuotaRequest(first.project_id, first.user_id, *counted, self.request.group_uuid, self.limits)
 
     def only(self, count: int) -> "NewServers":
-        """Return the first ``count`` servers of the request."""
+        """Return the request reduced to its first ``count`` servers."""
         if count == len(self.instances):
             return self
         spec = replace(self.request.spec, instance_uuids=self.request.spec.instance_uuids[:count])
@@ -52,19 +52,19 @@ class NewServers:
         return replace(self, instances=self.instances[:count], request=request, rows=self.rows[:count])
 
     def piece(self, start: int, size: int, at_least: int) -> "NewServers":
-        """Return ``size`` servers of the request from the one at ``start`` on."""
+        """Return ``size`` servers of the request, from index ``start`` on."""
         some = slice(start, start + size)
         return replace(self, instances=self.instances[some], rows=self.rows[some], at_least=at_least)
 
 
 def build_row(instance: Instance, request_id: str) -> WorkflowRow:
-    """Return the workflow that builds an instance."""
+    """Return the first workflow row of a build."""
     ids = new_uuid(), BUILD.kind, instance.uuid, instance.reservation_id, request_id
     return BUILD.first_row(WorkflowRow(*ids, ""), BuildFacts())
 
 
 class ServerStore:
-    """Stores what requests bring, and has their workflows begin."""
+    """Stores the servers of requests and starts their workflows."""
 
     def __init__(self, services: Services, runner: Runner) -> None:
         self._services = services
@@ -73,9 +73,9 @@ class ServerStore:
         self._store = batched(self._store_batch)
 
     def store(self, asked: NewServers) -> None:
-        """Store servers and begin to build them. Returns once they are durable.
+        """Store servers and start their builds. Returns after the commit.
 
-        Raises: OverQuota; whatever keeps one of them from being stored; then none will be there.
+        Raises: OverQuota; any error that keeps one of the servers from being stored: then none is stored.
         """
         if len(asked.instances) > self._services.claimer.piece:
             self._store_in_pieces(asked)
@@ -91,7 +91,7 @@ class ServerStore:
         self._runner.begin(stored.rows, memos)
 
     def _store_batch(self, tx: Transaction, asked: Sequence[NewServers]) -> Sequence[Mapping[str, int] | BaseException]:
-        """Store each request as far as quotas allow, and answer it with uuid → number, or with why not."""
+        """Store each request within its quotas; return for each a mapping uuid → database id, or its OverQuota."""
         granted = quotas.take(tx, [new.quota() for new in asked], self._services.limits)
         requests = [new.only(count) for new, count in zip(asked, granted, strict=True) if isinstance(count, int)]
         if not requests:
@@ -107,7 +107,7 @@ class ServerStore:
         ]
 
     def _insert(self, tx: Transaction, requests: Sequence[NewServers]) -> None:
-        """Store instances with their workflows and actions, as members of their groups."""
+        """Insert instances with their workflows, instance actions and group memberships."""
         instances.insert(tx, [(instance, new.request.group_uuid) for new in requests for instance in new.instances])
         for new in requests:
             if new.request.group_uuid is not None:
@@ -122,9 +122,9 @@ class ServerStore:
         instance_actions.begin(tx, begun)
 
     def _store_in_pieces(self, asked: NewServers) -> None:
-        """Store the servers of a big request. Each piece counts its own servers.
+        """Store the servers of a big request; each piece is charged to the quotas separately.
 
-        Where quotas do not allow all of them, there are as many as they do, if these are at least as many as asked.
+        If quotas do not allow all servers, as many as allowed are stored, but at least the requested minimum.
         """
         spec = asked.request.spec
         ids = new_uuid(), BATCH.kind, "", asked.instances[0].reservation_id, spec.request_id
@@ -137,7 +137,7 @@ class ServerStore:
             self._store_pieces(asked, leader, claiming)
 
     def _store_pieces(self, asked: NewServers, leader: WorkflowRow, claiming: WorkflowRow) -> None:
-        """Store one piece after the other, and have the leader begin: to claim, or to withdraw what is stored."""
+        """Store the pieces, then start the leader: it claims hosts, or removes the stored servers after an error."""
         owner, size = self._services.owner, self._services.claimer.piece
         for start in range(0, len(asked.instances), size):
             needed = min(size, max(0, asked.at_least - start))
@@ -164,12 +164,12 @@ class ServerStore:
                 count = self._database.write(write)
             except BaseException as error:
                 if not is_first:
-                    self._runner.begin([leader])  # which withdraws what is stored
+                    self._runner.begin([leader])  # it removes the servers stored so far
                 if isinstance(error, TAKEN_OVER):
                     raise Unavailable("The request was interrupted; send it again.") from error
                 raise
             for row in piece.rows[:count]:
                 server_log.created(row.instance_uuid, row.request_id)
             if count < len(piece.instances):
-                break  # others have taken the rest meanwhile
+                break  # concurrent requests have used up the quota
         self._runner.begin([claiming])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start, stop, reboot, pause, suspend a server, and their opposites."""
+"""Start, stop, reboot, pause, unpause, suspend and resume of servers."""
 
 import logging
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class Power:
         self._starter = starter
 
     def change(self, uuid: str, kind: str, who: Requester) -> None:
-        """Start one of these workflows, by its kind. Raises: NotFound, UnexpectedTaskState."""
+        """Start a power workflow by its kind. Raises: NotFound, UnexpectedTaskState."""
         self._starter.start(_WORKFLOWS[kind], partial(_facts, kind), uuid, who)
 
     def mend(
@@ -46,17 +46,18 @@ class Power:
         only_if: WithServer = nothing,
         write: WithServer = nothing,
     ) -> None:
-        """Start one of these workflows, or ``force-stop``, for a server whose guest is not as it should be.
+        """Start a power workflow, or ``force-stop``, for a server whose guest has an unexpected state.
 
-        ``only_if``, ``write``: as in :meth:`Starter.start`. Raises: NotFound, UnexpectedTaskState; what these raise.
+        ``only_if``, ``write``: as in :meth:`Starter.start`. Raises: NotFound, UnexpectedTaskState; errors of both
+        hooks.
         """
         workflow = FORCE_STOP if kind == FORCE_STOP.kind else _WORKFLOWS[kind]
         self._starter.start(workflow, partial(_facts, kind), uuid, who, write, only_if=only_if)
 
     def end_hanging_reboots(self, patience: timedelta) -> int:
-        """Reboot some servers hard whose soft reboot has been at the same task for longer; return how many.
+        """Hard-reboot servers whose soft reboot has not progressed for ``patience``; return their number.
 
-        By the clock of the database. Ask again until there are none left.
+        Handles one batch by the database clock. Call it until it returns 0.
         """
         database = self._starter.services.database
         with database.read() as connection:
@@ -66,11 +67,11 @@ class Power:
             who = Requester(f"req-{new_uuid()}", "", "")
             try:
                 self.mend(server.uuid, HARD_REBOOT.kind, who, partial(_require_unchanged, server))
-            except KilonovaError as error:  # it is over, or somebody else has just ended it
-                LOG.info("Server %s is not rebooted hard: %s [%s]", server.uuid, error.message, who.request_id)
+            except KilonovaError as error:  # the soft reboot has ended, or another process or user was first
+                LOG.info("Server %s is not hard-rebooted: %s [%s]", server.uuid, error.message, who.request_id)
             else:
                 begun += 1
-                LOG.warning("Server %s hangs in a soft reboot and is rebooted hard [%s]", server.uuid, who.request_id)
+                LOG.warning("Server %s hangs in a soft reboot and is hard-rebooted [%s]", server.uuid, who.request_id)
         return begun
 
 

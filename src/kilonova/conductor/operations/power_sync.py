@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers and their guests are brought to agree: what the hypervisor says is recorded, and who wins is in ``RULES``.
+"""Reconciliation of servers with their guests' power states. :func:`remedy` decides what follows from a difference.
 
 ::
 
-    report ──▶ differs from what is recorded? ──▶ ask for these guests again ──▶ still so, and the server is as it was?
-                                                                                 ──▶ record it, and stop what has to be
+    report ──▶ differs from the record? ──▶ ask for these guests again ──▶ still so, and the server is unchanged?
+                                                                           ──▶ record it, and stop or start the guest
 
-A report, or the answer to a question, may be overtaken by an action. So nothing is judged by a report, and an answer
-counts only while its server has not changed since the question was asked: every action changes it before it does
-anything to the guest. Source: spec LIFECYCLE §6.
+An action may overtake a report or the answer to a question. So a report alone decides nothing, and an answer counts
+only if the server has not changed since the question: every action changes the server's record before the guest.
+Source: spec LIFECYCLE §6.
 """
 
 import logging
@@ -36,10 +36,10 @@ _NOT_ON = _OFF | {PowerState.NOSTATE}
 
 
 class Remedy(StrEnum):
-    """What is done beside recording what the hypervisor says. ``STOP``: the server is stopped, as a user would.
+    """Reaction besides recording the power state. ``STOP``: stop the server, as a user would.
 
-    ``FORCE_STOP``: the guest is powered off again. ``REBOOT``: it runs again, after its host lost power.
-    ``TELL``: it is said in the log.
+    ``FORCE_STOP``: power the guest off again. ``REBOOT``: start it again after its host lost power.
+    ``TELL``: log a warning only.
     """
 
     NOTHING = "nothing"
@@ -50,7 +50,7 @@ class Remedy(StrEnum):
 
 
 def remedy(server: Recorded, said: PowerState, *, resume: bool = False) -> Remedy:
-    """Return what is to be done about a server whose guest is as its hypervisor says. ``resume``: see PowerStates."""
+    """Return the remedy for a server whose guest has power state ``said``. ``resume``: see PowerStates."""
     match server.vm_state:
         case VmState.ACTIVE if resume and said in _OFF and server.power_state is PowerState.RUNNING:
             return Remedy.REBOOT
@@ -68,9 +68,10 @@ def remedy(server: Recorded, said: PowerState, *, resume: bool = False) -> Remed
 
 
 class PowerSync:
-    """``may_act``: whether this process may act for its hosts; what comes when it may not is told again.
+    """Reconciles power states. ``may_act``: returns whether this process holds its lease; else the report is dropped.
 
-    ``find_agent``: looks whether a host can be reached after all that seemed not to be.
+    A dropped report comes again. ``find_agent``: checks in the database whether a host that seemed unreachable can be
+    reached.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class PowerSync:
         self._find_agent = find_agent
 
     def take(self, report: PowerStates) -> None:
-        """Ask again for the guests of a report that are not as they are recorded."""
+        """Ask again for those guests of a report that differ from the record."""
         if not self._may_act():
             return
         with self._database.read() as connection:
@@ -109,7 +110,7 @@ class PowerSync:
             self._ask(host, seen, resume=report.resume)
 
     def judge(self, answer: PowerStatesAnswer) -> None:
-        """Do what has to be done about guests, as far as their servers are as they were when this was asked for."""
+        """Apply the remedies for guests whose servers have not changed since the question."""
         if not self._may_act():
             return
         with self._database.read() as connection:
@@ -132,7 +133,7 @@ class PowerSync:
             self._database.write(lambda tx: power_states.store(tx, noted))
 
     def _mend(self, server: Recorded, said: PowerState, what: Remedy) -> None:
-        """Begin an action of nobody's, in a transaction in which the server is still as it was."""
+        """Start the remedy's action, without a user, in a transaction that finds the server unchanged."""
         nobody = Requester(f"req-{new_uuid()}", "", "")
 
         def only_if(_tx: Transaction, present: Instance) -> None:
@@ -143,8 +144,8 @@ class PowerSync:
 
         try:
             self._power.mend(server.uuid, what.value, nobody, only_if, record)
-        except KilonovaError as error:  # somebody else has just begun something, which settles what is what
-            LOG.info("Host %s: guest %s is left alone: %s", server.host, server.uuid, error.message)
+        except KilonovaError as error:  # a concurrent action has changed the server and determines its state
+            LOG.info("Host %s: guest %s is not corrected: %s", server.host, server.uuid, error.message)
         else:
             _tell(server, said, what)
 
@@ -155,7 +156,7 @@ class PowerSync:
                 self._bus.cast(host, question)
             except Unavailable as error:
                 if not self._find_agent(host):
-                    LOG.info("%s The states of its guests are looked at when it reports them.", error.message)
+                    LOG.info("%s The states of its guests are checked with its next report.", error.message)
                     return
                 self._bus.cast(host, question)
 

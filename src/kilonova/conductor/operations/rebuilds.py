@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make the guest of a server anew."""
+"""Rebuild of servers."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ from kilonova.model.requester import Requester
 
 
 class Rebuilds:
-    """Rebuilds servers where they are."""
+    """Rebuilds servers on their hosts."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
@@ -41,15 +41,14 @@ class Rebuilds:
         admin_pass: str | None = None,
         limits: Limits | None = None,
     ) -> None:
-        """Start to make the guest of a server anew from ``image``.
+        """Start rebuilding a server from ``image``.
 
-        ``flavor``, ``request``: what ``image`` was found to suit: the server's flavor, and what was asked for it until
-        now. ``values``: columns of the instance that change with it. ``key``: whose owner may log in.
-        ``trusted_certs``: with which the image may be signed.
+        ``flavor``, ``request``: the server's flavor and stored request that ``image`` was checked against.
+        ``values``: columns of the instance to change with it. ``key``: the key pair to inject.
+        ``trusted_certs``: ids of the certificates for the image signature.
         ``admin_pass``: for a guest with a config drive; it is not stored.
-        ``limits``: the quotas in force where they are not in the database.
-        Raises: NotFound, UnexpectedTaskState, OverQuota; ConcurrentUpdate when something else was asked for the server
-        meanwhile.
+        ``limits``: default quotas that apply where the database has none.
+        Raises: NotFound, UnexpectedTaskState, OverQuota; ConcurrentUpdate if flavor or request have changed meanwhile.
         """
         services = self._starter.services
         asked = replace(request, user_data=user_data, key=key, trusted_certs=trusted_certs)
@@ -84,7 +83,7 @@ class Rebuilds:
 
 
 def _changed(uuid: str, before: StoredRequest, asked: StoredRequest, image: Image) -> StoredRequest | None:
-    """Return what is asked for a server from now on, for itself alone; None where that is what was asked before."""
+    """Return the new stored request, for this server alone; None if it equals the previous one."""
     if image == before.spec.image and asked == before:
         return None
     return replace(asked, uuid=new_uuid(), spec=replace(asked.spec, image=image, instance_uuids=(uuid,)))
@@ -93,7 +92,7 @@ def _changed(uuid: str, before: StoredRequest, asked: StoredRequest, image: Imag
 def _require_quota(
     tx: Transaction, instance: Instance, values: Mapping[str, Any], configured: Limits, limits: Limits | None
 ) -> None:
-    """Raise OverQuota when the server would get more metadata than its project may give one."""
+    """Raise OverQuota if the server's metadata would exceed the quota."""
     count = len(values.get("metadata") or ())
     asked = QuotaRequest(instance.project_id, instance.user_id, Usage(), 1, 1, metadata_items=count, limits=limits)
     (granted,) = quotas.take(tx, [asked], configured)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Change what was asked for a server that is there: its hints, and whether it is in its server group."""
+"""Changes of a server's stored request: scheduler hints and server group membership."""
 
 from collections.abc import Mapping
 
@@ -12,18 +12,18 @@ from kilonova.model.requester import Requester
 
 
 class Requests:
-    """Both are done at once, in one transaction with the action that tells of them; later moves find them.
+    """Changes stored requests, each in one transaction with its instance action; later moves use the new request.
 
-    Refused while an operation of the server is under way: that one decides with what it has read.
+    Refused while a workflow of the server is running, since it decides from what it has read before.
     """
 
     def __init__(self, starter: Starter) -> None:
         self._database = starter.services.database
 
     def leave_group(self, uuid: str, group_uuid: str, who: Requester) -> None:
-        """Take a server out of its group. Where it runs it stays, and no other member has to heed it any more.
+        """Remove a server from its group. It stays on its host, and the group's policy ignores it from now on.
 
-        Raises: NotFound, when there is no such server or it is in another group; Conflict.
+        Raises: NotFound if the server does not exist or is not in this group; Conflict.
         """
 
         def leave(tx: Transaction) -> None:
@@ -41,16 +41,16 @@ class Requests:
     def set_hints(
         self, uuid: str, hints: Mapping[str, tuple[str, ...]], unseen: frozenset[str], who: Requester
     ) -> Mapping[str, tuple[str, ...]]:
-        """Replace the hints of a server, and return them with that of its group, which stays.
+        """Replace the scheduler hints of a server, except for "group"; return all its hints.
 
-        ``unseen``: instances in them that whoever asks may not see. Raises: NotFound; Conflict.
+        ``unseen``: instances in the hints that the requester may not see. Raises: NotFound; Conflict.
         """
 
         def change(tx: Transaction) -> Mapping[str, tuple[str, ...]]:
             instance = _at_rest(tx, uuid)
             asked = request_specs.get_many(tx.connection, [instance]).get(uuid)
             if asked is None:
-                raise Conflict(f"What was asked for server {uuid} is not known any more.")
+                raise Conflict(f"The stored request of server {uuid} no longer exists.")
             kept = {**hints, **{name: value for name, value in asked.spec.hints.items() if name == "group"}}
             request_specs.change(tx, uuid, hints=kept, unseen_instances=unseen)
             record_at_once(tx, instance, who, "set_scheduler_hints", "api_set_scheduler_hints")
@@ -60,8 +60,8 @@ class Requests:
 
 
 def _at_rest(tx: Transaction, uuid: str) -> Instance:
-    """Return a server of which no operation is under way. Raises: NotFound, Conflict."""
+    """Return a server that has no task state and no workflow. Raises: NotFound, Conflict."""
     instance = instances.get(tx.connection, uuid)
     if instance.task_state is not None or workflows.of_instance(tx.connection, uuid):
-        raise Conflict(f"An operation of server {uuid} is under way. Try again when it has ended.")
+        raise Conflict(f"An operation of server {uuid} is running. Try again when it has ended.")
     return instance

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What helps with a server that does not work: rescue, a new password, a crash dump."""
+"""Rescue, unrescue, admin password and crash dump of servers."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -20,34 +20,34 @@ _TOGETHER = 50
 
 
 class Rescues:
-    """Each raises NotFound and UnexpectedTaskState."""
+    """Operations on broken servers. Each raises NotFound and UnexpectedTaskState."""
 
     def __init__(self, starter: Starter) -> None:
         self._start = starter.start
         self._database = starter.services.database
 
     def rescue(self, uuid: str, image: Image, admin_password: str, who: Requester) -> None:
-        """Start to have a server run from an image, with its own disk beside it."""
-        # Other properties are of no use to the host, and may be many.
+        """Start rescuing a server: it boots from ``image``, with its own disk attached."""
+        # The host needs no other properties, and there may be many.
         said = {name: str(image.properties[name]) for name in RESCUE_PROPERTIES if image.properties.get(name)}
         image = replace(image, properties=said)
         self._start(RESCUE, lambda server: RescueFacts(server.host or "", image, admin_password), uuid, who)
 
     def unrescue(self, uuid: str, who: Requester) -> None:
-        """Start to have a server run from its own disk again."""
+        """Start unrescuing a server: it boots from its own disk again."""
         self._start(UNRESCUE, lambda server: HostFacts(server.host or ""), uuid, who)
 
     def unrescue_forgotten(self, age: timedelta) -> int:
-        """Start to unrescue some of the servers that were rescued longer ago than that; return how many.
+        """Start unrescuing a batch of servers that were rescued more than ``age`` ago; return their number.
 
-        By the clock of the database. Ask again until there are none left.
+        The age is by the database clock. Call it until it returns 0.
         """
         with self._database.read() as connection:
             due = instances.rescued_before(connection, self._database.clock.now() - age, _TOGETHER)
         return sum(self._end_rescue(instance.uuid, f"{age.total_seconds():g}") for instance in due)
 
     def _end_rescue(self, uuid: str, seconds: str) -> bool:
-        """Tell whether we did it: another process, or a user, may have been first."""
+        """Unrescue a server; return False if another process or a user was first."""
         who = Requester(f"req-{new_uuid()}", "", "")
         try:
             self.unrescue(uuid, who)
@@ -57,15 +57,15 @@ class Rescues:
         return True
 
     def change_password(self, uuid: str, admin_password: str, who: Requester, encrypted: str = "") -> None:
-        """Start to set the password of the administrator inside a server's guest.
+        """Start setting the administrator's password inside a server's guest.
 
-        ``encrypted``: the same for the owner of the server's key, which is kept once it is set, instead of an earlier
-        one.
+        ``encrypted``: the password encrypted with the server's key pair. It is stored after the change, and replaces an
+        earlier one.
         """
         self._start(
             CHANGE_PASSWORD, lambda server: PasswordFacts(server.host or "", admin_password, encrypted), uuid, who
         )
 
     def crash_dump(self, uuid: str, who: Requester) -> None:
-        """Start to have a server's guest write a crash dump."""
+        """Start triggering a crash dump in a server's guest."""
         self._start(CRASH_DUMP, lambda server: HostFacts(server.host or ""), uuid, who)

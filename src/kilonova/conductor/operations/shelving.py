@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shelve servers, have them leave their hosts, and unshelve them."""
+"""Shelve, offload and unshelve of servers."""
 
 import contextlib
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _OFFLOADED_TOGETHER = 50
 
 
 class Shelving:
-    """Puts servers aside, and takes them back."""
+    """Shelves and unshelves servers."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
@@ -30,10 +30,10 @@ class Shelving:
     def shelve(
         self, uuid: str, image_id: str, who: Requester, register: Callable[[], object], *, offload: bool
     ) -> None:
-        """Start to shelve a server as an image, which ``register`` registers; see :class:`~.snapshots.Snapshots`.
+        """Start shelving a server as an image that ``register`` creates; see :class:`~.snapshots.Snapshots`.
 
-        ``offload``: it leaves its host at once. Raises: NotFound, UnexpectedTaskState, ConcurrentUpdate; what
-        ``register`` raises.
+        ``offload``: it leaves its host at once. Raises: NotFound, UnexpectedTaskState, ConcurrentUpdate; errors of
+        ``register``.
         """
 
         def facts_of(server: Instance) -> ShelveFacts:
@@ -52,13 +52,13 @@ class Shelving:
         self._starter.start_with_image(SHELVE, facts_of, uuid, image_id, who, register, before=before)
 
     def offload(self, uuid: str, who: Requester) -> None:
-        """Start to have a shelved server leave its host. Raises: NotFound, UnexpectedTaskState."""
+        """Start offloading a shelved server from its host. Raises: NotFound, UnexpectedTaskState."""
         self._starter.start(SHELVE_OFFLOAD, lambda server: HostFacts(server.host or ""), uuid, who)
 
     def offload_due(self, patience: timedelta) -> int:
-        """Start to offload some of the servers that have been shelved for longer than that; return how many.
+        """Start offloading a batch of servers that have been shelved for longer than ``patience``; return their number.
 
-        By the clock of the database. One that somebody else changes just then is left for the next time.
+        The age is by the database clock. A server that was changed concurrently is left for the next run.
         """
         database = self._starter.services.database
         with database.read() as connection:
@@ -80,10 +80,11 @@ class Shelving:
         rezoned: bool = False,
         zone: str | None = None,
     ) -> None:
-        """Start to unshelve a server, on ``host`` if that is given.
+        """Start unshelving a server, on ``host`` if it is given.
 
-        ``zone``: which availability zone it is bound to from now on, None for none, if ``rezoned``.
-        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate when a place is given to a server that is on its host.
+        ``zone``: if ``rezoned``, the new availability zone of the server; None: no zone.
+        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if host or zone are given for a server that is not
+        offloaded.
         """
 
         def facts_of(server: Instance) -> UnshelveFacts:
@@ -98,6 +99,6 @@ class Shelving:
 
 
 def _require_offloaded(server: Instance) -> None:
-    """Raise ConcurrentUpdate unless a server has left its host, so that it can be unshelved to a zone or a host."""
+    """Raise ConcurrentUpdate unless a server is offloaded, so that a host or zone may be given for its unshelve."""
     if server.vm_state is not VmState.SHELVED_OFFLOADED:
-        raise ConcurrentUpdate(f"Instance {server.uuid} was changed meanwhile: it is on its host still.")
+        raise ConcurrentUpdate(f"Instance {server.uuid} was changed meanwhile: it is still on its host.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make images and backups of servers."""
+"""Images and backups of servers."""
 
 from collections.abc import Callable
 
@@ -10,17 +10,17 @@ from kilonova.model.requester import Requester
 
 
 class Snapshots:
-    """Makes images of what servers have on their disks.
+    """Creates images from the disks of servers.
 
-    ``register`` has the image service register the image, with the caller's own right to do so, once the journal knows
-    of it: whatever happens then, none is left over. What it raises ends the operation.
+    ``register`` creates the image in Glance with the user's token, after the workflow is journalled, so that a crash
+    leaves no orphan image. An error of ``register`` ends the operation.
     """
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
 
     def create_image(self, uuid: str, image_id: str, who: Requester, register: Callable[[], object]) -> None:
-        """Start to make an image. Raises: NotFound, UnexpectedTaskState, ConcurrentUpdate; what ``register`` raises."""
+        """Start creating an image. Raises: NotFound, UnexpectedTaskState, ConcurrentUpdate; errors of ``register``."""
 
         def facts_of(server: Instance) -> SnapshotFacts:
             return SnapshotFacts(server.host or "", image_id)
@@ -30,7 +30,7 @@ class Snapshots:
     def create_backup(
         self, uuid: str, image_id: str, rotation: int, who: Requester, register: Callable[[], object]
     ) -> None:
-        """Start to make a backup, of which ``rotation`` of its type are kept. Raises: as :meth:`create_image`."""
+        """Start creating a backup; ``rotation`` backups of its type are kept. Raises: as :meth:`create_image`."""
 
         def facts_of(server: Instance) -> SnapshotFacts:
             return SnapshotFacts(server.host or "", image_id, rotation)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How every operation begins: stored in one transaction with its action and its first task, then it runs by itself."""
+"""Start of operations: one transaction stores the workflow, its instance action and the first task state."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,19 +19,19 @@ from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
 
 F = TypeVar("F")
-#: What belongs into the transaction that stores a workflow, given the server as that transaction finds it.
+#: Hook of the transaction that stores a workflow. It gets the server as read in that transaction.
 WithServer = Callable[[Transaction, Instance], object]
 
 
 def nothing(_tx: Transaction, _server: Instance) -> None:
-    """Neither look at anything nor write."""
+    """Do nothing: the default hook."""
 
 
 class Starter:
-    """Begins workflows of servers. Each family of operations has it, and adds what is its own.
+    """Starts workflows of servers; each family of operations uses it.
 
-    A workflow begins from the server as the transaction that stores it finds it: what a request has read before may
-    have changed since. So operations take the uuid of a server, and beside it what was asked for, or was decided upon.
+    A workflow starts from the server as read in the transaction that stores it, since what the request read before may
+    be stale. So operations take the uuid of a server, not its record.
     """
 
     def __init__(self, services: Services, runner: Runner) -> None:
@@ -50,12 +50,13 @@ class Starter:
         before: WithServer = nothing,
         why: Interrupt = Interrupt.OTHER_ACTION,
     ) -> None:
-        """Store a workflow with its action and first task state, and have it begin.
+        """Store a workflow with its instance action and first task state, and start it.
 
-        ``facts_of``: what it begins with. ``only_if``: raises unless what the request has decided upon is still so.
-        ``before``: writes what has to be there before other workflows of the server are interrupted; ``write``: what
-        belongs into the same transaction. What it may overtake walks back first, and is told ``why``.
-        Raises: NotFound; UnexpectedTaskState; whatever ``only_if``, ``before`` and ``write`` raise.
+        ``facts_of``: computes its first facts from the server. ``only_if``: raises if the server has changed so that
+        the request no longer holds.
+        ``before``: writes before the server's other workflows are interrupted; ``write``: further writes in the same
+        transaction. Interrupted workflows roll back first; ``why`` is their interrupt.
+        Raises: NotFound; UnexpectedTaskState; errors of ``only_if``, ``before`` and ``write``.
         """
         self.go_on(self._store(workflow, facts_of, uuid, who, write, only_if, before, why))
 
@@ -70,11 +71,12 @@ class Starter:
         *,
         before: WithServer = nothing,
     ) -> None:
-        """Do what :meth:`start` does, for a workflow that brings the data of the image ``image_id``.
+        """Do the same as :meth:`start` for a workflow that uploads data to the image ``image_id``.
 
-        ``register`` makes that image before the workflow begins, and after the journal knows of it: a process that dies
-        in between leaves a workflow that finds out. Raises: as :meth:`start`; what ``register`` raises, and then
-        nothing is under way; ConcurrentUpdate, when the server was deleted meanwhile.
+        ``register`` creates that image after the workflow is journalled and before it starts. If the process dies in
+        between, the workflow finds the image missing and fails.
+        Raises: as :meth:`start`; errors of ``register``, after which no workflow is left; ConcurrentUpdate if the
+        server was deleted meanwhile.
         """
         rows = self._store(workflow, facts_of, uuid, who, before=before)
         with self._beginning_also_after_errors(rows):
@@ -89,9 +91,9 @@ class Starter:
 
     @contextmanager
     def _beginning_also_after_errors(self, rows: tuple[WorkflowRow, ...]) -> Iterator[None]:
-        """Have workflows begin that are stored, also when it is not known what has become of them since.
+        """Start stored workflows at the end, also after an error that leaves their present state unknown.
 
-        One that was withdrawn, or was ended by somebody else, finds that it is gone.
+        If the workflow was withdrawn or ended meanwhile, the start finds no row and does nothing.
         """
         try:
             with self.runner.promise(rows[-1].uuid):
@@ -104,9 +106,9 @@ class Starter:
                 self.runner.begin_promised(rows[-1].uuid)
 
     def _withdraw(self, row: WorkflowRow, workflow: Workflow[Any], image_id: str) -> None:
-        """End a workflow that has not begun, and whose image may or may not have been made.
+        """End a workflow that has not started, and record its image, which may exist, as unwanted.
 
-        What it waited for may have ended meanwhile.
+        The workflows it waited for may have ended meanwhile.
         """
 
         def withdraw(tx: Transaction) -> None:
@@ -136,7 +138,7 @@ class Starter:
         before: WithServer = nothing,
         why: Interrupt = Interrupt.OTHER_ACTION,
     ) -> tuple[WorkflowRow, ...]:
-        """Store a workflow with what belongs to it; return it after those that it interrupts."""
+        """Store a workflow with its hooks; return the interrupted workflows, followed by the new one."""
         transition = workflow.transition
         flow = self.row(workflow, uuid, who)
 
@@ -163,36 +165,33 @@ class Starter:
         return self.services.database.write(begin)
 
     def _require_no_move(self, others: Iterable[WorkflowRow]) -> None:
-        """Raise Conflict while a server is being moved although it shows no task: its host may change yet.
-
-        Its state was reset meanwhile.
-        """
+        """Raise Conflict while a move of the server still runs after a reset of its state, as its host may change."""
         for row in others:
             workflow = self.runner.registry.get(row.kind)
             if workflow is not None and workflow.is_move:
                 raise Conflict(
-                    f"Instance {row.instance_uuid} cannot be changed yet: its {row.kind}, which was under way when its"
+                    f"Instance {row.instance_uuid} cannot be changed yet: its {row.kind}, which was running when its"
                     " state was reset, has not ended. Try again later."
                 )
 
     def row(self, workflow: Workflow[Any], uuid: str, who: Requester) -> WorkflowRow:
-        """Return a workflow of a server as it is stored, but for its first step."""
+        """Return the row of a new workflow of a server, without its first step."""
         ids = new_uuid(), workflow.kind, uuid, "", who.request_id
         return WorkflowRow(*ids, "", owner=self.services.owner)
 
     def go_on(self, rows: tuple[WorkflowRow, ...]) -> None:
-        """Have the last of these begin, and have the others, which it interrupts, walk back."""
+        """Start the last of these workflows, unless it waits, and continue the interrupted others."""
         if rows:
             self.runner.begin([row for row in rows[-1:] if not row.waiting])
             self.runner.interrupted(rows[:-1])
 
 
 def action_of(workflow: Workflow[Any], uuid: str, who: Requester) -> NewAction:
-    """Return the action of a workflow of a server as the API tells of it."""
+    """Return the instance action of a workflow, as the API shows it."""
     return NewAction(uuid, workflow.action or workflow.kind, who.request_id, who.user_id, who.project_id)
 
 
 def record_at_once(tx: Transaction, instance: Instance, who: Requester, action: str, event: str) -> None:
-    """Record an action that was done in this transaction, with its only event."""
+    """Record an instance action that this transaction completes, with its only event."""
     instance_actions.begin(tx, [NewAction(instance.uuid, action, who.request_id, who.user_id, who.project_id)])
     instance_actions.add_events(tx, [EndedEvent(instance.uuid, who.request_id, event, tx.now)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Say what the state of a server is, where an administrator knows better."""
+"""Reset of a server's state by an administrator."""
 
 from kilonova.conductor.operations.starting import Starter, record_at_once
 from kilonova.db import instances, quotas
@@ -10,15 +10,15 @@ from kilonova.model.requester import Requester
 
 
 class States:
-    """Is done at once, in one transaction with the action that tells of it."""
+    """Resets states, in one transaction with the instance action."""
 
     def __init__(self, starter: Starter) -> None:
         self._database = starter.services.database
 
     def reset(self, instance: Instance, state: VmState, who: Requester) -> None:
-        """Give a server a state and no task. An operation that is under way finds that, and walks back.
+        """Set a server's vm_state and clear its task state. A running workflow finds that and rolls back.
 
-        One that was soft-deleted, or was about to be, is back, and counts against quotas again. Raises: NotFound.
+        A soft-deleted server, or one being soft-deleted, is restored and charged to its quotas again. Raises: NotFound.
         """
 
         def reset(tx: Transaction) -> None:

@@ -47,7 +47,7 @@ def left_for_node2(cell_of: NewCell) -> tuple[Cell, str]:
 @pytest.mark.parametrize("act", [Cell.migrate, Cell.live_migrate])
 def test_it_is_not_moved_to_the_host_on_which_it_is_by_then(cell_of: NewCell, act: Callable[..., None]) -> None:
     cell, uuid = left_for_node2(cell_of)
-    with pytest.raises(ConcurrentUpdate, match="is on host node2 already"):
+    with pytest.raises(ConcurrentUpdate, match="is already on host node2"):
         act(cell, uuid, "node2")
     cell.work_off()
     assert cell.check() == {uuid: VmState.ACTIVE}
@@ -55,7 +55,7 @@ def test_it_is_not_moved_to_the_host_on_which_it_is_by_then(cell_of: NewCell, ac
 
 def test_it_is_not_evacuated_from_a_host_that_nobody_found_to_be_down(cell_of: NewCell) -> None:
     cell, uuid = left_for_node2(cell_of)
-    with pytest.raises(ConcurrentUpdate, match="not on host node1 any more"):
+    with pytest.raises(ConcurrentUpdate, match="no longer on host node1"):
         cell.conductor.operations.evacuations.begin(uuid, "node1", asker("req-late"))
     cell.work_off()
     assert (cell.check(), cell.instance(uuid).host) == ({uuid: VmState.ACTIVE}, "node2")
