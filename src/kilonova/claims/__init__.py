@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decide, assume, commit, confirm or forget: the only caller of engine, mirror and database together.
+"""Claims: decide, assume, commit, confirm or forget. The only package that uses engine, mirror and database together.
 
-In: an order for servers. Out: where they went, durably, or NoValidHost with the reasons.
+In: an order for servers. Out: committed claims of hosts, or NoValidHost with the reasons.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The placing of a build: a new server gets its first host."""
+"""Placing of a build: a new server gets its first host."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _NEW = FirstHost(VmState.BUILDING, TaskState.SCHEDULING)
 
 @dataclass(frozen=True, slots=True)
 class Building:
-    """A server that is new."""
+    """Placing of a new server."""
 
     home: ClassVar[None] = None
 
@@ -33,5 +33,5 @@ class Building:
             tx.log("instance", claim.instance_uuid, value)
 
 
-#: What an order is for unless it says otherwise.
+#: Default placing of an order.
 NEW_SERVER = Building()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Take checkpoints in the background, so that decisions made since can be made again."""
+"""Background checkpoints of the scheduler's state, needed to replay decisions."""
 
 import time
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ _CHANGES_A_PART = 2_000
 
 
 class Checkpointer(PeriodicPart):
-    """Takes one of ``kept`` checkpoints at the start, every ``every``, and after ``commits`` commits.
+    """Takes a checkpoint at the start, every ``every``, and after ``commits`` commits; keeps the last ``kept``.
 
-    Of several processes on a database the first that notices takes it. ``kept`` 0 takes none. One that is under way
-    when the process stops is dropped.
+    Of several processes on a database, the first to find one due takes it. ``kept`` 0 disables checkpoints. A
+    checkpoint that is incomplete when the process stops is dropped.
     """
 
     def __init__(
@@ -33,16 +33,16 @@ class Checkpointer(PeriodicPart):
             "checkpoints",
             self.take_if_due,
             _LOOK_EVERY_S,
-            description="Take a checkpoint of the scheduler's state where one is due.",
+            description="Take a checkpoint of the scheduler's state if one is due.",
             complaint="No checkpoint was taken",
             from_start=True,
         )
         super().__init__("checkpoints", [self._thread] if kept else [])
 
     def take_if_due(self) -> int | None:
-        """Take a checkpoint and return the seq whose state it holds; None when none is due."""
+        """Take a checkpoint if one is due; return the change-log number of its state, or None."""
         every, commits = self._every, self._commits
-        with self._database.read() as connection:  # mostly there is nothing to write
+        with self._database.read() as connection:  # usually none is due, so avoid a write transaction
             if not checkpoints.is_due(connection, self._database.clock.now(), every=every, commits=commits):
                 return None
         checkpoint_id = self._database.write(lambda tx: checkpoints.begin(tx, every=every, commits=commits))
@@ -59,7 +59,7 @@ class Checkpointer(PeriodicPart):
         return seq
 
     def _write(self, checkpoint_id: int) -> int | None:
-        """Write part after part, resting as long as each took: decisions go first."""
+        """Write the parts, and pause after each for as long as it took, so that claims have priority."""
         with mirror_source.load(self._database) as loaded:
             began = time.monotonic()
             for part, changes in enumerate(_parts(loaded.changes)):

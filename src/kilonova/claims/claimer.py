@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Place servers: decide on the mirror, assume, commit, and decide again when the claim lost a race.
+"""Placement of servers: decide on the mirror, assume, commit, and decide again if the claim lost a race.
 
 ::
 
-    lock ── snapshot ── decide ── assume ── unlock ── commit (with whoever else waits) ──▶ confirmed through the log
+    lock ── snapshot ── decide ── assume ── unlock ── commit (batched with other claims) ──▶ confirmed through the log
               ▲                                          │ a guard failed
               └──────────────── forget ◀─────────────────┘
 """
@@ -53,7 +53,7 @@ LOG = logging.getLogger(__name__)
 _RANKED_KEPT = 10
 _MAX_RACES = 32
 _CLASS_IDS = sa.select(t.resource_classes.c.name, t.resource_classes.c.id)
-#: Of a resource class that was deleted since the decision: no inventory has it, so the claim is lost.
+#: Id for a resource class that was deleted since the decision: no inventory has it, so the claim fails.
 _NO_CLASS = -1
 PIECE = 100
 
@@ -62,7 +62,7 @@ PIECE = 100
 class Job:
     """One server of an order.
 
-    ``at_host``: what its workflow commits with the claim of that host; it must not wait for anything.
+    ``at_host``: returns what its workflow commits with the claim of a host; it must not block.
     """
 
     instance_uuid: str
@@ -71,11 +71,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Servers of one request, to be placed together or not at all.
+    """Servers of one request, to be placed all or none.
 
-    More of them than one transaction takes are decided together and claimed in pieces.
+    If they exceed one transaction, they are decided together and claimed in pieces.
 
-    ``placing``: what the claim does to the servers; whoever moves one orders it alone.
+    ``placing``: how the claims change the servers. A move is an order of one server.
     """
 
     spec: RequestSpec
@@ -86,9 +86,9 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The durable ``claims`` in the order asked, without the instances that were ``gone`` meanwhile.
+    """The committed ``claims`` in the order of the jobs. ``gone``: instances that were deleted or changed meanwhile.
 
-    ``alternates``: the next best hosts, none of them claimed by this request.
+    ``alternates``: the next best hosts, not claimed by this request.
     """
 
     claims: tuple[Claim, ...]
@@ -102,10 +102,10 @@ class Placed:
 
 @dataclass(slots=True)
 class _Plan:
-    """What was decided and assumed for one order, not yet durable.
+    """Decisions and assumptions of one order, not committed yet.
 
-    ``taken``: what each claim takes as the decision has it, and the allocations of the claim, which are filled in after
-    it: by provider id, and by the ids of resource classes, for which the database may have to be asked.
+    ``taken``: per claim, the resources by provider id and class name, and the allocations by provider id and class id.
+    The second mapping is empty until :meth:`Claimer._add_allocations` fills it, which may read ids from the database.
     """
 
     claims: list[Claim] = field(default_factory=list)
@@ -122,7 +122,7 @@ class _Plan:
 
 @dataclass(slots=True)
 class _NoHost(Exception):
-    """Server ``index`` of an order, ``instance``, finds no host: ``decision`` says why."""
+    """No host for server ``index`` of an order, ``instance``; ``decision`` has the reasons."""
 
     decision: Decision
     index: int
@@ -130,10 +130,10 @@ class _NoHost(Exception):
 
 
 class Claimer:
-    """Turns orders into durable claims. Safe to call from any thread.
+    """Turns orders into committed claims. Thread-safe.
 
-    ``alternates``: how many hosts a request may fall back on, so one less than it may make attempts.
-    ``aliases``: the names under which flavors ask for PCI devices.
+    ``alternates``: number of alternate hosts to keep per request; one less than its maximum number of attempts.
+    ``aliases``: the configured PCI aliases.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Claimer:
         piece: int = PIECE,
         observers: ClaimObservers | None = None,
     ) -> None:
-        #: How many servers one transaction claims at most, so that others wait for no more than these.
+        #: Maximum number of servers claimed in one transaction, which limits the wait of other transactions.
         self.piece = piece
         self._database = database
         self._mirror = mirror
@@ -168,8 +168,8 @@ class Claimer:
     def place(self, order: Order) -> Placed:
         """Claim a host for every instance of ``order``.
 
-        Raises: NoValidHost with the funnel when a host is missing for any of them. Nothing is claimed then, or what
-        was claimed in earlier pieces is journalled with its workflows, and the caller has to release it.
+        Raises: NoValidHost with the funnel if any instance gets no host. Then nothing is claimed, except for earlier
+        pieces: these are journalled with their workflows, and the caller has to release them.
         """
         with working_for(_context_of(order.spec)):
             return self._place(order)
@@ -200,7 +200,7 @@ class Claimer:
             except ClaimLost as lost:
                 self._observers.lost()
                 LOG.info("%s; deciding again", lost.message)
-                self._class_ids = {}  # a class may have been deleted and made anew under another id
+                self._class_ids = {}  # a class may have been deleted and created again under another id
             finally:
                 self._forget(plan.claims[count:])
                 if count:
@@ -213,11 +213,11 @@ class Claimer:
     def require_room(self, spec: RequestSpec, group_uuid: str | None, count: int, one_of_them: str) -> None:
         """Raise NoValidHost unless there is room for ``count`` servers of a request now. Claims nothing.
 
-        It may take its time and holds nobody up: all is decided on a snapshot of its own, without the lock.
-        ``one_of_them``: the instance under which it is kept why there is none.
+        It decides on a snapshot of its own without the lock, so it may be slow. ``one_of_them``: the instance under
+        which a refusal is recorded.
         """
         if self._driver is not None:
-            return  # only the driver knows, and it is asked for each piece
+            return  # only the driver can tell; it is asked for each piece
         spec, needs = with_resources(spec), needs_of(with_resources(spec), self._aliases)
         if group_uuid is not None:
             spec = replace(spec, group=self._mirror.group(group_uuid))
@@ -232,9 +232,9 @@ class Claimer:
             batch.place(best.row, self._engine.allocations(plan.hosts, spec, best.row), devices)
 
     def require_fit(self, spec: RequestSpec, instance_uuid: str) -> None:
-        """Raise NoValidHost unless the host that a request names suits a server that is there. Claims nothing.
+        """Raise NoValidHost unless the host named by a request suits an existing server. Claims nothing.
 
-        The answer is kept as every decision is. A driver from outside is not asked: it chooses hosts, it judges none.
+        The decision is recorded. A third-party scheduler driver is not asked, since it can only choose hosts.
         """
         plan = _Plan(hosts=self._mirror.snapshot(), seq=self._mirror.seq, move=spec.move)
         assert plan.hosts is not None
@@ -248,25 +248,25 @@ class Claimer:
 
     @property
     def calls_foreign_driver(self) -> bool:
-        """Whether :meth:`place` asks somebody outside Kilonova, who may take seconds."""
+        """True if :meth:`place` calls a third-party scheduler driver, which may take seconds."""
         return self._driver is not None
 
     def close(self) -> None:
-        """Wait for nobody outside Kilonova any more."""
+        """Stop waiting for a third-party scheduler driver."""
         if self._driver is not None:
             self._driver.close()
 
     def keep_up(self) -> None:
-        """Follow the other processes, so that the next decision after a quiet hour need not load everything anew."""
+        """Apply the changes of other processes, as a mirror that falls behind the change log needs a full reload."""
         self._mirror.catch_up()
 
     def _plan(self, order: Order) -> _Plan:
-        """Decide and assume; what was assumed is forgotten before anybody else decides when it comes to nothing."""
+        """Decide and assume. If the decision fails, its assumptions are dropped before the lock is released."""
         plan = _Plan(move=order.spec.move)
         answer = None if self._driver is None else self._ask(self._driver, order)
         self._mirror.catch_up()
         try:
-            with self._mirror.lock:  # nothing in here waits for anybody
+            with self._mirror.lock:  # nothing in this block may wait for I/O
                 try:
                     self._decide(order, plan, answer)
                 except BaseException:
@@ -285,7 +285,7 @@ class Claimer:
         return plan
 
     def _ask(self, driver: OutsideDriver, order: Order) -> Answer:
-        """Have a driver choose, outside the lock since it may take its time: what it chose is checked by the claim."""
+        """Let a driver choose hosts, without the lock since it may be slow; the claim's guards check its choice."""
         waiting = tuple(job.instance_uuid for job in order.jobs)
         spec = replace(with_resources(order.spec), instance_uuids=waiting)
         hosts = self._mirror.snapshot()
@@ -294,7 +294,7 @@ class Claimer:
         return driver.answer(spec, hosts, self._mirror.group)
 
     def _decide(self, order: Order, plan: _Plan, answer: Answer | None) -> None:
-        """Decide for all servers on one snapshot, each as if the ones before it were on their hosts already."""
+        """Decide for all servers on one snapshot; each decision counts the servers before it."""
         spec = with_resources(order.spec)
         needs = needs_of(spec, self._aliases)
         hosts = plan.hosts = self._mirror.hosts()
@@ -340,7 +340,7 @@ class Claimer:
             plan.alternates = tuple(host for host in ranked if host.host not in chosen)[: self._alternates]
 
     def _seed(self) -> int | None:
-        """Return the seed of one request's chance, to be kept with its decisions; None where none is taken."""
+        """Return a random seed to record with the decisions; None if the engine uses no randomness."""
         if self._rng is None or not self._engine.takes_chances:
             return None
         return int(self._rng.integers(2**63))
@@ -373,7 +373,7 @@ class Claimer:
             flavor_id=spec.flavor.flavor_id,
             image_properties=spec.image.properties if spec.image else {},
         )
-        joins = order.group_uuid if best.host != order.placing.home else None  # else it counts there already
+        joins = order.group_uuid if best.host != order.placing.home else None  # else it is counted already
         guest = guest_of(spec)
         self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, joins, guest, best.uuid, devices))
         return claim
@@ -383,14 +383,14 @@ class Claimer:
             self._mirror.forget(claim.claim_id)
 
     def _refuse(self, request_id: str, plan: _Plan, decision: Decision, index: int, count: int, uuid: str) -> NoReturn:
-        """Keep why one server has no host, once, since it is the reason for every server of the order; and say so."""
+        """Record the reason once for all servers of the order, and raise NoValidHost."""
         plan.decisions = [(uuid, decision, None)]
         plan.server_indices = (index,)
         self._record(request_id, plan, 1)
         raise _no_valid_host(decision, index, count)
 
     def _record(self, request_id: str, plan: _Plan, count: int) -> None:
-        """Keep the first ``count`` decisions of a plan."""
+        """Record the first ``count`` decisions of a plan."""
         assert plan.hosts is not None
         inputs = None if plan.inputs is None else self._log.encoded(plan.inputs)
         self._log.record(
@@ -409,7 +409,7 @@ class Claimer:
         )
 
     def _add_allocations(self, plan: _Plan) -> None:
-        """Put into the claims what they take, by the ids that the database has for it."""
+        """Fill in the allocations of the claims, with the database ids of resource classes."""
         ids = self._class_ids
         if not all(name in ids for taken, _ in plan.taken for amounts in taken.values() for name in amounts):
             with self._database.read() as connection:
@@ -420,7 +420,7 @@ class Claimer:
 
 
 def _context_of(spec: RequestSpec) -> RequestContext:
-    """Return who asks, for what rules and drivers log on the way."""
+    """Return the request context for log lines of rules and drivers."""
     return RequestContext(spec.request_id, spec.user_id, spec.project_id)
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The claim as one guarded transaction, for many claims at once.
+"""Commit of claims: many claims in one transaction, each guarded by conditional UPDATEs.
 
-Every guard is one row locked by its own UPDATE: use below capacity, NUMA cells and PCI pools, members of a group on a
-host, the one host of an affinity group, the workflow that is still ours. A placing adds its own: the instance that
-still waits, or still is where it is moved from. The version of the isolation rules is only read: whoever raises it
-holds the lock of all writers. Bundles are summed per row and written by a few set-based statements; when any row falls
-short the savepoint is rolled back and the bundles are tried singly, in the order in which they came.
+Each guard is the UPDATE of one row, which locks it: usage within capacity, NUMA cells and PCI pools, members of a group
+on a host, the host of an affinity group, the workflow with its owner and version. A placing adds its own guard: the
+instance still waits, or is still on its source. The version of the isolation rules is only read, since its writer holds
+the lock of all writers. The changes of all bundles are summed per row and written by a few set-based statements. If any
+guard fails, the savepoint is rolled back, and the bundles are tried one by one in their order.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ from kilonova.errors import ClaimLost
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Claims that succeed or fail together. ``owner`` fences their workflows."""
+    """Claims that succeed or fail together. ``owner``: process that must own their workflows."""
 
     claims: tuple[Claim, ...]
     owner: str
@@ -33,7 +33,7 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True)
 class InstancesGone:
-    """Outcome: these instances are no longer waiting for a host; nothing was claimed."""
+    """Outcome: these instances no longer wait for a host; nothing was claimed."""
 
     uuids: frozenset[str]
 
@@ -80,7 +80,7 @@ def _by_placing(claims: Sequence[Claim]) -> list[tuple[type[Placing], list[Claim
     return list(sorts.items())
 
 
-#: Commits bundles together, or singly when one of them falls short; one outcome each, in order.
+#: Commits bundles together, or one by one if a guard fails; returns one outcome each, in order.
 commit_bundles = batched(_write, _refusal)
 
 
@@ -112,7 +112,7 @@ def _join_groups(tx: Transaction, claims: Sequence[Claim]) -> None:
         for claim in claims:
             home = claim.placing.home
             if claim.group_uuid != group_uuid or claim.host == home:
-                continue  # a server that stays on its host counts there already
+                continue  # a server that stays on its host is counted already
             joining[claim.host] += 1
             if home is not None:
                 leaving[home] += 1

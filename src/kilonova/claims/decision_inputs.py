@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decision inputs that the change log lacks: with them and the log, the decisions of a request can be made again."""
+"""Inputs of decisions that the change log lacks. With them and the log, a request's decisions can be replayed."""
 
 import zlib
 from dataclasses import dataclass, replace
@@ -16,11 +16,11 @@ from kilonova.scheduler.guests import GuestKind
 
 @dataclass(frozen=True, slots=True)
 class DecisionInputs:
-    """One request's decisions, all made on one snapshot.
+    """Inputs of one request's decisions, which are all made on one snapshot.
 
-    ``spec``: as it is stored, so before flavor and image were turned into a resource query; ``limit``: hosts ranked.
-    ``seq``: the commit whose state the mirror had; ``taken_at``: the "now" of every rule, epoch seconds;
-    ``assumed``: the claims that were under way; ``seed``: of the chance that played a part, None when none did.
+    ``spec``: as stored, before flavor and image become a resource query; ``limit``: number of ranked hosts.
+    ``seq``: change-log number of the mirror's state; ``taken_at``: the "now" of all rules, in epoch seconds;
+    ``assumed``: uncommitted claims at that time; ``seed``: random seed, None if no randomness was used.
     """
 
     spec: RequestSpec
@@ -33,7 +33,7 @@ class DecisionInputs:
 
 
 def encode(inputs: DecisionInputs, configuration: str) -> bytes:
-    """Return inputs as they are stored, with the digest of the scheduling configuration."""
+    """Return the stored form of inputs, with the digest of the scheduling configuration."""
     spec = inputs.spec
     body = {
         "configuration": configuration,
@@ -61,7 +61,7 @@ def encode(inputs: DecisionInputs, configuration: str) -> bytes:
 
 
 def decode(stored: bytes) -> tuple[DecisionInputs, str]:
-    """Return inputs and the digest of the configuration that was in force."""
+    """Return inputs and the digest of the configuration in force at the time."""
     body = orjson.loads(zlib.decompress(stored))
     spec, group_uuid = request_specs.from_json(body["spec"])
     spec = replace(spec, instance_uuids=tuple(body["instances"]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep every decision, in the background: the request's outcome waits for none of this."""
+"""Background log of scheduling decisions; requests do not wait for it."""
 
 import hashlib
 import logging
@@ -21,15 +21,15 @@ from kilonova.scheduler.host_table import HostTable
 
 LOG = logging.getLogger(__name__)
 _TRIM_EVERY = 256
-#: How many decisions of one request one write stores, so that others wait for no more than these.
+#: Number of decisions that one write stores, which limits the wait of other writes.
 _STORED_TOGETHER = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One decision on its way to the database; put into its stored form when it gets there.
+    """One decision to be stored; it is encoded by the writer thread.
 
-    ``server_index``: which server of the request it was for.
+    ``server_index``: index of the server within the request.
     """
 
     request_id: str
@@ -55,14 +55,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class StoredInputs:
-    """The inputs of one request's decisions as they are stored: ``body`` with the first decision alone."""
+    """Stored form of a request's decision inputs. ``body``: only with the first decision of the request."""
 
     uuid: str
     body: bytes | None
 
 
 class DecisionLog:
-    """Stores decisions with bounded retention. ``configuration``: digest of the options that make the engine."""
+    """Stores a limited number of decisions. ``configuration``: digest of the scheduling configuration."""
 
     def __init__(self, database: Database, retention: int, *, configuration: str = "") -> None:
         self._database = database
@@ -73,9 +73,9 @@ class DecisionLog:
         self._since_trim = 0
 
     def encoded(self, inputs: DecisionInputs) -> StoredInputs | None:
-        """Return the inputs as they are to be stored with their decisions, None when they are not."""
+        """Return the stored form of decision inputs; None if they cannot be replayed or the log is disabled."""
         if not self._retention or inputs.spec.query != ResourceQuery():
-            return None  # a query that does not come from flavor and image is not stored with a request
+            return None  # the stored request contains only flavor and image, not this resource query
         return StoredInputs(new_uuid(), encode(inputs, self._configuration))
 
     def record(
@@ -89,10 +89,10 @@ class DecisionLog:
         inputs: StoredInputs | None = None,
         move: MoveKind | None = None,
     ) -> None:
-        """Store the decisions of a request and the reason for every host that they passed over; returns at once.
+        """Store the decisions of a request, with a reason for each rejected host, in the background.
 
-        ``made``: (instance uuid, which server of the request, decision, chosen host), of each.
-        ``move``: why a server that exists was placed anew.
+        ``made``: (instance uuid, index in the request, decision, chosen host) of each decision.
+        ``move``: kind of move; None for a new server.
         """
         if not self._retention:
             return
@@ -120,7 +120,7 @@ class DecisionLog:
 
     def _stored(self, future: "Future[None]", names_digest: str) -> None:
         if (error := future.exception()) is not None:
-            LOG.error("A decision was not stored: %s", error)
+            LOG.error("A scheduling decision could not be stored: %s", error)
         else:
             self._known_host_names |= {names_digest}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that are on no host, and get one together with all that they hold there."""
+"""Guarded UPDATE that gives a host to servers that have none, for the placings of builds and unshelves."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _INSTANCE = t.instances.c
 
 
 class FirstHost:
-    """Servers in ``state`` that wait for a host with ``task``. A deleted one has another state."""
+    """Writes the hosts of servers in ``state`` and task state ``task``. A deleted server has another state."""
 
     def __init__(self, state: VmState, task: TaskState) -> None:
         self._state = state
@@ -33,7 +33,7 @@ class FirstHost:
             lambda given: (
                 sa.update(t.instances)
                 .where(
-                    # Asking whether it is deleted as well leads SQLite to the wrong index.
+                    # A condition on ``deleted`` as well makes SQLite choose the wrong index.
                     _INSTANCE.uuid == given["uuid"],
                     _INSTANCE.vm_state == state.value,
                     _INSTANCE.task_state == task.value,
@@ -49,11 +49,11 @@ class FirstHost:
         )
 
     def take(self, tx: Transaction, claims: Sequence[Claim]) -> None:
-        """Write their hosts. Raises: FallsShort with those that do not wait any more."""
+        """Write the hosts. Raises: FallsShort with the instances that no longer wait."""
         if self._write(tx, claims) == len(claims):
             return
         require_isolation(tx, claims)
-        # This transaction's own update has given the ones that were waiting their next task.
+        # This transaction's own UPDATE has already set the next task state of waiting instances.
         expected = {claim.instance_uuid: claim.shown_after(self._task) for claim in claims}
         present = mapping(
             tx.connection,
@@ -67,7 +67,8 @@ class FirstHost:
     def _write(self, tx: Transaction, claims: Sequence[Claim]) -> int:
         """Write the hosts of the instances that still wait; return their number.
 
-        Claims of one kind show the same task next, so it is a parameter of the statement and not a value of each row.
+        Claims of one kind show the same task state next, so it is a parameter of the statement and not a value of each
+        row.
         """
         rows: dict[str, list[dict[str, object]]] = defaultdict(list)
         for claim in claims:
@@ -77,5 +78,5 @@ class FirstHost:
 
 
 def add_consumers(tx: Transaction, claims: Sequence[Claim]) -> None:
-    """Write the consumers of servers that hold nothing yet."""
+    """Insert the consumers of servers that have no allocations yet."""
     consumers.add(tx, [Consumer(claim.instance_uuid, claim.project_id, claim.user_id, INSTANCE) for claim in claims])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The traits that a new image requires of the providers which a server uses already."""
+"""Check of an image's required traits against the providers that a server already uses."""
 
 from sqlalchemy.engine import Connection
 
@@ -10,7 +10,7 @@ from kilonova.scheduler.resources import image_traits
 
 
 def require_traits(connection: Connection, instance_uuid: str, image: Image | None) -> None:
-    """Raise NoValidHost unless the providers of which a server has something have what the image requires."""
+    """Raise NoValidHost unless the providers of a server's allocations have the traits that the image requires."""
     required = image_traits(image)
     if not required:
         return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The placing of a move: the migration takes over what the server holds at the source, the server the destination.
+"""Placing of a move: the migration takes over the server's resources on the source; the server gets the destination's.
 
-For resizes and for cold and live migrations. The guest stays where it is: ``instances.host`` changes with
-:func:`kilonova.db.moves.switch`.
+Used by resize, cold and live migration and evacuation. The guest stays at the source for now:
+:func:`kilonova.db.moves.switch` or ``leave_source`` changes ``instances.host``.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ from kilonova.model.server_migration import MigrationStatus, ServerMigration
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """A server that is moved: it is at the source of ``migration``, whose status is as given there, and has ``task``.
+    """Placing of a moved server: it must be on the source of ``migration``, in task state ``task``, with that status.
 
-    The migration then has the status that it ``becomes``, and its destination.
+    The claim sets the migration's status to ``becomes``, and its destination.
     """
 
     migration: ServerMigration
@@ -86,20 +86,20 @@ def _of(claim: Claim) -> Moving:
 
 
 def _moved_on(tx: Transaction, claims: Sequence[Claim]) -> frozenset[str]:
-    """Return the instances that are gone, elsewhere, or have another task."""
+    """Return the instances that were deleted or moved, or have another task state."""
     columns = _INSTANCE.uuid, _INSTANCE.host, _INSTANCE.node, _INSTANCE.task_state
     uuids = [claim.instance_uuid for claim in claims]
     there = {tuple(row) for row in tx.execute(sa.select(*columns).where(_INSTANCE.uuid.in_(uuids)))}
     return frozenset(
         claim.instance_uuid
         for claim in claims
-        # This transaction's own update has given the ones that were waiting their next task.
+        # This transaction's own UPDATE has already set the next task state of unchanged instances.
         if (claim.instance_uuid, *_of(claim).migration.source, claim.shown_after(_of(claim).task)) not in there
     )
 
 
 def _ended(tx: Transaction, claims: Sequence[Claim]) -> frozenset[str]:
-    """Return the instances whose migrations are not as they were, apart from what this transaction has written."""
+    """Return the instances whose migration was changed by another transaction."""
     gone = set()
     for claim in claims:
         present = server_migrations.get(tx.connection, _of(claim).migration.uuid)
@@ -120,7 +120,7 @@ _STAY = ManyRows(
     },
     lambda given: (
         sa.update(t.instances)
-        .where(  # a deleted instance has no host
+        .where(  # the host is NULL in a deleted instance
             _INSTANCE.uuid == given["uuid"],
             _INSTANCE.host == given["host"],
             _INSTANCE.node == given["node"],

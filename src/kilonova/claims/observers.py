@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is told of decisions and of claims that lost a race, to count them, and of what is asked for and found."""
+"""Callbacks for decisions, lost claims and requests, for metrics and notifications."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from kilonova.model.request_spec import RequestSpec
 
 
 def _nobody(*_: object) -> None:
-    """Tell nobody."""
+    """Ignore the event."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimObservers:
-    """``decided``: for so many servers, within so many seconds. ``lost``: a claim lost its race.
+    """``decided``: number of servers and seconds of a decision. ``lost``: a claim lost a race.
 
-    ``sought``: hosts are about to be chosen for the servers of a request; ``found``: each of them has one now.
-    Called on the threads that decide, not under the lock, so they must be quick.
+    ``sought``: a scheduling request starts; ``found``: all its servers have a host.
+    Called on the deciding threads without the lock; they must be quick.
     """
 
     decided: Callable[[int, float], None] = _nobody

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask a scheduler driver that is not Kilonova's own, and believe nothing it says.
+"""Adapter for a third-party scheduler driver: a timeout, and checks of every answer.
 
 ::
 
     request ── thread of its own ── select_destinations ──▶ read the answer ──▶ room for all? ──▶ decisions
-                  │ too late, raised                           │ nonsense          │ no: ask again without these hosts
-                  ▼                                            ▼                   ▼ asked often enough
+                  │ timeout, exception                         │ invalid          │ no: ask again without these hosts
+                  ▼                                            ▼                   ▼ no attempts left
                refusal                                      refusal             refusal
 """
 
@@ -37,24 +37,24 @@ from kilonova.scheduler.nova_compat.request_view import as_driver_arguments
 from kilonova.scheduler.nova_compat.view import View
 
 LOG = logging.getLogger(__name__)
-#: Calls that were given up but go on; so many at most, since nothing can end a thread.
+#: Maximum number of calls that run on after their timeout, since a thread cannot be killed.
 _MOST_ABANDONED = 64
 _NOT_CHOSEN = "not the host that the driver chose"
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A host and node that exist."""
+    """An existing host and node."""
 
     host: str
     node: str
 
 
 class Answer:
-    """What a driver said of one request, as the decisions it stands for.
+    """A driver's answer to one request, converted to decisions.
 
-    ``isolation_version``: of the isolation rules that it was checked by.
-    ``refusal``: why there is no destination, for whoever asked; ``detail`` is for administrators and may name hosts.
+    ``isolation_version``: version of the isolation rules used for the check.
+    ``refusal``: the error for the user if there is no destination; ``detail`` is for administrators and may name hosts.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class Answer:
         self._detail = detail
 
     def decide(self, hosts: HostTable) -> Decision:
-        """Return the decision for the next server of the request: one step, which names the driver."""
+        """Return the decision for the next server of the request. Its only step names the driver."""
         refusal, detail = self._refusal, self._detail or _NOT_CHOSEN
         row = None
         if refusal is None:
             destination = next(self._left)
             row = _row(hosts, destination.host, destination.node)
             if row is None:
-                refusal = detail = f"Scheduler driver {self._driver} chose a host that is gone by now."
+                refusal = detail = f"Scheduler driver {self._driver} chose a host that no longer exists."
         removed_by = np.zeros(len(hosts), dtype=np.uint8)
         ranked: tuple[RankedHost, ...] = ()
         if row is not None:
@@ -92,7 +92,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredBatch:
-    """A driver's answer in the place of the engine's decisions: it counted the servers against each other already."""
+    """Drop-in for the engine's :class:`Batch` with a driver's answer, which has already counted all servers."""
 
     answer: Answer
     hosts: HostTable
@@ -102,20 +102,19 @@ class AnsweredBatch:
         return self.answer.decide(self.hosts)
 
     def place(self, row: int, allocations: Allocations, share: DeviceShare | None = None) -> None:  # noqa: ARG002
-        """Count the cells and devices of a server: the driver names hosts, not what is taken there."""
+        """Count the NUMA cells and devices of a server, which the driver's answer does not contain."""
         if share:
             self.hosts.count_devices(row, share)
 
     def alternates(self, count: int, chosen: Collection[str]) -> tuple[RankedHost, ...]:  # noqa: ARG002
-        """Return nothing: a driver is asked again when a spawn fails."""
+        """Return nothing: the driver is asked again if a spawn fails."""
         return ()
 
 
 class OutsideDriver:
-    """A configured driver, with a deadline for each of its answers.
+    """A configured third-party driver. ``timeout_s``: timeout in seconds for all calls of one request.
 
-    ``max_attempts``: how often it is asked for one request when the hosts it names have no room.
-    Units: ``timeout_s`` seconds, for all that is asked for one request.
+    ``max_attempts``: number of calls for one request while the chosen hosts have no room.
     """
 
     def __init__(
@@ -143,9 +142,9 @@ class OutsideDriver:
     def answer(
         self, spec: RequestSpec, hosts: HostTable, group_of: Callable[[str], GroupView | None] = lambda _: None
     ) -> Answer:
-        """Have the driver choose for every server of ``spec``. Whatever it does, the outcome is an answer.
+        """Call the driver for all servers of ``spec``; errors and timeouts give an answer with a refusal.
 
-        Raises: Unavailable, when the process stops meanwhile.
+        Raises: Unavailable if the process stops meanwhile.
         """
         cloud = Cloud(hosts, spec, self._engine, group_of, self._service_down_time_s, np.random.default_rng())
         if not self._running.acquire(blocking=False):
@@ -176,14 +175,14 @@ class OutsideDriver:
                 chosen = _read(said, cloud.hosts, cloud.spec.num_instances)
                 lacking = _without_room(cloud, chosen)
             except _Nonsense as nonsense:
-                LOG.warning("%s answered nonsense: %s", self.name, nonsense.detail)
-                return self._failed(f"answered nonsense: {nonsense.fault}", nonsense.detail)
+                LOG.warning("%s returned an invalid answer: %s", self.name, nonsense.detail)
+                return self._failed(f"returned an invalid answer: {nonsense.fault}", nonsense.detail)
             except RuleFailed as failure:
                 LOG.exception("%s failed", self.name)
                 return Answer(self.name, refusal=failure.message, detail=failure.message)
             except (NoValidHost, RequestFilterFailed) as none:
                 return Answer(self.name, refusal=none.message, detail=none.message)
-            except BaseException as error:  # foreign code, in a thread of its own
+            except BaseException as error:  # third-party code, in a thread of its own
                 LOG.exception("%s failed", self.name)
                 return self._failed(f"failed: it raised {type(error).__name__}", f"{type(error).__name__}: {error}")
             if not lacking:
@@ -199,12 +198,12 @@ class OutsideDriver:
         context = RequestContext.of(replace(cloud, spec=spec))
         request_spec, filter_properties = as_driver_arguments(spec, tried)
         if spec.move is None and self._runs_instances:
-            with contextlib.suppress(NotImplementedError):  # some bring it along only to say so
+            with contextlib.suppress(NotImplementedError):  # some drivers define it only to raise this
                 return self._launched(context, request_spec, filter_properties)
         return self._driver.select_destinations(context, request_spec, filter_properties)
 
     def _launched(self, context: RequestContext, request_spec: View, filter_properties: View) -> Any:
-        """Have a driver run the instances, and return where it did. Raises: the first error that it put on one."""
+        """Call a driver's schedule_run_instance; return its hosts. Raises: the first error it set on an instance."""
         uuids = tuple(request_spec["instance_uuids"])
         self._driver.schedule_run_instance(context, request_spec, None, [], None, True, filter_properties, False)
         launches = context.launches
@@ -214,7 +213,7 @@ class OutsideDriver:
         return [{"host": launches.hosts[uuid], "nodename": None} for uuid in uuids if uuid in launches.hosts]
 
     def _tell_capabilities(self, hosts: HostTable) -> None:
-        """Tell a driver that wants to know what new and changed hosts report."""
+        """Report new and changed host capabilities to a driver that implements the method."""
         news = (hosts.profiles, hosts.profile)
         unchanged = news[0] is self._told_of[0] and news[1] is self._told_of[1]
         if unchanged or type(self._driver).update_service_capabilities is Scheduler.update_service_capabilities:
@@ -240,23 +239,23 @@ class OutsideDriver:
 
 
 class _Call:
-    """Work in a daemon thread of its own, so that nothing has to wait for its end, the process least of all."""
+    """A call in a daemon thread of its own, so that neither its caller nor the process has to wait for its end."""
 
     def __init__(self, work: Callable[[], Answer], at_end: Callable[[], None]) -> None:
         self._done = threading.Event()
         self._answer: Answer | None = None
         self._error: BaseException | None = None
-        run = partial(copy_context().run, self._run, work, at_end)  # what it logs bears the id of the request
+        run = partial(copy_context().run, self._run, work, at_end)  # its log lines get the id of the request
         threading.Thread(target=run, name="scheduler driver", daemon=True).start()
 
     def result(self, timeout_s: float) -> Answer:
-        """Wait for the answer. Raises: TimeoutError; Unavailable, when nobody waits any more; what the work raised."""
+        """Wait for the answer. Raises: TimeoutError; Unavailable if the call was abandoned; the call's own error."""
         if not self._done.wait(timeout_s):
             raise TimeoutError
         if self._error is not None:
             raise self._error
         if self._answer is None:
-            raise Unavailable("The service stops.")
+            raise Unavailable("The service is stopping.")
         return self._answer
 
     def abandon(self) -> None:
@@ -265,7 +264,7 @@ class _Call:
     def _run(self, work: Callable[[], Answer], at_end: Callable[[], None]) -> None:
         try:
             self._answer = work()
-        except Exception as error:  # noqa: BLE001  raised again where the answer is waited for
+        except Exception as error:  # noqa: BLE001 - raised again by result()
             self._error = error
         finally:
             at_end()
@@ -273,7 +272,7 @@ class _Call:
 
 
 class _Nonsense(Exception):
-    """``fault`` names no host, ``detail`` may."""
+    """An invalid answer. ``fault`` names no host, ``detail`` may."""
 
     def __init__(self, fault: str, detail: str | None = None) -> None:
         super().__init__(fault)
@@ -282,7 +281,7 @@ class _Nonsense(Exception):
 
 
 def _read(said: Any, hosts: HostTable, count: int) -> tuple[Destination, ...]:
-    """Return the destinations of an answer. Raises: _Nonsense, also when they are too few or too many."""
+    """Return the destinations of an answer. Raises: _Nonsense, also for a wrong number of destinations."""
     if not isinstance(said, list | tuple):
         raise _Nonsense(f"a list was expected, not {type(said).__name__}")
     read = tuple(_destination(item, hosts) for item in said)
@@ -298,7 +297,7 @@ def _destination(item: Any, hosts: HostTable) -> Destination:
         raise _Nonsense(f"a destination is a dict, not {type(item).__name__}")
     host, node = item.get("host"), item.get("nodename")
     if not isinstance(host, str) or not (node is None or isinstance(node, str)):
-        raise _Nonsense("a destination has the name of a host, and that of a node or None", f"{host!r}, {node!r}")
+        raise _Nonsense("a destination must name a host, and a node or None", f"{host!r}, {node!r}")
     row = _row(hosts, host, node)
     if row is None:
         raise _Nonsense("there is no such host", f"there is no host {host!r} with node {node!r}")
@@ -311,7 +310,7 @@ def _row(hosts: HostTable, host: str, node: str | None) -> int | None:
 
 
 def _without_room(cloud: Cloud, chosen: Sequence[Destination]) -> dict[str, str]:
-    """Return host → what it cannot give, for the hosts that cannot take all the servers they were chosen for."""
+    """Return host → reason for the chosen hosts that cannot take all their servers."""
     hosts, spec = cloud.hosts.with_own_use(), cloud.spec
     lacking: dict[str, str] = {}
     for destination in chosen:
@@ -327,7 +326,7 @@ def _without_room(cloud: Cloud, chosen: Sequence[Destination]) -> dict[str, str]
 
 
 def _hindrance(engine: Engine, hosts: HostTable, spec: RequestSpec, row: int) -> str | None:
-    """Return why a host cannot take one more server: what the claim would find, and for a move where it may not go."""
+    """Return why a host cannot take one more server, by the claim's guards and the rules of moves; None if it can."""
     if spec.move is not None:
         for step in (*name_steps(hosts, spec), *move_steps(hosts, spec)):
             if not step.mask[row]:

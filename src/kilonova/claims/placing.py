@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the rows of a claim are written: what a server has to wait for, and what it becomes once it has a host.
+"""Interface between claims and kinds of placing: guards on the server's row, and its changes when it gets a host.
 
-Capacity, cells and devices, groups, the journal and the events of actions are the same for every claim
-(``claims/commit.py``). A placing adds what differs: a build gives a server its first host, a move takes a destination
-beside the source. Claims of all placings share transactions, so a placing writes the rows of many claims at once.
+All claims share capacity, NUMA cells, devices, groups, the journal and action events (``claims/commit.py``). A placing
+adds the rest: a build gives a server its first host, a move claims a destination besides the source. Claims of all
+placings share transactions, so a placing writes the rows of many claims at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ from kilonova.model.instance import TaskState
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What was decided for one server, as far as its workflow has to know it.
+    """The decision for one server, as its workflow gets it.
 
-    ``devices``: what it takes of the cells and pools of the host, None when it asked for nothing there.
+    ``devices``: the NUMA cells and devices to take on the host; None if the server needs none.
     """
 
     host: str
@@ -33,10 +33,10 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What the workflow of a server commits with its claim.
+    """Changes of a server's workflow that are committed with its claim.
 
-    ``row``: its next row in the journal. ``shows``: the task state of the server from then on; None: as before.
-    ``ended``: the step that users see as ended with the claim.
+    ``row``: the workflow's next journal row. ``shows``: new task state of the server; None: unchanged.
+    ``ended``: the instance action event that finishes with the claim.
     """
 
     row: WorkflowRow
@@ -46,35 +46,35 @@ class NextStep:
 
 @dataclass(slots=True)
 class FallsShort(Exception):
-    """Some guard of a claim did not hold. ``gone``: instances that no longer wait for it."""
+    """A guard of a claim failed. ``gone``: instances that no longer wait for the claim."""
 
     what: str
     gone: frozenset[str] = field(default_factory=frozenset)
 
 
 class Placing(Protocol):
-    """Writes the rows of its claims. What differs from claim to claim are its fields."""
+    """Writes the server-specific rows of claims. Values that differ between claims are its fields."""
 
     @property
     def home(self) -> str | None:
-        """The service host that the server has already, None when it is new."""
+        """The present service host of the server; None if it has none."""
 
     @classmethod
     def take(cls, tx: Transaction, claims: Sequence["Claim"]) -> None:
-        """Check that each instance still waits for its claim; write the host and the task. Raises: FallsShort."""
+        """Check that the instances still wait for their claims; write host and task state. Raises: FallsShort."""
 
     @classmethod
     def record(cls, tx: Transaction, claims: Sequence["Claim"]) -> None:
-        """Write the consumers, whose allocations follow, and tell the mirrors where servers are now."""
+        """Write the consumers of the allocations, and log the servers' new hosts to the change log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One instance on one host. ``next_step``: of its workflow, committed with it.
+    """A claim of one host for one instance. ``next_step``: of its workflow, committed with it.
 
     ``allocations``: provider id → resource class id → amount.
-    ``devices``: what it takes of the cells and pools of the hypervisor ``node_uuid``.
-    ``isolation_version``: of the isolation rules and zones that the host was chosen by.
+    ``devices``: the NUMA cells and devices to take on the hypervisor ``node_uuid``.
+    ``isolation_version``: version of the isolation rules and zones that the decision used.
     """
 
     claim_id: str
@@ -95,15 +95,15 @@ class Claim:
 
     @property
     def workflow(self) -> WorkflowRow:
-        """The journal's row of its workflow after the claim."""
+        """The workflow's journal row after the claim."""
         return self.next_step.row
 
     def shown_after(self, task: TaskState) -> str:
-        """Return the task state that a server with ``task`` has after the claim."""
+        """Return the task state after the claim of a server that had ``task``."""
         return (self.next_step.shows or task).value
 
 
 def require_isolation(tx: Transaction, claims: Sequence[Claim]) -> None:
-    """Check that isolation rules and zones are those that the claims were decided by. Raises: FallsShort."""
+    """Check that isolation rules and zones have not changed since the decision. Raises: FallsShort."""
     if {claim.isolation_version for claim in claims} != {isolation_guard.version(tx.connection)}:
         raise FallsShort("the isolation rules or zones of aggregates have changed")

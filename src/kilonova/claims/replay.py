@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make stored decisions again: rebuild what the mirror held, decide, and tell what comes out otherwise.
+"""Replay of stored decisions: rebuild the mirror's state, decide again, and report the differences.
 
 ::
 
-    checkpoint ─▶ changes up to the decision's seq ─▶ what was assumed ─▶ the same snapshot ─▶ the same decisions
+    checkpoint ─▶ changes up to the decision's seq ─▶ its assumptions ─▶ the same snapshot ─▶ the same decisions
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,9 +33,9 @@ _COMPARED = ("survivors", "forced", "steps", "ranked")
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A decision made again. ``differences`` are empty when it is the same to the bit.
+    """A replayed decision. ``differences`` is empty if the result is identical.
 
-    ``notes``: what may be the cause of differences. ``hosts`` and ``explanation``: as that server's decision saw them.
+    ``notes``: possible causes of differences. ``hosts`` and ``explanation``: for this server's decision.
     """
 
     decision: Decision
@@ -47,7 +47,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class NoReplay:
-    """A decision that cannot be made again, and why."""
+    """A decision that cannot be replayed, with the reason."""
 
     reason: str
 
@@ -62,18 +62,18 @@ def replay_all(
     found: Sequence[StoredDecision],
     aliases: Mapping[str, Alias] | None = None,
 ) -> Iterator[Outcome]:
-    """Yield the outcome for each decision, in order. Decisions of one request should stand together.
+    """Yield an outcome for each decision, in order. Decisions of one request should be adjacent.
 
-    ``configuration``: the digest of the one that is in force, from which ``engine`` and ``aliases`` (the names under
-    which flavors ask for PCI devices) come.
+    ``configuration``: digest of the present scheduling configuration, to which ``engine`` and ``aliases`` (the
+    configured PCI aliases) belong.
     """
     known: _ReplaySession | NoReplay | None = None
     of: bytes | None = None
     for stored in found:
         if stored.inputs is None or stored.server_index is None:
-            yield NoReplay("What it was made on was not stored: an outside driver chose, or an older release did.")
+            yield NoReplay("Its inputs were not stored: a third-party driver or an older release made it.")
             continue
-        # A refusal belongs to every server of its request, so the same one may come again.
+        # All servers of a failed request share one stored refusal, so the same one may come again.
         if known is None or of != stored.inputs or (isinstance(known, _ReplaySession) and known.is_past(stored)):
             known, of = (
                 _begin(connection, engine, configuration, stored.inputs, aliases or {}),
@@ -82,7 +82,7 @@ def replay_all(
         try:
             yield known if isinstance(known, NoReplay) else known.replay(stored)
         except RuleFailed as error:
-            yield NoReplay(f"It fails with the rules that are in force now: {error.message}")
+            yield NoReplay(f"It fails with the present rules: {error.message}")
 
 
 def _begin(
@@ -91,11 +91,11 @@ def _begin(
     inputs, configured = decode(stored)
     checkpoint = checkpoints.find(connection, inputs.seq)
     if checkpoint is None:
-        return NoReplay("It is older than the oldest checkpoint that is kept.")
+        return NoReplay("It is older than the oldest checkpoint.")
     try:
         commits = change_log.between(connection, checkpoint.seq, inputs.seq)
         if commits is None:
-            return NoReplay("The change log does not have everything between the checkpoint and the decision.")
+            return NoReplay("The change log is incomplete between the checkpoint and the decision.")
         mirror = Mirror.of(checkpoints.read(connection, checkpoint), checkpoint.seq, now=inputs.taken_at)
     except FromNewerRelease as error:
         return NoReplay(error.message)
@@ -107,7 +107,7 @@ def _begin(
 
 
 class _ReplaySession:
-    """The servers of one request, decided once more in their order."""
+    """The servers of one request, decided again in their order."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class _ReplaySession:
             if self._done:
                 best, devices = first_that_gives(self._done[-1][0], self._hosts, self._needs)
                 if best is None:
-                    break  # with the rules of now an earlier server finds no host already
+                    break  # by the present rules an earlier server finds no host
                 self._batch.place(best.row, share=devices)
             story = explain(self._hosts, self._batch.spec, self._engine)
             self._done.append((self._batch.decide(), self._hosts, story))
@@ -148,20 +148,20 @@ class _ReplaySession:
 
 
 def _differences(stored: StoredDecision, decision: Decision, hosts: HostTable) -> Iterator[str]:
-    """Yield what is not as it was: survivors, rules and counts, ranking and scores, which rule lost which host."""
+    """Yield the differences: remaining hosts, rules and counts, ranking and scores, the rejecting rule of each host."""
     again = body_of(decision, stored.body["chosen"])
     for name in _COMPARED:
         if again[name] != stored.body[name]:
             yield f"{name}: {_shown(stored.body[name], again[name])}"
     if names_of(hosts) != stored.names:
-        yield "hosts: not the same as then"
+        yield "hosts: not the same as before"
     elif decision.removed_by.tobytes() != stored.removed_by:
         count = sum(a != b for a, b in zip(decision.removed_by.tobytes(), stored.removed_by, strict=True))
         yield f"removed by: other rules for {count} hosts"
 
 
 def _shown(before: object, now: object) -> str:
-    """Say how two values differ; of lists the first item that does."""
+    """Return a text for the difference of two values; for lists, of their first differing item."""
     if not isinstance(before, list) or not isinstance(now, list):
         return f"{before}, now {now}"
     for index in range(max(len(before), len(now))):

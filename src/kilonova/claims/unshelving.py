@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The placing of an unshelve: a server that has left its host gets another one, and takes there all that it holds."""
+"""Placing of an unshelve: an offloaded server gets a new host and all its resources there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _OFFLOADED = FirstHost(VmState.SHELVED_OFFLOADED, TaskState.UNSHELVING)
 
 @dataclass(frozen=True, slots=True)
 class Unshelving:
-    """A server that is shelved, has left its host, and is being unshelved."""
+    """Placing of a server that is shelved, offloaded and being unshelved."""
 
     home: ClassVar[None] = None
 

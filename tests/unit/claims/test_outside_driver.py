@@ -109,9 +109,9 @@ def test_a_node_may_be_named() -> None:
         (["doc1"], "a destination is a dict, not str"),
         ([[{"host": "doc1"}]], "a destination is a dict, not list"),
         ([("doc1", None, None)], "a destination is a dict, not tuple"),
-        ([{}], "a destination has the name of a host"),
-        ([{"host": 1}], "a destination has the name of a host"),
-        ([{"host": "doc1", "nodename": 3}], "a destination has the name of a host"),
+        ([{}], "a destination must name a host"),
+        ([{"host": 1}], "a destination must name a host"),
+        ([{"host": "doc1", "nodename": 3}], "a destination must name a host"),
         ([{"host": "nowhere"}], "there is no such host"),
         ([{"host": "DOC1"}], "there is no such host"),
         ([{"host": "doc1", "nodename": "second"}], "there is no such host"),
@@ -119,7 +119,7 @@ def test_a_node_may_be_named() -> None:
 )
 def test_nonsense_is_refused_by_the_name_of_the_driver_and_names_no_host(said: Any, words: str) -> None:
     text = refusal(outside(lambda *_: said).answer(spec_for(), HOSTS))
-    assert text.startswith("Scheduler driver Scripted answered nonsense: ")
+    assert text.startswith("Scheduler driver Scripted returned an invalid answer: ")
     assert words in text
     assert "doc1" not in text
     assert "nowhere" not in text
@@ -365,7 +365,7 @@ def test_a_broken_driver_fails_its_request_and_the_next_one_is_served(cell_of: N
     assert [fault.message for fault in faults if fault] == [
         "Scheduler driver Scripted failed: it raised ZeroDivisionError.",
         "Scheduler driver Scripted did not answer within 0.2 s.",
-        "Scheduler driver Scripted answered nonsense: there is no such host.",
+        "Scheduler driver Scripted returned an invalid answer: there is no such host.",
     ]
     assert count == 4
     assert [(body["chosen"], body["steps"][0][0]) for body in stored] == [
