@@ -373,7 +373,7 @@ class Claimer:
             flavor_id=spec.flavor.flavor_id,
             image_properties=spec.image.properties if spec.image else {},
         )
-        joins = order.group_uuid if best.host != order.placing.home else None  # else it is counted already
+        joins = order.group_uuid if best.host != order.placing.home else None  # a server that stays is counted already
         guest = guest_of(spec)
         self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, joins, guest, best.uuid, devices))
         return claim

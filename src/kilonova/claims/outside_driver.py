@@ -37,7 +37,7 @@ from kilonova.scheduler.nova_compat.request_view import as_driver_arguments
 from kilonova.scheduler.nova_compat.view import View
 
 LOG = logging.getLogger(__name__)
-#: Maximum number of calls that run on after their timeout, since a thread cannot be killed.
+#: Maximum number of running calls, including those past their timeout, since a thread cannot be killed.
 _MOST_ABANDONED = 64
 _NOT_CHOSEN = "not the host that the driver chose"
 
@@ -198,7 +198,7 @@ class OutsideDriver:
         context = RequestContext.of(replace(cloud, spec=spec))
         request_spec, filter_properties = as_driver_arguments(spec, tried)
         if spec.move is None and self._runs_instances:
-            with contextlib.suppress(NotImplementedError):  # some drivers define it only to raise this
+            with contextlib.suppress(NotImplementedError):  # some drivers override the method only to raise this
                 return self._launched(context, request_spec, filter_properties)
         return self._driver.select_destinations(context, request_spec, filter_properties)
 

@@ -188,7 +188,8 @@ class Conductor:
         ``key``: the key pair to inject. ``trusted_certs``: ids of the certificates for the image signature.
         ``admin_pass``: for guests with a config drive; it is not stored.
         ``at_least``: minimum number of servers to create if quotas do not allow all; None: all are required.
-        ``limits``: default quotas that apply where the database has none. Raises: OverQuota.
+        ``limits``: the quotas in force if they are kept outside the database (unified limits), else None.
+        Raises: OverQuota.
         """
         request = StoredRequest(new_uuid(), spec, group_uuid, user_data, key, trusted_certs)
         new = tuple(replace(instance, request_spec_uuid=request.uuid) for instance in built)
@@ -198,7 +199,7 @@ class Conductor:
         self._store.store(NewServers(new, request, rows, at_least or len(new), limits))
 
     def hosts_moved(self, hosts: Collection[str]) -> None:
-        """Ask the agents of hosts with a new session, or none, for the state of pending steps. Returns at once."""
+        """Ask the agents of hosts whose session has changed or ended for the state of pending steps; does not block."""
         self._bus.run_urgently(partial(self.runner.ask_hosts, hosts))
 
     def _begin(self, rows: Sequence[WorkflowRow]) -> None:
@@ -269,7 +270,7 @@ class Conductor:
         """Record a heartbeat of a session. If the session has expired, the answer makes the agent start a new one."""
         if not sender.agent:
             return HeartbeatAnswer(message.session, message.number, counts=True)
-        if sender.version < OLDEST:  # the registration of its new session then fails with the reason
+        if sender.version < OLDEST:  # too old: its next registration fails with the reason
             return HeartbeatAnswer(message.session, message.number, counts=False)
         answer: Future[Answer] = Future()
 

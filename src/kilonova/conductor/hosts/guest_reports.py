@@ -31,7 +31,7 @@ from kilonova.model.server_migration import ServerMigration
 LOG = logging.getLogger(__name__)
 #: Step id of messages about guests that belong to no workflow.
 _STEP = StepId("", "guests", 0)
-#: Longest accepted guest UUID. A longer one comes only from a faulty or malicious agent, and does not fit the column.
+#: Longest accepted guest UUID in characters. A longer one is an error or an attack, and does not fit the column.
 _LONGEST = 36
 #: Maximum number of guests per host that are checked, since each costs a database lookup.
 MOST_GUESTS = 5_000

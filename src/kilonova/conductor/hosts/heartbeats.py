@@ -56,7 +56,7 @@ class Heartbeats:
         if not heard:
             return
         try:
-            counting = self._database.write_unless_away(  # agents then use another control process
+            counting = self._database.write_unless_away(  # on failure agents use another process
                 lambda tx: agent_sessions.keep_alive(tx, heard, self._lease)
             )
         except Exception as error:

@@ -38,7 +38,7 @@ class Strays:
                     f"Guest {uuid} on host {host} does not bear the mark of Kilonova, which removes only its own: "
                     "use the tools of the hypervisor."
                 )
-            # A guest left by running_deleted_instance_action belongs to a deleted server and is not listed as stray.
+            # The guest of a deleted server that running_deleted_instance_action keeps is not listed as stray.
             if odd is None and instances.find_any(tx.connection, uuid) is None:
                 raise NotFound(f"Host {host} has reported no stray guest {uuid}.")
             pending_removals.note(tx, host, uuid, RemovalReason.LEFT)

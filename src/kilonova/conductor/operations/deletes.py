@@ -44,7 +44,8 @@ class Deletes:
         """Start deleting a server; its other workflows roll back first.
 
         ``soft``: keep its guest, powered off, so that the server can be restored. A server that cannot be restored is
-        deleted at once instead: it never ran, its host is down or None, or another workflow has left it in between.
+        deleted at once instead: it never ran, it has no host, its host is down, or an earlier workflow has left it in
+        an intermediate state.
         """
 
         def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
@@ -71,7 +72,7 @@ class Deletes:
     def restore(self, uuid: str, who: Requester, limits: Limits | None = None) -> None:
         """Start restoring a soft-deleted server.
 
-        ``limits``: default quotas that apply where the database has none.
+        ``limits``: the quotas in force if they are kept outside the database (unified limits), else None.
         Raises: NotFound, UnexpectedTaskState, OverQuota.
         """
         configured = self._starter.services.limits

@@ -49,7 +49,8 @@ class Moves:
     ) -> None:
         """Start resizing a server to another flavor. ``stays``: the same host is a possible destination.
 
-        ``limits``: default quotas that apply where the database has none. ``disk_config``: new value; None: unchanged.
+        ``limits``: the quotas in force if they are kept outside the database (unified limits), else None.
+        ``disk_config``: new value; None: unchanged.
         Raises: NotFound, UnexpectedTaskState, OverQuota; ConcurrentUpdate if the server already has that flavor, or now
         has a bigger root disk.
         """

@@ -28,7 +28,7 @@ from kilonova.model.request_spec import StoredRequest
 class NewServers:
     """The instances of a request with a workflow each. ``at_least``: minimum number of them to store.
 
-    ``limits``: default quotas that apply where the database has none.
+    ``limits``: the quotas in force if they are kept outside the database (unified limits), else None.
     """
 
     instances: tuple[Instance, ...]
@@ -164,7 +164,7 @@ class ServerStore:
                 count = self._database.write(write)
             except BaseException as error:
                 if not is_first:
-                    self._runner.begin([leader])  # it removes the servers stored so far
+                    self._runner.begin([leader])  # the leader removes the servers stored so far
                 if isinstance(error, TAKEN_OVER):
                     raise Unavailable("The request was interrupted; send it again.") from error
                 raise

@@ -47,7 +47,7 @@ class Rebuilds:
         ``values``: columns of the instance to change with it. ``key``: the key pair to inject.
         ``trusted_certs``: ids of the certificates for the image signature.
         ``admin_pass``: for a guest with a config drive; it is not stored.
-        ``limits``: default quotas that apply where the database has none.
+        ``limits``: the quotas in force if they are kept outside the database (unified limits), else None.
         Raises: NotFound, UnexpectedTaskState, OverQuota; ConcurrentUpdate if flavor or request have changed meanwhile.
         """
         services = self._starter.services

@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 AboutStep = StepReply | StepStatus | TaskReached | MigrationProgress
 #: Default timeout of a reply, in seconds: then the agent is asked for the state of the step.
 RESPONSE_TIMEOUT_S = 60.0
-#: First pause in seconds before a lost message is sent again or asked about again.
+#: Initial back-off in seconds before an order that the agent has lost is sent again.
 _ASKED_AGAIN_AFTER_S = 1.0
 #: Upper limit of the exponent of the exponential back-off.
 _MOST_DOUBLINGS = 10
@@ -85,7 +85,7 @@ class PendingReplies:
             if not is_present():
                 return None
             if not self._may_act():
-                raise Unavailable("Other processes may have taken over the work of this one.")
+                raise Unavailable("This process has lost its lease; other processes may have taken over its work.")
             pending = _PendingReply(run, effect, self._due(effect))
             self._pending[run.row.uuid] = pending
             message = AskStep(run.step_id, run.instance_uuid) if ask else effect.message
@@ -103,7 +103,7 @@ class PendingReplies:
             return pending is not None and pending.run.row.attempt == run.row.attempt
 
     def awaits(self, message: AboutStep) -> bool:
-        """Return True if a workflow waits for the step of an agent's message, at this host and for this instance."""
+        """Return True if an agent's message is about a step that a workflow waits for, on the same host and server."""
         with self._lock:
             return self._find(message) is not None
 
@@ -131,7 +131,7 @@ class PendingReplies:
             return pending is not None and bool(pending.effect.once)
 
     def take_status(self, status: StepStatus, task: TaskState | None = None) -> StepReply | None:
-        """Handle an agent's answer about the state of a step; return the step's reply if it is done or unreachable.
+        """Handle an agent's answer about the state of a step; return a reply if the step is done or cannot be sent.
 
         If the agent does not know the step, the message is sent again: the first time at once, then with exponential
         back-off. Without back-off, an agent that has restarted and drops messages for its previous session would get
@@ -180,8 +180,7 @@ class PendingReplies:
         now = self._clock()
         with self._lock:
             for pending in [each for each in self._pending.values() if each.due <= now]:
-                # A question that an inaudible agent cannot answer does not count. Heartbeats decide whether the agent
-                # is down.
+                # Questions do not count while the agent's answers cannot be received. Heartbeats decide then.
                 pending.questions += self._bus.hears(pending.effect.host)
                 pending.due = self._due(pending.effect)
                 if pending.questions > MAX_QUESTIONS:

@@ -58,7 +58,7 @@ class ProcessLease:
 
     def _note_life(self, tx: Transaction) -> bool:
         """Write a heartbeat; return True if the lease had not expired, so that no other process took over."""
-        if self._database.is_sole_process:  # no other process can take over
+        if self._database.is_sole_process:  # there is no other process that could take over
             host_agents.register(tx, self._process, (), self._lease.duration)
             return True
         return self._owner in host_agents.keep_alive(tx, [self._owner], self._lease.duration)

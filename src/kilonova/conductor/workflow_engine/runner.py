@@ -128,7 +128,7 @@ class Runner:
         run = self._runs.get(message.step.workflow)
         return None if run is None or not self._pending_replies.awaits(message) else run.facts
 
-    # --- beginning and going on ---------------------------------------------------------------------------------------
+    # --- start and retry ----------------------------------------------------------------------------------------------
 
     def begin(
         self, rows: Sequence[WorkflowRow], memos: Mapping[str, Any] | None = None, *, resumed: bool = False
@@ -259,5 +259,5 @@ class Runner:
                 continue
             if self._pending_replies.is_pending(run):
                 self._bus.run_urgently(partial(self._stepper.cut_short, row.uuid))
-            else:  # whoever
+            else:  # the interrupt itself sends nothing, so a new attempt has not sent its message
                 self._stepper.look_again_soon(row.uuid, resumed=known is None or known.row.attempt >= row.attempt)

@@ -45,5 +45,5 @@ class Services:
     def images(self) -> ImageKeeper:
         """Glance access as Kilonova's own user. Raises: Unavailable if this process has none; another one may."""
         if self.image_keeper is None:
-            raise Unavailable("No user of Kilonova's own at the image service is configured.")
+            raise Unavailable("No image service user is configured for Kilonova itself.")
         return self.image_keeper

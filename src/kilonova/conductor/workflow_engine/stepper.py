@@ -91,7 +91,7 @@ class Stepper:
         self._claims = HostClaims(services.claimer, registry)
         self._complaints = RateLimitedLog(LOG)
 
-    # --- what is under way --------------------------------------------------------------------------------------------
+    # --- running workflows --------------------------------------------------------------------------------------------
 
     def remember(self, row: WorkflowRow, memo: Any = None) -> Run[Any] | None:
         """Store the row of a workflow unless a newer one is known; return its run, or None if it is unreadable."""
@@ -148,7 +148,7 @@ class Stepper:
             except Unavailable as error:
                 LOG.warning("Workflow %s (%s) cannot be cut short: %s", uuid, run.row.kind, error.message)
 
-    # --- one step after the other -------------------------------------------------------------------------------------
+    # --- execution of steps -------------------------------------------------------------------------------------------
 
     def begin_together(self, runs: Sequence[Run[Any]]) -> None:
         """Do the first step of all workflows of one request. Those that claim hosts get all of them, or none."""
@@ -334,7 +334,7 @@ class Stepper:
         if refused is None or self._hand_over(run, effect.host):
             return None
         effect_of_refusal = meaning_of(self._services, self._step(run), run, refused)
-        if isinstance(effect_of_refusal, Failed) and not resumed:  # the host has never received the step
+        if isinstance(effect_of_refusal, Failed) and not resumed:  # never sent, so nothing to undo
             effect_of_refusal = Failed(replace(effect_of_refusal.failure, undone=True))
         return self._apply(run, effect_of_refusal)
 
@@ -349,7 +349,7 @@ class Stepper:
             self.forget(run)
         return given
 
-    # --- what breaks --------------------------------------------------------------------------------------------------
+    # --- unexpected errors --------------------------------------------------------------------------------------------
 
     def _break_all(self, runs: Sequence[Run[Any]], error: Exception) -> None:
         for run in runs:
@@ -365,7 +365,7 @@ class Stepper:
             self._complaints.complain(error.message, text)
             self._retries.later(run.row.uuid, run.row.tries + 1)
             return
-        LOG.error("A step broke: %s %s", run.row.kind, run.instance_uuid, exc_info=error)
+        LOG.error("A step of %s of server %s failed unexpectedly", run.row.kind, run.instance_uuid, exc_info=error)
         if self._retries.are_over(run):
             self._give_up(run, error)
             return
@@ -374,7 +374,7 @@ class Stepper:
         try:
             row = self._journal.count_try(run.row)
         except ConcurrentUpdate:
-            pass  # changed concurrently; the change leads to another look at the journal
+            pass  # changed concurrently; that change makes this process read the journal again
         except Exception as second:  # noqa: BLE001 - the database is away as well: retried, uncounted
             LOG.warning("The number of tries could not be stored: %s", second)
         else:
@@ -390,7 +390,7 @@ class Stepper:
                 self._break(run, away)
                 return
             except Exception:
-                LOG.exception("A step can be neither done nor undone: %s %s", run.row.kind, run.instance_uuid)
+                LOG.exception("The rollback of %s of server %s failed too", run.row.kind, run.instance_uuid)
             else:
                 self.advance(turned_back)
                 return
@@ -409,7 +409,7 @@ class Stepper:
         else:
             self.look_again(run.row.uuid)
 
-    # --- small parts --------------------------------------------------------------------------------------------------
+    # --- helpers ------------------------------------------------------------------------------------------------------
 
     def _workflow(self, run: Run[Any]) -> Workflow[Any]:
         return self._registry[run.row.kind]

@@ -50,7 +50,7 @@ class Interrupt(StrEnum):
     """Reason to end a workflow, or to finish it sooner. All but ``FORCE_COMPLETE`` roll it back if possible."""
 
     DELETE = "delete"
-    #: Another action replaces the workflow. Journals store it as "reboot", the first action that did this.
+    #: Another action replaces the workflow. The stored value is "reboot", after the first action that used it.
     OTHER_ACTION = "reboot"
     ABORT = "abort"
     #: The workflow takes longer than the operator's configured timeout.

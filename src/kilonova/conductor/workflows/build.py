@@ -147,7 +147,7 @@ def _remains_destroyed(_services: Services, run: Run[BuildFacts], reply: StepRep
     return Completed(replace(run.facts, unreachable=is_unreachable(reply)), durable=False)
 
 
-# --- how it ends ------------------------------------------------------------------------------------------------------
+# --- end of the workflow ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def _unwound(services: Services, run: Run[BuildFacts]) -> Unwound:
     return Ended(Batched(_fail, _Unbuilt(run.instance_uuid, fault)))
 
 
-# --- parts ------------------------------------------------------------------------------------------------------------
+# --- helpers ----------------------------------------------------------------------------------------------------------
 
 
 def memos(services: Services, runs: Sequence[Run[BuildFacts]]) -> dict[str, BuildMemo]:

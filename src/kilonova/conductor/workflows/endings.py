@@ -74,7 +74,7 @@ def _fail_at_host(tx: Transaction, run: Run[Any]) -> None:
 
 #: End with a fault on the server, in the state that the table has for a failure, or the previous one.
 failed = failing(_fail)
-#: The same, but in the previous state if the host never received the action.
+#: End with a fault on the server, as ``failed``; keep the previous state if the host never received the action.
 failed_at_host = failing(_fail_at_host)
 
 
@@ -119,7 +119,7 @@ def leave_behind(
 def require_absent(services: Services, tx: Transaction, host: str) -> None:
     """Raise HostIsBackError if a live process has the agent of a host that was unreachable."""
     process = host_agents.process_of(tx.connection, host)
-    is_own = process == services.owner and services.database.is_sole_process  # the only process, without this agent
+    is_own = process == services.owner and services.database.is_sole_process  # a stale record of this very process
     if process is not None and not is_own and host_agents.is_alive(tx, process):
         raise HostIsBackError(host)
 

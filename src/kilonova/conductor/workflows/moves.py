@@ -208,7 +208,7 @@ def elsewhere(tx: Transaction, run: Run[MoveFacts]) -> None:
     instances.change(tx, run.instance_uuid, expected_tasks={None, *shown}, task_state=shown[0])
 
 
-# --- how it ends ------------------------------------------------------------------------------------------------------
+# --- end of the workflow ----------------------------------------------------------------------------------------------
 
 
 def came_to_nothing(services: Services, run: Run[MoveFacts]) -> Unwound:

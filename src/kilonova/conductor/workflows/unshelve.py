@@ -131,7 +131,7 @@ def _taken_back(services: Services, run: Run[UnshelveFacts], reply: StepReply) -
     return complete_or_repeat(services, run, reply)
 
 
-# --- how it ends ------------------------------------------------------------------------------------------------------
+# --- end of the workflow ----------------------------------------------------------------------------------------------
 
 
 def _unshelved(tx: Transaction, run: Run[UnshelveFacts], _power_state: PowerState | None) -> None:
