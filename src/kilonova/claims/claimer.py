@@ -257,7 +257,7 @@ class Claimer:
             self._driver.close()
 
     def keep_up(self) -> None:
-        """Apply the changes of other processes, as a mirror that falls behind the change log needs a full reload."""
+        """Apply the changes of other processes now; a mirror that falls behind the change log needs a full reload."""
         self._mirror.catch_up()
 
     def _plan(self, order: Order) -> _Plan:

@@ -139,7 +139,7 @@ class _ReplaySession:
             if self._done:
                 best, devices = first_that_gives(self._done[-1][0], self._hosts, self._needs)
                 if best is None:
-                    break  # by the present rules an earlier server finds no host
+                    break  # with the present rules an earlier server of the request finds no host
                 self._batch.place(best.row, share=devices)
             story = explain(self._hosts, self._batch.spec, self._engine)
             self._done.append((self._batch.decide(), self._hosts, story))

@@ -264,7 +264,7 @@ def test_where_conditions_say_which_provider_gives_what_they_hold_for_drivers_to
 def test_a_host_that_is_gone_by_the_time_of_the_claim_is_a_refusal() -> None:
     answer = outside(says("doc1")).answer(spec_for(), HOSTS)
     fewer = table(host("dev1"))
-    assert "gone by now" in (answer.decide(fewer).refusal or "")
+    assert "no longer exists" in (answer.decide(fewer).refusal or "")
 
 
 def test_capabilities_are_told_to_drivers_that_want_them_when_they_change() -> None:

@@ -52,7 +52,7 @@ class Listening:
         self._heard_before = False
 
     def silent_since(self) -> datetime | None:
-        """Return the start of a listening period of ``down_time``; None if this process has listened for less."""
+        """Return the time since when this process has listened for ``down_time``; None if it has listened for less."""
         looked_at, heard_s = self._looks[0] if self._looks else (None, 0.0)
         return looked_at if self._heard_s - heard_s >= self._enough_s else None
 

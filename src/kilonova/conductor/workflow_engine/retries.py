@@ -56,6 +56,6 @@ class Retries:
 
     @staticmethod
     def failure(run: Run[Any], error: Exception) -> Failure:
-        """Return the failure of a step that is given up. Its message contains the error of an agent, but no other."""
+        """Return the failure of a step that is given up. Users see the error of an agent, but no other error."""
         message = str(error) if isinstance(error, UndoFailedError) else "An unexpected error stopped the operation."
         return Failure(message, f"{type(error).__name__}: {error}", run.facts.host)

@@ -378,7 +378,10 @@ def test_a_server_that_is_moved_between_the_look_at_it_and_its_move(
     answer = act(moving, uuid, {"migrate": {"host": there} if asks_for_host else None}, moving.admin.at("2.56"))
     after = shown(moving, uuid)
     if asks_for_host:
-        assert (answer.status, answer.body["conflictingRequest"]["message"].endswith("already.")) == (409, True)
+        assert (answer.status, answer.body["conflictingRequest"]["message"].endswith(f"already on host {there}.")) == (
+            409,
+            True,
+        )
         assert (after["status"], host_of(after)) == ("ACTIVE", there)
     else:
         assert answer.status == 202

@@ -129,7 +129,7 @@ def test_a_thousand_questions_to_a_frozen_host_hold_two_threads_and_stop_nobody(
         took = time.monotonic() - began
         assert took < len(frozen) / LIMITS.waiting * LIMITS.within_s / 10, "they waited behind those of the frozen host"
         answers = [each.result() for each in frozen]
-    refused = [taken for answer, taken in answers if "others wait for it already" in answer]
+    refused = [taken for answer, taken in answers if "too many requests wait" in answer]
     given_up = [taken for answer, taken in answers if "does not answer" in answer]
     assert len(refused) + len(given_up) == 1000
     assert len(refused) > 950
@@ -143,7 +143,7 @@ def test_many_frozen_hosts_hold_a_quarter_of_the_threads(hosts: Hosts) -> None:
     with ThreadPoolExecutor(12) as pool:
         answers = list(pool.map(hosts.ask, names))
     assert answers.count("The host of the instance does not answer.") == LIMITS.waiting
-    assert sum("others wait" in answer for answer in answers) == 12 - LIMITS.waiting
+    assert sum("too many requests wait" in answer for answer in answers) == 12 - LIMITS.waiting
 
 
 def test_a_host_that_answers_is_slow_no_more(hosts: Hosts) -> None:
@@ -153,7 +153,7 @@ def test_a_host_that_answers_is_slow_no_more(hosts: Hosts) -> None:
         waiting = [pool.submit(hosts.ask, "node1") for _ in range(2)]
         while len(hosts.asked) < 3:
             time.sleep(0.001)
-        assert "others wait" in hosts.ask("node1")
+        assert "too many requests wait" in hosts.ask("node1")
         hosts.frozen.clear()
         hosts.answer("node1", hosts.asked[0][1])  # late, so nobody has it, but there it is
         assert hosts.ask("node1") == "words"

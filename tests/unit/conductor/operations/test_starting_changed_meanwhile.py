@@ -70,7 +70,7 @@ def test_it_is_not_resized_to_the_flavor_that_it_has_by_then(cell_of: NewCell) -
     cell.confirm(uuid)
     cell.work_off()
     for flavor in (BIGGER, replace(BIGGER, flavor_id="small disk")):
-        with pytest.raises(ConcurrentUpdate, match=f"has flavor {BIGGER.flavor_id} now"):
+        with pytest.raises(ConcurrentUpdate, match=f"now has flavor {BIGGER.flavor_id}"):
             cell.resize(uuid, flavor)
     cell.work_off()
     assert cell.check() == {uuid: VmState.ACTIVE}

@@ -50,7 +50,7 @@ def test_a_copy_that_fails_although_it_was_to_end_soon_ends_in_a_fault(cell: Cel
 def test_a_delete_stands_whatever_is_wanted_later(cell: Cell, weaker: Interrupting) -> None:
     uuid = migrating(cell)
     cell.delete(uuid)
-    with pytest.raises(Conflict, match="ended already"):
+    with pytest.raises(Conflict, match="already ending"):
         weaker(cell, uuid)
     cell.bus.run()
     assert cell.check() == {}
@@ -59,7 +59,7 @@ def test_a_delete_stands_whatever_is_wanted_later(cell: Cell, weaker: Interrupti
 def test_an_abort_stands_against_a_wish_to_end_soon(cell: Cell) -> None:
     uuid = migrating(cell)
     cell.abort(uuid)
-    with pytest.raises(Conflict, match="ended already"):
+    with pytest.raises(Conflict, match="already ending"):
         cell.force_complete(uuid)
     cell.bus.run()
     assert cell.check() == {uuid: VmState.ACTIVE}
