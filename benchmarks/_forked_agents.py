@@ -15,7 +15,7 @@ from multiprocessing.process import BaseProcess
 
 from kilonova.cli.main import main
 
-for _name in ("cli.agent_process", "cli.compute", "cli.log", "config.load", "server.serving"):
+for _name in ("cli.wiring.agent_process", "cli.commands.compute", "cli.wiring.log", "config.load", "server.serving"):
     importlib.import_module(f"kilonova.{_name}")
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([__name__])

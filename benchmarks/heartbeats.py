@@ -31,7 +31,7 @@ from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.logs.formatter import OneLineFormatter
 from kilonova.messaging import codec
-from kilonova.messaging.bus import Speaker
+from kilonova.messaging.bus import Sender
 from kilonova.messaging.messages import Heartbeat, HeartbeatAnswer, HostsStarted
 from kilonova.model.host import NodeReport
 from kilonova.model.provider import Inventory
@@ -73,27 +73,27 @@ class _AgentProcess:
     """Simulated agent process: sends the messages of one agent with ``hosts``."""
 
     def __init__(self, number: int, hosts: Sequence[str]) -> None:
-        self.speaker = Speaker(f"agent{number:04d}")
+        self.sender = Sender(f"agent{number:04d}")
         self.session = str(uuid4())
         self.hosts = tuple(hosts)
         self._count = 0
 
     def join(self, database: Database) -> None:
         """Register the session, with its known hosts, in the database."""
-        process = Process(self.session, agent=self.speaker.agent)
+        process = Process(self.session, agent=self.sender.agent)
         database.write(lambda tx: host_agents.register(tx, process, self.hosts, host_agents.LEASE))
 
     def report(self, core: Core) -> None:
         for start in range(0, len(self.hosts), _ANNOUNCED_TOGETHER):
             some = self.hosts[start : start + _ANNOUNCED_TOGETHER]
             reports = tuple(NodeReport(host, host, CAPABILITIES, _INVENTORIES, ("COMPUTE_NODE",)) for host in some)
-            core.conductor.answer(HostsStarted(reports, {}, self.session), self.speaker)
+            core.conductor.answer(HostsStarted(reports, {}, self.session), self.sender)
 
     def beat(self, core: Core) -> bool:
         self._count += 1
         message = codec.decode(codec.encode(Heartbeat(session=self.session, number=self._count)))
         assert isinstance(message, Heartbeat)
-        answer = core.conductor.answer(message, self.speaker)
+        answer = core.conductor.answer(message, self.sender)
         return isinstance(answer, HeartbeatAnswer) and answer.counts
 
 

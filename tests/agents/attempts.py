@@ -126,6 +126,7 @@ AT_THE_BROKER = (
 )
 
 _FOREIGN_HOST = "which is not the agent's"
+_FOREIGN_SESSION = "does not own session"
 AT_CONTROL = (
     # Who has written it?
     Dropped("sign as nobody", lambda a: a.publish(reply(a), user_id=None), "it has no verified user"),
@@ -192,14 +193,16 @@ AT_CONTROL = (
     Dropped("sent on into a queue", lambda a: a.publish(Envelope(reply(a, a.host), reply_to=f"x.{theirs(a)}"))),
     # Sessions of others, and its own that are over.
     Dropped(
-        "heartbeat for another's session", lambda a: a.publish(asked(Heartbeat((), a.victim.session))), "is not its own"
+        "heartbeat for another's session",
+        lambda a: a.publish(asked(Heartbeat((), a.victim.session))),
+        _FOREIGN_SESSION,
     ),
-    Dropped("heartbeat for a control process", lambda a: a.publish(asked(Heartbeat((), a.control))), "is not its own"),
-    Dropped("heartbeat for no session", lambda a: a.publish(asked(Heartbeat((a.host,), ""))), "is not its own"),
+    Dropped("heartbeat for a control process", lambda a: a.publish(asked(Heartbeat((), a.control))), _FOREIGN_SESSION),
+    Dropped("heartbeat for no session", lambda a: a.publish(asked(Heartbeat((a.host,), ""))), _FOREIGN_SESSION),
     Dropped("heartbeat for a guessed session", lambda a: a.publish(asked(Heartbeat((a.host,), new_uuid())))),
-    Dropped("report in another's session", lambda a: a.publish(started(a, session=a.victim.session)), "is not its own"),
-    Dropped("report as a control process", lambda a: a.publish(started(a, session=a.control)), "is not its own"),
-    Dropped("report in no session", lambda a: a.publish(asked(HostsStarted((a.report(),)))), "is not its own"),
+    Dropped("report in another's session", lambda a: a.publish(started(a, session=a.victim.session)), _FOREIGN_SESSION),
+    Dropped("report as a control process", lambda a: a.publish(started(a, session=a.control)), _FOREIGN_SESSION),
+    Dropped("report in no session", lambda a: a.publish(asked(HostsStarted((a.report(),)))), _FOREIGN_SESSION),
     Dropped("report again in a session that is over", lambda a: a.publish(started(a, session=a.ended)), "has ended"),
     Dropped("heartbeat of a session that is over", lambda a: a.publish(asked(Heartbeat((a.host,), a.ended)))),
     # What agents do not send.
