@@ -26,7 +26,7 @@ import sqlalchemy as sa
 from benchmarks._seeded_cloud import CAPABILITIES, INVENTORY, add_hosts, fresh_database
 from kilonova.cli.wiring.core import Core, start_core
 from kilonova.config.load import load_settings
-from kilonova.db import host_agents
+from kilonova.db import enrolment, host_agents
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.logs.formatter import OneLineFormatter
@@ -142,6 +142,7 @@ def _measured(what: str) -> Iterator[None]:
 
 def _report_hosts(core: Core) -> None:
     reporting = _AgentProcess(9_999, [f"new{number}" for number in range(_ANNOUNCED_TOGETHER)])
+    core.database.write(lambda tx: enrolment.enrol(tx, reporting.sender.agent, reporting.hosts))
     for kind in ("new", "known"):
         with _measured(f"{len(reporting.hosts)} {kind} hosts reported"):
             reporting.report(core)
