@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Keystone is asked beside tokens: whether a project exists, and limits that are kept there."""
+"""Keystone client beside token validation: checks that a project exists, and reads unified limits."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How Keystone is reached: what nova.conf's sections [keystone_authtoken] and [oslo_limit] say."""
+"""Keystone sessions and clients made from nova.conf's sections, such as [keystone_authtoken] and [oslo_limit]."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,18 +14,18 @@ from kilonova.identity.projects import AnyProject, KeystoneProjects, Projects
 
 _IMAGES, _COMPUTE, _SERVICE_USER = "glance", "nova", "service_user"
 _TOKENS, _LIMITS = "keystone_authtoken", "oslo_limit"
-#: How long the image service may be silent in the middle of an image, where [glance] timeout does not say.
+#: Read timeout for the image service in seconds, used if [glance] timeout is unset.
 _SILENCE_S = 60.0
-#: How long the compute API may take to answer, where [nova] timeout does not say.
+#: Timeout for the compute API in seconds, used if [nova] timeout is unset.
 _ANSWER_S = 10.0
-#: What oslo.limit adds to the options that every login to Keystone has.
+#: Options that oslo.limit adds to keystoneauth's login options.
 _SERVICE = ("endpoint_id", "endpoint_service_type", "endpoint_service_name", "endpoint_region_name")
 
 
 def projects_of(conf: Any, endpoint: str | None, *, verify: bool | str) -> Projects:
-    """Return who knows the projects; where no address of Keystone is configured, nobody does.
+    """Return the check of project ids: Keystone's, or one that accepts every id if no Keystone URL is configured.
 
-    ``endpoint``: None stands for the address that tokens are checked at.
+    ``endpoint``: URL of Keystone; None for [keystone_authtoken] auth_url.
     """
     conf.register_opts(loading.get_auth_plugin_conf_options("password"), group=_TOKENS)
     url = endpoint or conf[_TOKENS].auth_url
@@ -35,7 +35,7 @@ def projects_of(conf: Any, endpoint: str | None, *, verify: bool | str) -> Proje
 
 
 def told_of_token(conf: Any, token: str) -> Mapping[str, Any]:
-    """Return what Keystone says of a token, asked by Kilonova's own user.
+    """Return Keystone's description of a token, requested with the credentials of Kilonova's own user.
 
     Raises: ConfigurationError, NotFound, Unavailable.
     """
@@ -44,7 +44,7 @@ def told_of_token(conf: Any, token: str) -> Mapping[str, Any]:
     try:
         auth = loading.load_auth_from_conf_options(conf, _TOKENS)
         if auth is None:
-            raise ConfigurationError("[keystone_authtoken] names nobody who may ask Keystone about tokens")
+            raise ConfigurationError("[keystone_authtoken] has no credentials for validating tokens at Keystone")
         session = loading.load_session_from_conf_options(conf, _TOKENS, auth=auth)
         answer = session.get(
             "/auth/tokens",
@@ -54,14 +54,14 @@ def told_of_token(conf: Any, token: str) -> Mapping[str, Any]:
     except exceptions.NotFound:
         raise NotFound("Keystone knows no such token, or it has expired") from None
     except (exceptions.ClientException, exceptions.AuthPluginException) as error:
-        raise Unavailable(f"Keystone cannot be asked about the token: {error}") from error
+        raise Unavailable(f"Keystone cannot validate the token: {error}") from error
     told: Mapping[str, Any] = answer.json()["token"]
     return told
 
 
 def limits_of(conf: Any) -> LimitSource:
-    """Return where unified limits are, as [oslo_limit] says. Nobody is asked before they are needed."""
-    # Needed with this driver only, and to be imported before there are threads: the SDK does not bear two at once.
+    """Return the source of unified limits configured in [oslo_limit]. It connects to Keystone on first use."""
+    # The SDK is needed for this driver only. Import it before threads start: concurrent imports of the SDK fail.
     from openstack.connection import Connection  # noqa: PLC0415 - start-up time
     from oslo_limit import opts  # noqa: PLC0415 - start-up time
 
@@ -93,18 +93,19 @@ def limits_of(conf: Any) -> LimitSource:
 
 
 def image_session_of(conf: Any) -> Session | None:
-    """Return a session of Kilonova's own user at the image service, as [glance] says, or else [service_user].
+    """Return a session of Kilonova's own user for the image service.
 
-    None where neither says who that is. Nobody is asked before that is needed. Raises: ConfigurationError.
+    The credentials are those of [glance] or else [service_user]; None if neither has any. Connects on first use.
+    Raises: ConfigurationError.
     """
     return _own_session(conf, _IMAGES, _SILENCE_S)
 
 
 def compute_adapter_of(conf: Any) -> Adapter | None:
-    """Return who asks the compute API for Kilonova's own user, as [nova] says, or else [service_user].
+    """Return a compute API client of Kilonova's own user, with the credentials of [nova] or else [service_user].
 
-    [nova] is as in the files of services that use Nova; its ``endpoint_override`` goes before the catalogue. None where
-    neither says who the user is. Nobody is asked before that is needed. Raises: ConfigurationError.
+    [nova] has the format that other services use for Nova; its ``endpoint_override`` takes precedence over the
+    catalogue. None if neither section has credentials. Connects on first use. Raises: ConfigurationError.
     """
     loading.register_adapter_conf_options(conf, _COMPUTE, include_deprecated=False)
     conf.set_default("service_type", "compute", group=_COMPUTE)
@@ -115,9 +116,9 @@ def compute_adapter_of(conf: Any) -> Adapter | None:
 
 
 def _own_session(conf: Any, service: str, timeout_s: float) -> Session | None:
-    """Return a session of Kilonova's own user at a service, as its section says, or else [service_user].
+    """Return a session of Kilonova's own user for a service, with the credentials of its section or [service_user].
 
-    ``timeout_s``: where the section does not say. Raises: ConfigurationError.
+    ``timeout_s``: default for the section's timeout. Raises: ConfigurationError.
     """
     for group in (service, _SERVICE_USER):
         loading.register_auth_conf_options(conf, group)
@@ -129,6 +130,6 @@ def _own_session(conf: Any, service: str, timeout_s: float) -> Session | None:
         auth = loading.load_auth_from_conf_options(conf, named[0])
         session = loading.load_session_from_conf_options(conf, service, auth=auth)
     except (exceptions.ClientException, exceptions.AuthPluginException) as error:
-        raise ConfigurationError(f"[{named[0]}] does not say who Kilonova's user is: {error}") from error
+        raise ConfigurationError(f"[{named[0]}] has no valid credentials for Kilonova's user: {error}") from error
     session.timeout = session.timeout or timeout_s
     return session

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where limits are kept: in the database, nowhere, or elsewhere, as :mod:`kilonova.identity.unified_limits` has it."""
+"""Sources of quota limits: the database, none, or an external driver such as unified limits."""
 
 import logging
 from collections.abc import Callable
@@ -12,20 +12,20 @@ LOG = logging.getLogger(__name__)
 
 
 class LimitSource(Protocol):
-    """Says which limits are in force where these are not in the database."""
+    """A source of limits, asked before those in the database."""
 
-    #: Whether limits that are written through the compute API can have an effect.
+    #: Whether writing limits through the compute API is refused.
     is_read_only: bool
 
     def of_project(self, project_id: str) -> Limits | None:
-        """Return the limits of a project; None says that the database has them. Raises: Unavailable."""
+        """Return the limits of a project, or None to use those in the database. Raises: Unavailable."""
 
     def defaults(self) -> Limits | None:
-        """Return the limits of projects without own ones; None says that the database has them. Raises: Unavailable."""
+        """Return the limits of a project without its own, or None to use those in the database. Raises: Unavailable."""
 
 
 class StoredLimits:
-    """The database has the limits."""
+    """The limits in the database apply."""
 
     is_read_only = False
 
@@ -38,7 +38,7 @@ class StoredLimits:
 
 
 class Unlimited:
-    """Nothing is limited, whatever the database says."""
+    """No limits apply; those in the database are ignored."""
 
     is_read_only = False
 
@@ -51,7 +51,7 @@ class Unlimited:
 
 
 class OutsideLimits:
-    """What a driver from outside says, and nothing of what it says wrong: that is a 503 of the request that asked."""
+    """An external quota driver. An exception or an invalid value of the driver becomes a 503 of the request."""
 
     def __init__(self, driver: Any) -> None:
         self._driver = driver
@@ -72,6 +72,6 @@ class OutsideLimits:
             return {**NO_LIMITS, **{str(name): int(limit) for name, limit in said.items()}}
         except Unavailable:
             raise
-        except Exception as error:  # foreign code, which may do anything
+        except Exception as error:  # an external driver may raise anything
             LOG.exception("Quota driver %s failed", self._name)
-            raise Unavailable("The limits of the project cannot be told at present.") from error
+            raise Unavailable("The limits of the project are not available at present.") from error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which projects there are. Only Keystone knows; a cloud without it takes every id for one."""
+"""Checks that a project exists. Without Keystone every id is accepted."""
 
 import logging
 from typing import Protocol
@@ -16,21 +16,21 @@ _TIMEOUT_S = 30
 
 
 class Projects(Protocol):
-    """Tells projects that exist from others."""
+    """A check that a project exists."""
 
     def require(self, project_id: str, *, token: str | None) -> None:
-        """Raise InvalidRequest when it is certain that there is no such project."""
+        """Raise InvalidRequest if the project certainly does not exist."""
 
 
 class AnyProject:
-    """Knows no projects, so every id may be one."""
+    """Accepts every id as a project."""
 
     def require(self, project_id: str, *, token: str | None) -> None:
         pass
 
 
 class KeystoneProjects:
-    """Asks Keystone with the caller's own token. Who may not ask, or finds Keystone away, is not held up by that.
+    """Looks a project up in Keystone with the caller's own token. Passes if Keystone forbids the lookup or is down.
 
     ``url``: Keystone's address, with or without ``/v3``. ``verify``: a CA file, or whether certificates are checked.
     """
@@ -46,11 +46,11 @@ class KeystoneProjects:
         try:
             answer = self._session.get(path, headers=headers, timeout=_TIMEOUT_S)
         except requests.RequestException as error:
-            LOG.warning("Keystone cannot be asked whether project %r exists: %s", project_id, error)
+            LOG.warning("Cannot check project %r: Keystone is unreachable: %s", project_id, error)
             return
         status = answer.status_code
         outgoing.tell(LOG, "Keystone", "GET", path, status, answer.headers)
         if status == requests.codes.not_found:
             raise InvalidRequest(f"Project ID {project_id} is not a valid project.", field="project_id")
         if status != requests.codes.ok:
-            LOG.warning("Keystone does not tell whether project %r exists: it answers %d", project_id, status)
+            LOG.warning("Cannot check project %r: Keystone answered %d", project_id, status)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unified limits: those that Keystone keeps. Slow to import, and only needed with that driver."""
+"""Unified limits, which Keystone keeps. Slow to import, so imported only for that quota driver."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from kilonova.model.quota import NO_LIMITS, Limits
 
 _KEPT_S = 5.0
 _KEPT_PROJECTS = 4096
-#: What limits are called in Keystone → our name.
+#: Name of a limit in Keystone → name in Nova's quotas.
 RESOURCE_NAMES: Mapping[str, str] = {
     "servers": "instances",
     "class:VCPU": "cores",
@@ -30,10 +30,10 @@ RESOURCE_NAMES: Mapping[str, str] = {
 
 
 class KeystoneLimits:
-    """Unified limits: registered limits are the defaults, a project may have others. What is not registered is zero.
+    """Unified limits: registered limits are the defaults, projects may override them, unregistered resources get zero.
 
-    ``connect`` returns a connection of the SDK; it is called when limits are first needed.
-    ``service``: type and name of the service in the catalogue, and its region, None where any will do.
+    ``connect``: returns a connection of the SDK; called on first use. ``service_type``, ``service_name``, ``region``:
+    select the service in Keystone's catalogue; None matches any. ``endpoint_id`` selects it in place of these.
     """
 
     is_read_only = True
@@ -85,12 +85,12 @@ class KeystoneLimits:
                 own = identity.limits(project_id=project_id, **service)
                 found |= {each.resource_name: each.resource_limit for each in own}
         except (ClientException, SDKException) as error:
-            raise Unavailable(f"Keystone cannot be asked for limits: {error}") from error
+            raise Unavailable(f"Cannot read limits from Keystone: {error}") from error
         named = {ours: found.get(theirs, 0) for theirs, ours in RESOURCE_NAMES.items()}
         return {**NO_LIMITS, **named}
 
     def _open(self) -> tuple[Any, Mapping[str, str | None]]:
-        """Find the service whose limits are ours, once."""
+        """Return the identity API and the selected service, connecting on first use."""
         with self._lock:
             if self._identity is None:
                 identity = self._connect().identity
@@ -106,6 +106,6 @@ class KeystoneLimits:
         services = list(identity.services(**{name: value for name, value in wanted.items() if value}))
         if len(services) != 1:
             raise Unavailable(
-                f"[oslo_limit] names {len(services)} services of Keystone's catalogue by {wanted}; it has to be one."
+                f"[oslo_limit] has to select one service of Keystone's catalogue; {wanted} selects {len(services)}."
             )
         return {"service_id": services[0].id, **({"region_id": self._region} if self._region else {})}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where images come from: a short-lived cache in front of Glance, or a fixed set for a cloud without one."""
+"""Image sources: Glance behind a cache of a few seconds, or a fixed set of images for a cloud without Glance."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of images as it passes through a control process, and who has it."""
+"""Interfaces for reading and writing image data through a control process."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class Body(Protocol):
-    """What is uploaded. ``read`` raises OSError when no more of it comes."""
+    """The body of an upload. ``read`` raises OSError if the body breaks off before its end."""
 
     def read(self, size: int) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the image service has after an upload."""
+    """Size and checksum of an image, as the image service reports them after an upload."""
 
     size_bytes: int
     hash_algo: str
@@ -22,9 +22,10 @@ class Stored:
 
 
 class Download(Protocol):
-    """The data of an image from ``start`` on. Iterating raises OSError where it stops in the middle.
+    """The data of an image from byte ``start`` on. Iterating raises OSError if the transfer breaks off.
 
-    ``size_bytes``: of what comes. ``content_range``: what the header of that name says. None where nobody says.
+    ``size_bytes``: bytes of this download. ``content_range``: the Content-Range header. Both None if the store omits
+    them.
     """
 
     @property
@@ -39,20 +40,20 @@ class Download(Protocol):
     def __iter__(self) -> Iterator[bytes]: ...
 
     def close(self) -> None:
-        """Let go of it, whether all of it was read or not."""
+        """Release the connection, even if data is left unread."""
 
 
 class ImageStore(Protocol):
-    """Has the data of images."""
+    """A store of image data."""
 
     def read(self, image_id: str, start: int = 0) -> Download:
-        """Begin to read. Where the store cannot begin at ``start``, it begins at 0.
+        """Open a download of image data. Starts at byte 0 if the store cannot start at ``start``.
 
         Raises: NotFound, Forbidden, Conflict for an image without data, Unavailable.
         """
 
     def write(self, image_id: str, body: Body, size_bytes: int | None) -> Stored:
-        """Store the data of an image. One whose upload breaks has none afterwards, and may be uploaded anew.
+        """Store the data of an image. After a broken upload the image has no data and accepts a new upload.
 
-        Raises: NotFound, Forbidden, Conflict for an image that has data, Unavailable; what ``body`` raises.
+        Raises: NotFound, Forbidden, Conflict for an image that has data, Unavailable; any error of ``body``.
         """

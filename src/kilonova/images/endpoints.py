@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several endpoints of the image service: one is asked until it cannot be reached, then the next one.
+"""Fail-over between several endpoints of the image service.
 
 ::
 
-    GET, DELETE ── one endpoint ── cannot be reached, or 502, 503, 504 ──▶ the next one ── … ──▶ the last one's answer
-    POST, PUT   ── one endpoint ── the same ──▶ the failure; what comes after it goes to the next one
+    GET, DELETE ── endpoint ── unreachable, or 502, 503, 504 ──▶ next endpoint ── … ──▶ answer of the last endpoint
+    POST, PUT   ── endpoint ── unreachable, or 502, 503, 504 ──▶ failure; later requests use the next endpoint
 """
 
 import logging
@@ -17,16 +17,16 @@ from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 
 LOG = logging.getLogger(__name__)
-#: What may be asked again elsewhere: it does the same twice as once.
+#: Idempotent methods, which may be retried at another endpoint.
 _REPEATABLE = frozenset({"GET", "HEAD", "DELETE"})
-#: An answer of what stands before a service that is not there.
+#: Status codes of a proxy or load balancer whose backend is unavailable.
 _AWAY = frozenset({502, 503, 504})
 
 
 class Endpoints:
-    """Asks one of ``urls``, which have no ``/v2``. Safe for any number of threads.
+    """A client that sends requests to one of ``urls`` and fails over to the next. Thread-safe.
 
-    ``options``: of the adapter, as keystoneauth has them: how often a request is tried again at the same endpoint.
+    ``urls``: without ``/v2``. ``options``: options of keystoneauth's Adapter, such as retries at the same endpoint.
     """
 
     def __init__(self, session: Session, urls: Sequence[str], **options: Any) -> None:
@@ -36,7 +36,7 @@ class Endpoints:
         self._present = 0
 
     def request(self, path: str, method: str, **more: Any) -> Any:
-        """Return the answer, whatever its status. Raises: ClientException, when no endpoint answers."""
+        """Return the answer, whatever its status. Raises: ClientException if no endpoint answers."""
         tries = len(self._adapters) if method in _REPEATABLE else 1
         for left in reversed(range(tries)):
             index = self._present
@@ -53,13 +53,13 @@ class Endpoints:
             if not left:
                 return answer
             answer.close()
-        raise AssertionError("there is always an endpoint")
+        raise AssertionError("the list of endpoints is empty")
 
     def _leave(self, index: int) -> None:
-        """Ask the next endpoint from now on, unless another thread has seen to that."""
+        """Switch to the next endpoint, unless another thread has switched already."""
         with self._lock:
             if self._present != index or len(self._adapters) == 1:
                 return
             self._present = (index + 1) % len(self._adapters)
             new = self._urls[self._present]
-        LOG.warning("The image service does not answer at %s; it is asked at %s from now on", self._urls[index], new)
+        LOG.warning("The image service does not answer at %s; switching to endpoint %s", self._urls[index], new)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hosts are told of the data of images: the location of a store that they share, and a ticket of their own."""
+"""Image data for hosts: the location in a shared store, and a ticket of the host's own."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +12,10 @@ from kilonova.model.image_data import ImageData
 
 @dataclass(frozen=True, slots=True)
 class ImagesForHosts:
-    """``endpoint``: the control processes as hosts reach them.
+    """Builds the descriptions with which hosts read and write image data.
 
-    ``shared_folder``: where hosts see the files of the image service, each named like its image; None for nowhere.
+    ``endpoint``: URL of the control processes as hosts reach it. ``shared_folder``: folder of the image service's
+    files, as hosts see it; each file is named after its image. None if hosts do not share it.
     """
 
     office: TicketOffice
@@ -22,7 +23,7 @@ class ImagesForHosts:
     shared_folder: Path | None = None
 
     def to_read(self, host: str, image: Image) -> ImageData:
-        """Return how a host gets an image. Make it when it is sent: the ticket in it expires."""
+        """Return what a host needs to download an image. Call it when sending it: the ticket expires."""
         location = "" if self.shared_folder is None else (self.shared_folder / quote(image.id, safe="")).as_uri()
         return ImageData(
             image.id,
@@ -36,7 +37,7 @@ class ImagesForHosts:
         )
 
     def to_write(self, host: str, image_id: str) -> ImageData:
-        """Return how a host brings the data of an image that is there, without data, in the image service."""
+        """Return what a host needs to upload the data of an image that is registered without data."""
         return ImageData(
             image_id, url=self._url(host, image_id), ticket=self.office.issue(host, image_id, Direction.WRITE)
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images from Glance, with the user's own token and a short memory for each project."""
+"""Images from Glance, read with the user's own token and cached briefly for each project."""
 
 import logging
 import threading
@@ -56,7 +56,7 @@ class GlanceImages:
         return image
 
     def named(self, name: str, *, token: str | None, project_id: str) -> tuple[Image, ...]:
-        del project_id  # the token's
+        del project_id  # the token names the project
         answer = self._ask(f"/v2/images?name=in:{quote(quoted(name), safe='')}", token)
         if answer.status_code != _OK:
             raise Unavailable(f"The image service answered {answer.status_code}.")
@@ -85,7 +85,7 @@ class GlanceImages:
                 json=body,
                 headers=headers,
                 authenticated=False,
-                connect_retries=0,  # one that was heard of may have made the image
+                connect_retries=0,  # a request that failed halfway may have created the image
                 status_code_retries=0,
             )
         except exceptions.ClientException as error:
@@ -113,7 +113,7 @@ class GlanceImages:
         return image_of(answer.json())
 
     def _ask(self, path: str, token: str | None) -> Any:
-        """Return the answer, whatever its status. A service that does not answer, or with 503, is asked again."""
+        """Return the answer, whatever its status. Retries if the service is unreachable or answers 503."""
         headers = {"X-Auth-Token": token or "", **outgoing_headers()}
         try:
             answer = self._glance.request(path, "GET", headers=headers, authenticated=False)
@@ -124,13 +124,13 @@ class GlanceImages:
 
 
 def quoted(value: str) -> str:
-    """Return a value of a filter in quotes: the service takes a bare comma or colon for its own syntax."""
+    """Return a filter value in quotes: Glance reads a bare comma or colon as its own syntax."""
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _refusal(answer: Any) -> Exception:
-    """Return what it means that an image was not made."""
-    said = f"The image service does not take the image: {answer.status_code}."
+    """Return the error for a refused creation of an image."""
+    said = f"The image service refused to create the image: {answer.status_code}."
     match answer.status_code:
         case 400:
             return InvalidRequest(said)
@@ -142,7 +142,7 @@ def _refusal(answer: Any) -> Exception:
 
 
 def image_of(content: Mapping[str, Any]) -> Image:
-    """Read an image of the Image API v2; every key that is not the API's own is a property."""
+    """Parse an image of the Image API v2; every key that is not a standard attribute becomes a property."""
     properties = {key: str(value) for key, value in content.items() if not is_standard(key) and value is not None}
     return Image(
         id=content["id"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of images, read from and written to Glance piece by piece, by Kilonova's own user."""
+"""Image data in Glance, streamed in chunks with the credentials of Kilonova's own user."""
 
 import logging
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ from kilonova.images.endpoints import Endpoints
 LOG = logging.getLogger(__name__)
 PIECE = 1 << 16
 _OK, _NO_CONTENT, _PARTIAL = 200, 204, 206
-#: Of a service that cannot do now what it could do later, or does not know our token any more.
+#: Status codes of temporary failures, and 401 for an expired token of Kilonova's user.
 _LATER = frozenset({401, 408, 429, 500, 502, 503, 504})
 _UNREACHABLE = "The image service cannot be reached."
 
 
 @dataclass(frozen=True, slots=True)
 class GlanceDownload:
-    """What is being read. ``answer``: of Glance, whose body has not been read."""
+    """A running download. ``answer``: Glance's response, whose body is still unread."""
 
     start: int
     size_bytes: int | None
@@ -37,14 +37,14 @@ class GlanceDownload:
             while piece := self.answer.raw.read(PIECE):
                 yield piece
         except HTTPError as error:
-            raise ConnectionError("The image service stopped in the middle of an image.") from error
+            raise ConnectionError("The image service broke off the download of an image.") from error
 
     def close(self) -> None:
         self.answer.close()
 
 
 class GlanceData:
-    """An :class:`ImageStore`. ``session``: of Kilonova's own user; ``endpoints``: URLs without ``/v2``."""
+    """An :class:`ImageStore` in Glance. ``session``: of Kilonova's own user; ``endpoints``: URLs without ``/v2``."""
 
     def __init__(self, session: Session, *endpoints: str) -> None:
         self._session = session
@@ -67,11 +67,11 @@ class GlanceData:
     def write(self, image_id: str, body: Body, size_bytes: int | None) -> Stored:
         status = self._image(image_id)["status"]
         if status != "queued":
-            raise Conflict(f"Image {image_id} is {status}, and data is taken only while it is queued.")
+            raise Conflict(f"Image {image_id} is {status}, and accepts data only while it is queued.")
         counted = _Counted(body) if size_bytes is None else _Sized(body, size_bytes)
         headers = {"Content-Type": "application/octet-stream"}
         try:
-            # Never sent twice: what was read of the body is gone.
+            # Never retried: the part of the body already read cannot be read again.
             answer = self._ask(
                 "PUT", f"{_path(image_id)}/file", headers=headers, data=counted, allow_reauth=False, log=False
             )
@@ -85,7 +85,7 @@ class GlanceData:
             raise _refusal(image_id, answer)
         image = self._image(image_id)
         if image.get("size") != counted.taken:
-            raise Conflict(f"Image {image_id} was sent {counted.taken} bytes, and has {image.get('size')}.")
+            raise Conflict(f"Image {image_id} has {image.get('size')} bytes after an upload of {counted.taken} bytes.")
         return Stored(counted.taken, image.get("os_hash_algo") or "", image.get("os_hash_value") or "")
 
     def _image(self, image_id: str) -> Any:
@@ -98,12 +98,12 @@ class GlanceData:
         try:
             return self._glance.request(path, method, redirect=False, **more)
         except (exceptions.ClientException, HTTPError) as error:
-            LOG.warning("The image service cannot be asked by Kilonova's user: %s", error)  # hosts are told less
+            LOG.warning("Request of Kilonova's user to the image service failed: %s", error)  # not shown to hosts
             raise Unavailable(_UNREACHABLE) from error
 
 
 class _Counted:
-    """A body of unknown size. ``error``: why no more of it came."""
+    """An upload body that counts its bytes. ``error``: why reading the body failed, if it did."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
@@ -126,7 +126,7 @@ class _Counted:
 class _Sized(_Counted):
     def __init__(self, body: Body, size_bytes: int) -> None:
         super().__init__(body)
-        self.len = size_bytes  # what requests asks a body for
+        self.len = size_bytes  # ``requests`` reads the Content-Length from this attribute
 
 
 def _path(image_id: str) -> str:
@@ -134,14 +134,14 @@ def _path(image_id: str) -> str:
 
 
 def _refusal(image_id: str, answer: Any) -> Exception:
-    """Return what an answer of the image service means to a host."""
+    """Return the error to raise to a host for an error response of the image service."""
     status = answer.status_code
     if status in {400, 404, 410}:
         return NotFound(f"Image {image_id} could not be found.")
     if status == 403:
-        return Forbidden(f"The image service does not let Kilonova's user have image {image_id}.")
+        return Forbidden(f"The image service denies Kilonova's user access to image {image_id}.")
     if status in {409, 413}:
-        return Conflict(f"The image service does not take image {image_id}: {status}.")
+        return Conflict(f"The image service refused the data of image {image_id}: {status}.")
     if status in _LATER:
         return Unavailable(f"The image service answered {status}.")
-    return Unavailable(f"The image service answered {status}, which is not understood.")
+    return Unavailable(f"The image service answered with unexpected status {status}.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images of Glance as Kilonova's own user sees and removes them."""
+"""Lookup and removal of Glance images with the credentials of Kilonova's own user."""
 
 import logging
 from typing import Any
@@ -17,12 +17,12 @@ LOG = logging.getLogger(__name__)
 _OK, _NO_CONTENT, _FORBIDDEN = 200, 204, 403
 _GONE = frozenset({400, 404, 410})
 _BACKUP_OF = ("image_type", "backup_type", "instance_uuid", "owner")
-#: Of one server and type; the image service gives no longer pages.
+#: Most backups listed of one server and backup type: Glance's own limit of a page.
 _BACKUPS = 1000
 
 
 class GlanceKeeper:
-    """An :class:`ImageKeeper`. ``session``: of Kilonova's own user; ``endpoints``: URLs without ``/v2``."""
+    """An :class:`ImageKeeper` in Glance. ``session``: of Kilonova's own user; ``endpoints``: URLs without ``/v2``."""
 
     def __init__(self, session: Session, *endpoints: str) -> None:
         self._glance = Endpoints(session, endpoints)
@@ -34,7 +34,7 @@ class GlanceKeeper:
     def remove(self, image_id: str) -> None:
         answer = self._ask("DELETE", _path(image_id))
         if answer.status_code == _FORBIDDEN:
-            LOG.warning("Image %s stays: the image service does not let Kilonova's user remove it", image_id)
+            LOG.warning("Image %s is not removed: the image service denies this to Kilonova's user", image_id)
         elif answer.status_code != _NO_CONTENT and answer.status_code not in _GONE:
             raise _not_understood(answer)
 
@@ -48,7 +48,7 @@ class GlanceKeeper:
         if answer.status_code != _OK:
             raise _not_understood(answer)
         found = answer.json()["images"]
-        # Whatever a filter means to the service, nothing else is ever taken for a backup of this server.
+        # Glance may ignore a filter it does not know; an image of another server must never be returned as a backup.
         return tuple(each["id"] for each in found if all(each.get(name) == wanted[name] for name in wanted))
 
     def _content(self, image_id: str) -> Any:
@@ -63,7 +63,7 @@ class GlanceKeeper:
         try:
             return self._glance.request(path, method, redirect=False)
         except exceptions.ClientException as error:
-            raise Unavailable("The image service cannot be asked by Kilonova's user.") from error
+            raise Unavailable("The image service cannot be reached with the credentials of Kilonova's user.") from error
 
 
 def _path(image_id: str) -> str:

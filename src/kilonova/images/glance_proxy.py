@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images of Glance as their users see and change them, each with his own token."""
+"""Glance images as users see and change them, each request with the user's own token."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,14 +15,14 @@ from kilonova.images.proxied import ImageFilter, ProxiedImage
 
 _TIMEOUT_S = 10.0
 _PATCH = "application/openstack-images-v2.1-json-patch"
-#: Glance keeps these of an image to itself.
+#: Prefix of image properties that only Glance may change.
 _KEPT = "os_glance_"
-#: Parameters of Glance's list that are no properties.
+#: Query parameters of Glance's image list that do not filter by a property.
 _NO_PROPERTIES = frozenset({"limit", "marker", "sort", "sort_key", "sort_dir", "visibility", "member_status"})
 
 
 class GlanceProxy:
-    """An :class:`ImageProxy`. ``endpoint``: URL of the service without ``/v2``."""
+    """An :class:`ImageProxy` to Glance. ``endpoint``: URL of the service without ``/v2``."""
 
     def __init__(self, endpoint: str) -> None:
         self._glance = Adapter(Session(timeout=_TIMEOUT_S), endpoint_override=endpoint.rstrip("/"))
@@ -31,7 +31,7 @@ class GlanceProxy:
         query = _query(wanted) | {"limit": str(limit)} | ({} if marker is None else {"marker": marker})
         following: str | None = f"/v2/images?{urlencode(query)}"
         found: list[ProxiedImage] = []
-        while following and len(found) < limit:  # the service may give fewer at a time
+        while following and len(found) < limit:  # Glance may return shorter pages than requested
             answer = self._ask("GET", following, token).json()
             found += [_image(content) for content in answer["images"]]
             following = answer.get("next")
@@ -56,7 +56,7 @@ class GlanceProxy:
     def _ask(
         self, method: str, path: str, token: str | None, image_id: str = "", headers: Any = None, **more: Any
     ) -> Any:
-        """Return an answer that says that it was done. Raises: what its status means."""
+        """Return the answer to a successful request. Raises: the error that matches the status."""
         sent = {**(headers or {}), "X-Auth-Token": token or ""}
         try:
             answer = self._glance.request(
@@ -68,11 +68,11 @@ class GlanceProxy:
             case 200 | 204:
                 return answer
             case 400 if not image_id:
-                raise InvalidRequest("The image service does not take the query.")
+                raise InvalidRequest("The image service refused the query.")
             case 400 if method == "PATCH":
-                raise InvalidRequest("The image service does not take these properties.")
+                raise InvalidRequest("The image service refused these properties.")
             case 401 | 403 | 413:
-                raise Forbidden("The image service does not let you do this.")
+                raise Forbidden("The image service forbids this operation.")
             case 400 | 404:
                 raise NotFound(f"Image {image_id} could not be found.")
             case 409:

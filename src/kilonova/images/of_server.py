@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the image service is told of an image that is made of a server: formats, sizes and properties."""
+"""Format, size limits and properties of a new image of a server."""
 
 from collections.abc import Collection, Mapping
 
@@ -7,14 +7,14 @@ from kilonova.model.image import Image
 from kilonova.model.instance import Instance
 from kilonova.model.new_image import NewImage
 
-#: Of the data of the server's own image, or of how that one came to be; never true of another.
+#: Properties tied to the data of the server's base image or to how it was made; they never hold for a new image.
 _OF_ITS_DATA = frozenset(
     {
         "img_signature", "img_signature_hash_method", "img_signature_key_type", "img_signature_certificate_uuid",
         "cinder_encryption_key_id", "cinder_encryption_key_deletion_policy", "backup_type",
     }
 )  # fmt: skip
-#: The image service keeps these to itself.
+#: Prefixes of properties that are reserved by the image service.
 _RESERVED = ("os_glance_", "owner_specified.")
 SNAPSHOT, BACKUP = "snapshot", "backup"
 
@@ -29,10 +29,11 @@ def image_of_server(
     given: Mapping[str, str],
     image_type: str = SNAPSHOT,
 ) -> NewImage:
-    """Return a new image of a server.
+    """Return the description of a new image of a server.
 
-    ``base``: the image that the server was made of, as it was then. ``not_inherited``: properties of it that the new
-    one does not get. ``given``: what somebody wants it to have; it wins, except over what says whose image it is.
+    ``base``: the image that the server was made from, as it was then. ``not_inherited``: names of its properties that
+    the new image does not get. ``given``: properties from the request; they override inherited ones, but not those that
+    identify the server and the owner.
     """
     kept = {
         key: value
@@ -41,7 +42,7 @@ def image_of_server(
     }
     own = {"instance_uuid": instance.uuid, "user_id": user_id}
     if image_type != SNAPSHOT or "image_type" not in given:
-        own["image_type"] = image_type  # backups are found by it again
+        own["image_type"] = image_type  # backup rotation finds backups by it
     if instance.image_ref:
         own["base_image_ref"] = instance.image_ref
     base = base or Image(instance.image_ref or "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images as the compute API shows and changes them for clients that do not ask the image service themselves."""
+"""Images as the compute API shows and changes them (the deprecated image proxy API)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from kilonova.images.source import ImageSource
 
 @dataclass(frozen=True, slots=True)
 class ProxiedImage:
-    """An image with what users are shown of it. Units: MiB, GiB, bytes; times as the image service writes them."""
+    """An image with the attributes that users see. Units: MiB, GiB, bytes; times as the image service writes them."""
 
     id: str
     name: str | None = None
@@ -26,7 +26,9 @@ class ProxiedImage:
 
 @dataclass(frozen=True, slots=True)
 class ImageFilter:
-    """Which images to list. None, and no properties: any. ``changed_since``: a time as a client wrote it."""
+    """A filter for listing images. None, or empty ``properties``: no restriction. ``changed_since``: a time as the
+    client wrote it.
+    """
 
     name: str | None = None
     status: str | None = None
@@ -37,10 +39,10 @@ class ImageFilter:
 
 
 class ImageProxy(Protocol):
-    """Asks with the token of a user, who may do there what the image service lets him."""
+    """Image operations with the token of a user; the image service decides what the user may do."""
 
     def page(self, wanted: ImageFilter, *, limit: int, marker: str | None, token: str | None) -> Sequence[ProxiedImage]:
-        """Return at most ``limit`` images, those after ``marker``. Raises: InvalidRequest, Unavailable."""
+        """Return at most ``limit`` images, starting after ``marker``. Raises: InvalidRequest, Unavailable."""
 
     def get(self, image_id: str, *, token: str | None) -> ProxiedImage:
         """Return an image. Raises: NotFound, Unavailable."""
@@ -49,14 +51,14 @@ class ImageProxy(Protocol):
         """Remove an image. Raises: NotFound, Forbidden, Conflict while it is in use, Unavailable."""
 
     def set_properties(self, image: ProxiedImage, properties: Mapping[str, str], *, token: str | None) -> None:
-        """Give an image exactly these properties in the place of those that it has.
+        """Replace all properties of an image with ``properties``.
 
         Raises: NotFound, Forbidden, Conflict, InvalidRequest, Unavailable.
         """
 
 
 class FixedImageProxy:
-    """Shows a set of images that nobody can change, in a cloud without an image service."""
+    """A read-only set of images, for a cloud without an image service."""
 
     def __init__(self, images: ImageSource) -> None:
         self._images = images

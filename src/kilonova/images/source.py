@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where images come from, and a source for clouds without an image service."""
+"""The interface of image sources, and a source for clouds without an image service."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ from kilonova.model.new_image import NewImage
 
 
 class ImageSource(Protocol):
-    """Looks images up on behalf of a user."""
+    """Lookup and registration of images on behalf of a user."""
 
     def get(self, image_id: str, *, token: str | None, project_id: str) -> Image:
         """Return an image that the token's owner may see. Raises: NotFound, Unavailable."""
@@ -24,12 +24,12 @@ class ImageSource(Protocol):
     def create(self, image: NewImage, *, token: str | None) -> None:
         """Register a private image, without data, that belongs to the token's project.
 
-        Raises: InvalidRequest, Forbidden also over quota, Conflict, Unavailable.
+        Raises: InvalidRequest, Forbidden (also if over quota), Conflict, Unavailable.
         """
 
 
 class FixedImages:
-    """A set of images known beforehand, public to everyone."""
+    """A fixed set of images, public to everyone."""
 
     def __init__(self, images: Iterable[Image]) -> None:
         self._images = {image.id: image for image in images}
@@ -51,4 +51,4 @@ class FixedImages:
 
     def create(self, image: NewImage, *, token: str | None) -> None:
         del image, token
-        raise InvalidRequest("No image service is configured: images of servers cannot be made.")
+        raise InvalidRequest("No image service is configured: no image of a server can be created.")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tickets for image data: the control plane says, signed, that one host may read or write one image until then.
+"""Tickets for image data: signed permissions for one host to read or write one image until they expire.
 
 ::
 
     ticket  =  key number "." payload "." HMAC-SHA256 of both
 
-Every control process on a database has the same keys. The newest signs; an older one is good until whatever it may have
-signed has expired.
+Every control process on a database has the same keys. The newest key signs; an older key is valid until every ticket
+that it may have signed has expired.
 """
 
 import base64
@@ -20,14 +20,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 _FORM = b"kilonova image ticket 1"
-#: How long a process may go on signing with a key after another process has made a newer one.
+#: Seconds for which a process may keep signing with a key after another process has made a newer one.
 _KEYS_KNOWN_S = 60.0
 _ASKED_AT_MOST_EVERY_S = 1.0
 _LONGEST = 4096
 
 
 class Direction(StrEnum):
-    """What is done with the image."""
+    """The direction of a transfer, as the host sees it."""
 
     READ = "read"
     WRITE = "write"
@@ -35,7 +35,7 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TicketKey:
-    """A key of the database. ``created_at``: seconds since 1970, by the database's clock."""
+    """A signing key stored in the database. ``created_at``: seconds since 1970, by the database's clock."""
 
     id: int
     secret: bytes = field(repr=False)
@@ -44,7 +44,7 @@ class TicketKey:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What a ticket says. ``expires_at``: seconds since 1970, by the database's clock."""
+    """The content of a ticket. ``expires_at``: seconds since 1970, by the database's clock."""
 
     host: str
     image_id: str
@@ -53,14 +53,14 @@ class Ticket:
 
 
 class InvalidTicketError(Exception):
-    """No ticket, a forged one, one that has expired: which of these is told to nobody."""
+    """A malformed, forged or expired ticket; the reason is not disclosed."""
 
 
 class TicketOffice:
     """Issues tickets and checks them.
 
     ``load``: reads the keys, the newest last. ``now``: seconds since 1970, by the clock of the database.
-    ``lifetime_s``: how long a ticket is good for beginning a transfer.
+    ``lifetime_s``: seconds during which a ticket can start a transfer.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class TicketOffice:
         self._loaded_at = float("-inf")
 
     def issue(self, host: str, image_id: str, direction: Direction) -> str:
-        """Return a ticket. Raises: Unavailable, where the keys cannot be read."""
+        """Return a ticket. Raises: Unavailable if the keys cannot be read."""
         key = self._known(_KEYS_KNOWN_S)[-1]
         said = json.dumps([host, image_id, direction, int(self._now() + self._lifetime_s)], separators=(",", ":"))
         signed = f"{key.id}.{_to_text(said.encode())}"
         return f"{signed}.{_to_text(_sign(key, signed))}"
 
     def read(self, text: str) -> Ticket:
-        """Return what a ticket says. Raises: InvalidTicketError; Unavailable, where the keys cannot be read."""
+        """Verify and decode a ticket. Raises: InvalidTicketError; Unavailable if the keys cannot be read."""
         if len(text) > _LONGEST or not text.isascii():
             raise InvalidTicketError
         signed, _, signature = text.rpartition(".")
@@ -104,10 +104,10 @@ class TicketOffice:
         return ticket
 
     def _key(self, number: str) -> TicketKey | None:
-        """Return the key of that number if what it signs may still be good."""
+        """Return the key with this number, or None if no ticket signed with it can still be valid."""
         keys = self._known(_KEYS_KNOWN_S)
         if not any(str(key.id) == number for key in keys):
-            keys = self._known(_ASKED_AT_MOST_EVERY_S)  # it may have been made just now
+            keys = self._known(_ASKED_AT_MOST_EVERY_S)  # another process may just have made the key
         for key, newer in zip(keys, (*keys[1:], None), strict=True):
             if str(key.id) == number:
                 last = float("inf") if newer is None else newer.created_at + _KEYS_KNOWN_S + self._lifetime_s
@@ -115,7 +115,7 @@ class TicketOffice:
         return None
 
     def _known(self, oldest_s: float) -> tuple[TicketKey, ...]:
-        """Return the keys as they were read no longer ago than that."""
+        """Return the keys, read again from the database if the cached ones are older than ``oldest_s`` seconds."""
         with self._lock:
             if self._clock() - self._loaded_at >= oldest_s:
                 self._keys = tuple(self._load())

@@ -64,7 +64,7 @@ def test_without_a_user_there_is_a_warning_and_hosts_are_told_nothing(
 
 
 def test_a_user_that_is_not_told_completely_is_a_mistake_of_the_configuration(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"\[service_user\] does not say who Kilonova's user is"):
+    with pytest.raises(ConfigurationError, match=r"\[service_user\] has no valid credentials for Kilonova's user"):
         image_session(settings(tmp_path, f"{GLANCE}[service_user]\nauth_type = passwort\n"))
 
 
