@@ -149,7 +149,7 @@ def test_metrics_and_zones_reach_the_rules(tmp_path: Path, caplog: pytest.LogCap
     assert (settings.metrics_weight_multiplier, settings.metrics_weight_of_unavailable) == (2.0, -1.0)
     assert (settings.metrics_weight_setting, settings.metrics_required) == (("cpu=1.0", "power"), False)
     assert settings.default_availability_zone == "home"
-    assert "[metrics] weight_setting: not name=ratio, ignored: power" in caplog.text
+    assert "[metrics] weight_setting: ignored values that are not name=ratio: power" in caplog.text
 
 
 def test_numbers_of_rules(tmp_path: Path) -> None:

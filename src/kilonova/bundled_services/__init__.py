@@ -2,6 +2,6 @@
 """The real Keystone, Glance, RabbitMQ and libvirtd, as child processes of ``kilonova up``.
 
 In: a settings file (``settings.py``) with addresses, accounts and a folder. Out: the service, listening.
-Forbidden here: anything of Kilonova but ``errors``; the companions know nothing of compute.
-Keystone and Glance are imported only by their own module, each in a process of its own: both use one global CONF.
+Forbidden here: imports from Kilonova except ``errors``; the bundled services know nothing of compute. Keystone and
+Glance are imported only by their own module, each in a process of its own: both use one global CONF.
 """

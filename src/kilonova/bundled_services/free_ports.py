@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports of the loopback for servers that are started a little later, each in a process of its own.
+"""Free loopback ports for servers that are started a little later, each in a process of its own.
 
-A port that the system chooses is one that it also gives to connections that go out, so that somebody's client may have
-it by the time the server starts. These are others, where the system leaves enough of them.
+Ports outside the kernel's ephemeral range are preferred: a client connection may occupy an ephemeral port before the
+server binds it.
 """
 
 import random
@@ -16,12 +16,12 @@ _OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_port() -> int:
-    """Return a port that nobody uses now."""
+    """Return a port that is unused now."""
     return free_ports(1)[0]
 
 
 def free_ports(count: int) -> list[int]:
-    """Return so many different ports that nobody uses now."""
+    """Return ``count`` different ports that are unused now."""
     end = _first_of_connections()
     found: list[int] = []
     with ExitStack() as held:
@@ -31,7 +31,7 @@ def free_ports(count: int) -> list[int]:
             if _is_taken(number, held):
                 continue
             found.append(number)
-        while len(found) < count:  # the system knows of one, or there is none
+        while len(found) < count:  # fall back to ephemeral ports; raises OSError if none is free
             any_one = held.enter_context(socket.socket())
             any_one.bind((LOOPBACK, 0))
             found.append(any_one.getsockname()[1])
@@ -39,7 +39,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def can_listen(port: int) -> bool:
-    """Return whether a server that had a port may have it again, also while old connections of it fade away."""
+    """Return whether a server could bind this port again, even with old connections in TIME_WAIT."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -59,7 +59,7 @@ def _is_taken(port: int, held: ExitStack) -> bool:
 
 
 def _first_of_connections() -> int:
-    """Return the first port that the system gives to connections, and the first of ours where it gives them all."""
+    """Return the first port of the kernel's ephemeral range, or ``_FIRST`` if it is unknown or lower."""
     try:
         return max(_FIRST, int(_OF_CONNECTIONS.read_text(encoding="ascii").split()[0]))
     except (OSError, ValueError):

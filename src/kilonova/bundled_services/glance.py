@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Glance in one process: schema, then serving at ``/``; images are plain files in its folder."""
+"""Glance in one process: migrates the schema, then serves at ``/``; images are plain files in its folder."""
 
 import argparse
 import atexit
@@ -21,7 +21,7 @@ from kilonova.bundled_services.settings import GlanceSettings, load_glance
 from kilonova.errors import ConfigurationError
 from kilonova.server.limits import Limits
 
-_TRANSFERS = 16  # uploads and downloads at once
+_TRANSFERS = 16  # concurrent uploads and downloads
 _CONF = """\
 # Written at every start by `kilonova up`.
 [DEFAULT]
@@ -70,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run Glance for `kilonova up`.")
     parser.add_argument("--settings", type=Path, required=True)
     settings = load_glance(parser.parse_args().settings)
-    sys.argv[1:] = []  # oslo.config would read it
+    sys.argv[1:] = []  # oslo.config would parse the arguments
     limits = Limits(token_needed=True, probe_path="/v2/-", streams=_is_image_data, max_streams=_TRANSFERS)
     with made_to_last():
         application = prepare(settings)
@@ -81,12 +81,12 @@ def main() -> None:
 
 
 def _is_image_data(method: str, path: str) -> bool:
-    """Whether a request brings an image's data, which has no limit to its size."""
+    """Whether a request uploads image data, whose size is unlimited."""
     return method == "PUT" and path.endswith(("/file", "/stage"))
 
 
 def prepare(settings: GlanceSettings) -> Callable[..., Any]:
-    """Bring the folder to the state that the settings describe and return the WSGI application."""
+    """Create or update the folder as the settings describe and return the WSGI application."""
     folder = Path(settings.folder)
     for name in ("images", "staging", "tasks", "locks"):
         (folder / name).mkdir(mode=0o700, exist_ok=True)
@@ -100,7 +100,7 @@ def prepare(settings: GlanceSettings) -> Callable[..., Any]:
     _relocate_images(database, folder / "images")
     sqlite.lock_on_first_write()
     os.environ["OS_GLANCE_CONFIG_DIR"] = str(folder)
-    from glance.common import wsgi_app  # noqa: PLC0415  # nothing of Glance before argv is empty
+    from glance.common import wsgi_app  # noqa: PLC0415  # Glance parses argv when imported
 
     log_file.hide_sql_values()
     application: Callable[..., Any] = wsgi_app.init_app()
@@ -109,7 +109,7 @@ def prepare(settings: GlanceSettings) -> Callable[..., Any]:
 
 
 def _relocate_images(database: Path, images: Path) -> None:
-    """Have the records point to the images of this folder, wherever it was when they were made: folders are moved."""
+    """Update the image locations in the database to this folder, which may have been moved."""
     place = f"file://{images}/"
     elsewhere = "value LIKE 'file://%/' || image_id AND value <> ? || image_id"
     with closing(sqlite3.connect(database, timeout=sqlite.BUSY_TIMEOUT_S)) as connection, connection:
@@ -117,9 +117,10 @@ def _relocate_images(database: Path, images: Path) -> None:
 
 
 def _finish_tasks() -> None:
-    """Wait for Glance's own threads now: it would do so too late, when no thread pool can be touched any more.
+    """Wait for Glance's worker threads before the interpreter shuts down.
 
-    Then it would complain of that, and nobody would see what it ended of.
+    Glance's atexit handler runs when thread pools cannot be used any more, and its error would hide the reason for the
+    exit.
     """
     from glance.common import wsgi_app  # noqa: PLC0415 - of the bundled service
 
@@ -145,7 +146,7 @@ def _write_conf(settings: GlanceSettings, path: Path, database: Path) -> None:
 
 
 def _paste_file() -> Path:
-    """Find the pipeline that Glance's package installs. Raises: ConfigurationError."""
+    """Return the paste file that Glance's package installs. Raises: ConfigurationError."""
     for file in importlib.metadata.files("glance") or ():
         if file.name == "glance-api-paste.ini":
             return Path(str(file.locate())).resolve()
@@ -153,8 +154,8 @@ def _paste_file() -> Path:
 
 
 def _migrate_in_child(settings: GlanceSettings, folder: Path, part: Path) -> None:
-    """Make the schema in a forked child: Glance's migrations use the global CONF, which can be set up only once."""
-    import glance.db.sqlalchemy.api  # noqa: PLC0415  # what both sides need, imported once
+    """Migrate the schema in a forked child: Glance's migrations use the global CONF, which can be set up only once."""
+    import glance.db.sqlalchemy.api  # noqa: PLC0415  # imported before the fork, for parent and child
 
     parent = os.getpid()
     child = os.fork()
@@ -162,14 +163,14 @@ def _migrate_in_child(settings: GlanceSettings, folder: Path, part: Path) -> Non
         try:
             die_with_parent(parent)
             _migrate(settings, folder, part)
-        except BaseException:  # noqa: BLE001  # the border of a process
+        except BaseException:  # noqa: BLE001  # last handler of the child
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
-    import glance.common.wsgi_app  # noqa: F401, PLC0415  # meanwhile
+    import glance.common.wsgi_app  # noqa: F401, PLC0415  # import Glance while the child migrates
 
     if os.waitpid(child, 0)[1] != 0:
-        raise ConfigurationError("The schema of the image service could not be made.")
+        raise ConfigurationError("The schema of the image service could not be migrated.")
 
 
 def _migrate(settings: GlanceSettings, folder: Path, part: Path) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keystone in one process: schema, keys, accounts, catalogue, then serving at ``/identity`` and at ``/``.
+"""Keystone in one process: creates schema, keys, accounts and catalogue, then serves at ``/identity`` and at ``/``.
 
-Every step is "already there is success", so a start that was killed is finished by the next.
+Every step is idempotent, so that a start that was killed is completed by the next.
 """
 
 import argparse
@@ -26,8 +26,8 @@ from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.settings import Account, CatalogEntry, KeystoneSettings, load_keystone
 from kilonova.server.limits import Limits
 
-# Rounds: 4 is bcrypt's least. A login must not cost a quarter of a second on a machine where passwords are random.
-# Cache: without one a token validation costs half a second.
+# Rounds: bcrypt's minimum is enough for random passwords, and makes a login a quarter of a second faster. Cache:
+# without it, validating a token takes half a second.
 _CONF = """\
 # Written at every start by `kilonova up`.
 [DEFAULT]
@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run Keystone for `kilonova up`.")
     parser.add_argument("--settings", type=Path, required=True)
     settings = load_keystone(parser.parse_args().settings)
-    sys.argv[1:] = []  # oslo.config would read it
+    sys.argv[1:] = []  # oslo.config would parse the arguments
     with made_to_last():
         application = prepare(settings)
     mounted = DispatcherMiddleware(application, {"/identity": application})
@@ -70,8 +70,8 @@ def main() -> None:
 
 
 def prepare(settings: KeystoneSettings) -> Callable[..., Any]:
-    """Bring the folder to the state that the settings describe and return the WSGI application."""
-    import keystone.server  # noqa: PLC0415  # nothing of Keystone before argv is empty
+    """Create or update the folder as the settings describe and return the WSGI application."""
+    import keystone.server  # noqa: PLC0415  # Keystone parses argv when imported
     from keystone.cmd.bootstrap import Bootstrapper  # noqa: PLC0415 - of the bundled service
     from keystone.server import backends  # noqa: PLC0415 - of the bundled service
     from keystone.server.flask.application import application_factory  # noqa: PLC0415 - of the bundled service
@@ -127,7 +127,7 @@ def _make_keys() -> None:
         keys.create_key_directory()
         keys.initialize_key_repository()
         if not (repository / "1").exists() and len(list(repository.iterdir())) < 2:
-            keys.rotate_keys()  # killed between the first key and the second
+            keys.rotate_keys()  # an earlier start was killed between creating the first and the second key
 
 
 def _make_accounts(bootstrapper: Any, settings: KeystoneSettings) -> None:
@@ -141,12 +141,12 @@ def _make_accounts(bootstrapper: Any, settings: KeystoneSettings) -> None:
     bootstrapper.bootstrap()
     known = [_make_account(account, bootstrapper.default_domain_id) for account in settings.accounts[1:]]
     if any(known):
-        # A password that is set revokes the tokens of its second, also those that will yet be issued in it.
+        # Setting a password revokes all tokens issued in the same second, even those issued after it.
         time.sleep(1 - time.time() % 1)
 
 
 def _make_account(account: Account, domain_id: str) -> bool:
-    """Have an account with its password and roles, and tell whether its user was there before."""
+    """Create or update an account with its password and roles. Return whether the user existed before."""
     from keystone import exception  # noqa: PLC0415 - of the bundled service
     from keystone.common import driver_hints  # noqa: PLC0415 - of the bundled service
     from keystone.common.provider_api import ProviderAPIs as apis  # noqa: N813, PLC0415 - of the bundled service
@@ -170,13 +170,13 @@ def _make_account(account: Account, domain_id: str) -> bool:
         hints.add_filter("name", name)
         hints.add_filter("domain_id", None)
         role = apis.role_api.list_roles(hints)[0]
-        with contextlib.suppress(exception.Conflict):  # it has the role already
+        with contextlib.suppress(exception.Conflict):  # the user has the role already
             apis.assignment_api.add_role_to_user_and_project(user["id"], project["id"], role["id"])
     return known
 
 
 def _publish(entry: CatalogEntry, region: str) -> None:
-    """Have one service with a public and an internal endpoint at the entry's address."""
+    """Create or update one service with a public and an internal endpoint at the entry's address."""
     from keystone.common import driver_hints  # noqa: PLC0415 - of the bundled service
     from keystone.common.provider_api import ProviderAPIs as apis  # noqa: N813, PLC0415 - of the bundled service
 

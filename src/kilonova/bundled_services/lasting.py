@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make an application without looking for garbage among what will last as long as the process.
+"""Garbage collection switched off while a service is imported and set up.
 
-Nearly all that Keystone and Glance import and set up stays. Looking through it again and again takes about a third of
-the time of their imports, and once more of their end.
+Nearly all objects that Keystone and Glance create then live as long as the process. Scanning them repeatedly takes
+about a third of the import time, and more at exit.
 """
 
 import gc
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def made_to_last() -> Iterator[None]:
-    """Collect no garbage meanwhile, once at the end, and leave what is there then out of account for ever."""
+    """Suspend garbage collection, then collect once and exempt all existing objects from later collections."""
     gc.disable()
     try:
         yield

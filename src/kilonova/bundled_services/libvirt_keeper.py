@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process around a private libvirtd: it keeps it apart from the system's libvirt, and reaps its guests.
+"""Parent process of a private libvirtd: isolates it from the system's libvirt, and reaps its guests.
 
 ::
 
-    who started it ── keeper ── libvirtd          ends when the keeper does, or who started that
-                             ├─ QEMU of a guest   goes on: a guest outlives libvirtd
+    supervisor ──── keeper ──── libvirtd          stops when the keeper or the supervisor stops
+                             ├─ QEMU of a guest   continues: a guest outlives libvirtd
                              └─ QEMU of a guest
 
-A QEMU process detaches from libvirtd, and would become a child of process 1. It becomes one of the keeper: in a
-container process 1 may reap late or never, and libvirt takes a guest for running until it is reaped. So the keeper
-stays until the last guest of its libvirtd is gone.
+A QEMU process detaches from libvirtd and would become a child of process 1. As subreaper the keeper becomes its parent
+instead: in a container process 1 may reap late or never, and libvirt considers a guest running until it is reaped. So
+the keeper runs until the last guest of its libvirtd has exited.
 
-As root, libvirtd and QEMU get mount and UTS namespaces: `/run/libvirt` and its like are folders of the node there, the
-host's name is the node's, and there is the account that libvirtd looks for. Neither cgroups nor D-Bus are seen, by
-which libvirt would register the guests with the system. Nobody else is affected.
+As root, libvirtd and QEMU get mount and UTS namespaces: there `/run/libvirt` and similar paths are folders of the node,
+the host name is the node's, and the account that libvirtd requires exists. Cgroups and D-Bus, through which libvirt
+would register the guests with the system, are hidden. Other processes are not affected.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _MS_BIND, _MS_REC, _MS_SLAVE = 0x1000, 0x4000, 0x80000  # linux/mount.h
 _MNT_DETACH = 2
 _STOP_S = 10
 
-#: Where a libvirtd of the system has its files, and the folder of the node that is seen there instead.
+#: Folder of a system libvirtd → the node's folder that is mounted there instead.
 PLACES = {
     "/etc/libvirt": "etc",
     "/run/libvirt": "run",
@@ -42,7 +42,7 @@ PLACES = {
     "/var/log/libvirt": "log",
 }
 _HIDDEN = "/run/dbus"
-#: An account that libvirtd wants to see, whoever runs its QEMU. It comes with Debian's libvirt-daemon-system.
+#: An account that libvirtd requires, even if QEMU runs as another user. Debian's libvirt-daemon-system creates it.
 _ACCOUNT = "libvirt-qemu"
 _ACCOUNT_LINES = {
     "/etc/passwd": f"{_ACCOUNT}:x:64055:64055::/nonexistent:/usr/sbin/nologin\n",
@@ -53,9 +53,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Arguments: parent, pipe to report libvirtd's process to, 1 to end guests with the parent, folder, host, command.
+    """Run libvirtd until it and its guests have exited.
 
-    Without a folder it stays in the namespaces of the parent.
+    Arguments: parent process, descriptor to report libvirtd's pid to, 1 to end guests with the parent, folder, host,
+    command. With an empty folder no namespaces are made.
     """
     parent, report = int(sys.argv[1]), int(sys.argv[2])
     ends_guests, folder, host, command = sys.argv[3] == "1", sys.argv[4], sys.argv[5], sys.argv[6:]
@@ -66,14 +67,14 @@ def main() -> None:
             _enter_namespaces(Path(folder), host)
         daemon = subprocess.Popen(command, preexec_fn=lambda: die_with_parent(own))  # noqa: S603, PLW1509  one thread
     except PermissionError as error:
-        sys.exit(f"{error.strerror}; root of this container may make no namespaces: start it as another user")
+        sys.exit(f"{error.strerror}; root in this container cannot create namespaces: run as another user")
     except OSError as error:
         sys.exit(str(error))
     daemon_pid = daemon.pid
     ended = False
 
     def stop(_number: int, _frame: object) -> None:
-        """Ask libvirtd to end. Sent by who started this, and by the kernel when that has ended."""
+        """Stop libvirtd. SIGTERM comes from the supervisor, or from the kernel when the supervisor has exited."""
         if not ended:
             os.kill(daemon_pid, signal.SIGTERM)
             signal.alarm(_STOP_S)
@@ -91,7 +92,7 @@ def main() -> None:
     os.close(report)
     with contextlib.suppress(ChildProcessError):
         while True:
-            pid = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # its id stays its own until it is known to be over
+            pid = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # the pid is not reused before waitpid() below
             assert pid is not None
             ended = ended or pid.si_pid == daemon_pid
             os.waitpid(pid.si_pid, 0)
@@ -101,7 +102,7 @@ def main() -> None:
 
 def _enter_namespaces(folder: Path, host: str) -> None:
     _check(_libc.unshare(_CLONE_NEWNS | _CLONE_NEWUTS), "unshare")
-    _mount(None, "/", _MS_REC | _MS_SLAVE)  # what the system mounts later is seen here; nothing from here is seen there
+    _mount(None, "/", _MS_REC | _MS_SLAVE)  # later mounts of the system appear here, but not the reverse
     socket.sethostname(host)
     for place, inside in PLACES.items():
         Path(place).mkdir(parents=True, exist_ok=True)
@@ -119,11 +120,11 @@ def _enter_namespaces(folder: Path, host: str) -> None:
     for line in reversed(Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()):
         _, place, kind, *_ = line.split(" ")
         if kind in ("cgroup", "cgroup2"):
-            _libc.umount2(place.encode(), _MNT_DETACH)  # else libvirt would make groups named as others' guests
+            _libc.umount2(place.encode(), _MNT_DETACH)  # else libvirt's cgroups could collide with the system's
 
 
 def _kill_children(but: int) -> None:
-    """Kill the guests. A child that has ended is not reaped meanwhile: its id is nobody else's."""
+    """Kill the guests. No child is reaped meanwhile, so no pid can be reused."""
     own = os.getpid()
     for entry in os.scandir("/proc"):
         if entry.name.isdecimal() and int(entry.name) != but:

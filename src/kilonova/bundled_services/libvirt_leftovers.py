@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a libvirtd leaves in its folder, cleared away before the next one starts there."""
+"""Removal of files that a stopped libvirtd has left in its folder, before the next one starts there."""
 
 import glob
 import shutil
@@ -10,10 +10,10 @@ from kilonova.bundled_services.settings import LOG_BYTES
 
 
 def forget_ended(notes: Path, sockets: Path, is_alive: Callable[[int], bool]) -> None:
-    """Let libvirtd forget processes of guests that have ended without it.
+    """Remove libvirtd's status files of guests whose processes exited while libvirtd was down.
 
-    It expects its notes of them in memory, gone with the machine. These are not, and it would kill whoever has the id
-    of such a process by now. ``is_alive``: whether a process belongs to a guest.
+    libvirtd expects these files on a tmpfs, which a reboot clears. Here they persist, and libvirtd would kill an
+    unrelated process that has got the pid. ``is_alive``: whether a pid belongs to a guest.
     """
     for note in notes.glob("*.xml"):
         pid = _process_in(note.read_text(encoding="utf-8", errors="replace"))
@@ -26,7 +26,7 @@ def forget_ended(notes: Path, sockets: Path, is_alive: Callable[[int], bool]) ->
 
 
 def tidy_logs(log: Path, of_guests: Path, definitions: Path) -> None:
-    """Nobody else rotates these: keep one old log of libvirtd, and forget those of guests that are gone."""
+    """Rotate libvirtd's log, keeping one old file, and remove the logs of guests that no longer exist."""
     if log.exists() and log.stat().st_size > LOG_BYTES:
         log.replace(log.with_name(f"{log.name}.1"))
     for each in of_guests.glob("*.log"):
@@ -35,7 +35,7 @@ def tidy_logs(log: Path, of_guests: Path, definitions: Path) -> None:
 
 
 def _process_in(note: str) -> int | None:
-    """Return the process of a guest that libvirtd has noted, None where it has noted none."""
+    """Return the pid in libvirtd's status file of a guest, or None if it has none."""
     status = note.partition("<domstatus ")[2].partition(">")[0]
     digits = status.partition(" pid='")[2].partition("'")[0]
     return int(digits) if digits.isascii() and digits.isdigit() else None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private libvirtd in a folder, gone when the process that started it is. Its guests go on running.
+"""A private libvirtd in a folder. It stops with the process that started it; its guests keep running.
 
-It never meets the system's libvirtd and that one's guests. Run as root it is a "system" libvirtd in namespaces of its
-own (``libvirt_keeper.py``); run by somebody else it is that user's "session" libvirtd, in other folders than the usual
-ones. Started again in the same folder it is the same node, and finds the guests of before.
+It is isolated from the system's libvirtd and its guests. As root it is a "system" libvirtd in its own namespaces
+(``libvirt_keeper.py``); as another user it is that user's "session" libvirtd, in other folders than usual. Started
+again in the same folder it is the same node, and finds its guests.
 """
 
 import contextlib
@@ -31,12 +31,12 @@ _START_S = 30.0
 _STOP_S = 15.0
 _END_S = 15.0
 _QUIT_S = 5.0
-#: The longest path that libvirt makes a socket at, below the folder that is a user's configuration to it.
+#: The longest path of a socket that libvirt creates below the folder used as XDG_CONFIG_HOME.
 _LONGEST = "/libvirt/qemu/channel/target/domain-10000-instance-00000001/org.qemu.guest_agent.0"
 _PROGRAMS = ("libvirtd", "qemu-system-x86_64", "qemu-img")
 _PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 _LAST_LINES = 10
-#: Where QEMU's driver has, in the folder: its notes of guests that run, sockets, the logs of guests and definitions.
+#: Paths of the QEMU driver within the folder: status files of running guests, sockets, guests' logs, definitions.
 _PRIVATE_PLACES = ("run/qemu", "lib/qemu", "log/qemu", "etc/qemu")
 _SESSION_PLACES = ("run/libvirt/qemu/run", "libvirt/qemu", "cache/libvirt/qemu/log", "libvirt/qemu")
 _LIBVIRTD_CONF = """\
@@ -50,7 +50,7 @@ unix_sock_admin_perms = "0700"
 log_level = 3
 log_outputs = "3:file:{log}"
 """
-#: Whoever may read the folder may do with the guests what he likes; QEMU is who libvirtd is.
+#: Access to the folder gives full control of the guests; QEMU runs as the user of libvirtd.
 _QEMU_CONF = """\
 # Written at every start.
 user = "root"
@@ -65,29 +65,28 @@ stdio_handler = "file"
 swtpm_user = "root"
 swtpm_group = "root"
 """
-#: Ports of the screens of guests. Each libvirtd of a machine has some of its own: two that look for a free one at the
-#: same time would find the same.
+#: Ports of VNC consoles. Each libvirtd of a machine has its own range: two that search for a free port at the same time
+#: would find the same one.
 _SCREENS = """\
 remote_display_port_min = {first}
 remote_display_port_max = {last}
 """
-#: Has libvirt ask an emulator that starts about its CPU by two questions, not by some 400, which take as long as such a
-#: guest needs to start. Not with KVM: there CPUs have features of which the two say nothing.
+#: Makes libvirt probe the CPU of an emulator with two QMP commands instead of some 400, which take as long as the start
+#: of such a guest. Not with KVM: there the two commands do not show all CPU features.
 _FEW_QUESTIONS = 'capability_filters = ["cpu-unavailable-features"]\n'
 _FIRST_PORT, _PORTS, _PORT_RANGES = 5900, 200, 130
 
 
 def missing_programs() -> tuple[str, ...]:
-    """Name what this machine lacks to have guests."""
+    """Return the names of the programs that guests need and this machine lacks."""
     return tuple(name for name in _PROGRAMS if shutil.which(name, path=_PATH) is None)
 
 
 class Libvirtd:
-    """One libvirtd. Start it from the main thread: it ends with the thread that started it.
+    """One libvirtd. Start it from the main thread: it is killed when the thread that started it exits.
 
-    ``host``: the name it takes this machine for; as root only.
-    ``emulates``: it is not asked for guests by KVM.
-    ``guests_end_with_parent``: kill the guests, too, when the process that started it ends.
+    ``host``: the host name that libvirtd sees; as root only. ``emulates``: only guests without KVM are expected.
+    ``guests_end_with_parent``: kill the guests, too, when the process that started libvirtd exits.
     """
 
     name = "libvirtd"
@@ -108,7 +107,7 @@ class Libvirtd:
 
     @property
     def uri(self) -> str:
-        """What ``libvirt.open`` takes, and ``virsh -c``."""
+        """The connection URI for ``libvirt.open`` and ``virsh -c``."""
         return f"qemu+unix:///{'system' if self._private else 'session'}?socket={quote(self.socket)}"
 
     @property
@@ -137,7 +136,7 @@ class Libvirtd:
                 cwd="/",
                 env=self._environment(),
                 pass_fds=[writing],
-                start_new_session=True,  # Ctrl-C in a terminal is for the supervisor alone
+                start_new_session=True,  # Ctrl-C must reach the supervisor only
             )
         os.close(writing)
         with os.fdopen(reading, "rb") as report:
@@ -151,11 +150,11 @@ class Libvirtd:
         self.pidfd = os.pidfd_open(self.pid)
 
     def ended(self) -> bool:
-        """Say whether libvirtd is over, or has not been started."""
+        """Return whether libvirtd has exited or was never started."""
         return self.pidfd < 0 or _wait_for_end(self.pidfd, 0)
 
     def answers(self) -> bool:
-        """Say whether libvirtd takes connections."""
+        """Return whether libvirtd accepts connections."""
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(2)
             with contextlib.suppress(OSError):
@@ -164,21 +163,21 @@ class Libvirtd:
         return False
 
     def wait(self) -> None:
-        """Wait until libvirtd takes connections. Raises: Unavailable."""
+        """Wait until libvirtd accepts connections. Raises: Unavailable."""
         deadline = time.monotonic() + _START_S
         while not self.answers():
             if self.ended():
                 raise Unavailable(self.obituary())
             if time.monotonic() > deadline:
-                raise Unavailable(f"libvirtd does not listen after {_START_S:g} s; see {self.log}")
+                raise Unavailable(f"libvirtd does not accept connections after {_START_S:g} s; see {self.log}")
             time.sleep(0.02)
 
     def obituary(self) -> str:
-        """Say what libvirtd wrote last."""
+        """Return an error text with the last lines that libvirtd wrote."""
         return "\n  ".join([f"{self.name} ended; the last lines of {self.log}:", *self.last_words().splitlines()])
 
     def last_words(self) -> str:
-        """Return the last lines of what libvirtd has written, those of its start before those of its log."""
+        """Return the last lines of libvirtd's start output and of its log, in this order."""
         texts = [
             path.read_text(errors="replace") for path in (self.folder / "log/start.log", self.log) if path.exists()
         ]
@@ -186,9 +185,9 @@ class Libvirtd:
         return "\n".join(lines) or "it wrote nothing"
 
     def stop(self) -> None:
-        """End libvirtd in order, or after a while without. Guests go on running."""
+        """Stop libvirtd with SIGTERM, or with SIGKILL after a timeout. Guests keep running."""
         if not self.ended():
-            _send(self.pidfd, signal.SIGCONT)  # it may be frozen
+            _send(self.pidfd, signal.SIGCONT)  # the process may be stopped by SIGSTOP
             _send(self.pidfd, signal.SIGTERM)
             _wait_for_end(self.pidfd, _STOP_S)
         self.kill()
@@ -196,18 +195,18 @@ class Libvirtd:
             self._unlink()
 
     def kill(self) -> None:
-        """End libvirtd as a crash would. It can be started again. Guests go on running."""
+        """Kill libvirtd, as a crash would. It can be started again. Guests keep running."""
         if self.pidfd >= 0:
             _send(self.pidfd, signal.SIGKILL)
             _wait_for_end(self.pidfd, _END_S)
             os.close(self.pidfd)
             self.pidfd = -1
         if self._keeper is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):  # it stays as long as there are guests
+            with contextlib.suppress(subprocess.TimeoutExpired):  # the keeper runs until the last guest exits
                 self._keeper.wait(0.2)
 
     def guests(self) -> dict[str, int]:
-        """Return the guests that run, whether libvirtd does or not, with their processes."""
+        """Return guest → pid of all running guests, even if libvirtd does not run."""
         found = {}
         for pid, words in self.processes():
             if "-name" in words[:-1] and Path(words[0]).name.startswith("qemu"):
@@ -216,7 +215,7 @@ class Libvirtd:
         return found
 
     def processes(self) -> Iterator[tuple[int, list[str]]]:
-        """Find the processes that belong to this folder, of any libvirtd that ever ran in it, and their commands."""
+        """Yield (pid, command) of all processes of this folder, including those started by earlier libvirtds in it."""
         for entry in os.scandir("/proc"):
             if entry.name.isdecimal() and self._is_ours(int(entry.name)):
                 with contextlib.suppress(OSError):
@@ -225,8 +224,8 @@ class Libvirtd:
                         yield int(entry.name), words
 
     def end_guests(self) -> None:
-        """End every guest, as if its power was cut, and whatever else libvirtd has left behind."""
-        for number, patience_s in ((signal.SIGTERM, _QUIT_S), (signal.SIGKILL, _END_S)):  # the first one flushes disks
+        """Kill every guest and every other emulator process that libvirtd has left behind."""
+        for number, patience_s in ((signal.SIGTERM, _QUIT_S), (signal.SIGKILL, _END_S)):  # SIGTERM: QEMU flushes disks
             deadline = time.monotonic() + patience_s
             pidfds = [pidfd for pid, words in self.processes() if _is_emulator(words) and (pidfd := self._open(pid))]
             for pidfd in pidfds:
@@ -236,25 +235,25 @@ class Libvirtd:
                 os.close(pidfd)
 
     def remove(self) -> None:
-        """End everything and throw away the folder."""
+        """Stop libvirtd, kill its guests and remove the folder."""
         self.stop()
         self.end_guests()
         shutil.rmtree(self.folder, ignore_errors=True)
         self._unlink()
 
     def _unlink(self) -> None:
-        """Take the short way to the folder away, which guests use as long as they run."""
+        """Remove the short link to the folder. Running guests use it."""
         if self._base != str(self.folder):
             Path(self._base).unlink(missing_ok=True)
 
     def _tidy(self) -> None:
-        """Clear away what libvirtd has left in the folder, as long as it does not run."""
+        """Remove stale files of a stopped libvirtd from the folder."""
         run, kept, logs, defined = _PRIVATE_PLACES if self._private else _SESSION_PLACES
         forget_ended(self.folder / run, self.folder / kept, self._is_ours)
         tidy_logs(self.log, self.folder / logs, self.folder / defined)
 
     def _open(self, pid: int) -> int | None:
-        """Return a descriptor of a process, unless another one has its id meanwhile."""
+        """Return a pidfd, or None if the process has exited or its pid belongs to another process by now."""
         try:
             pidfd = os.pidfd_open(pid)
         except OSError:
@@ -265,7 +264,9 @@ class Libvirtd:
         return None
 
     def _is_ours(self, pid: int) -> bool:
-        """Tell a process by the folder that it sees at libvirt's place, or by a folder that it is told of."""
+        """Return whether a process belongs to this folder, by its view of /run/libvirt or by its command and
+        environment.
+        """
         with contextlib.suppress(OSError):
             if self._private:
                 return Path("/proc", str(pid), "root", "run", "libvirt").samefile(self.folder / "run")
@@ -281,7 +282,7 @@ class Libvirtd:
         if self._private:
             barred = [each for each in self.folder.parents if each.stat().st_uid != 0 and not each.stat().st_mode & 1]
             if barred:
-                raise ConfigurationError(f"QEMU runs as root without root's privileges, and may not enter {barred[0]}")
+                raise ConfigurationError(f"QEMU runs as root without capabilities and cannot enter {barred[0]}")
         if self._base != str(self.folder):
             make_short_way(Path(self._base), self.folder)
 
@@ -332,7 +333,7 @@ def _send(pidfd: int, number: signal.Signals) -> None:
 
 
 def _wait_for_end(pidfd: int, patience_s: float) -> bool:
-    """Tell whether a process ends in time."""
+    """Wait for a process. Return whether it exits within the timeout."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(max(0.0, patience_s) * 1000))

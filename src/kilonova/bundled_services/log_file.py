@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The logs of Keystone and Glance: rotated by size, one line a record, no values of SQL statements in it."""
+"""Log files of Keystone and Glance: rotated by size, one line a record, without values of SQL statements."""
 
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ from kilonova.logs.rotation import LogFile
 
 
 def take_over(path: str | None) -> None:
-    """Let the service that has just been configured log into ``path``, or to standard error without one."""
+    """Redirect the log of a service that has been configured to ``path``, or to standard error if it is None."""
     setup.take_over(None if path is None else LogFile(Path(path), LOG_BYTES, LOGS_KEPT))
 
 
 def hide_sql_values(engines: Any = Engine) -> None:
-    """Keep the values of statements out of errors, on one engine or on all: there are passwords among them."""
+    """Omit the values of SQL statements from errors, on one engine or all: some values are passwords."""
     sqlalchemy.event.listen(engines, "engine_connect", _hide)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tie a process to its parent, so that not even ``kill -9`` of the parent leaves it behind."""
+"""Ties a process to its parent, so that it does not survive even a ``kill -9`` of the parent."""
 
 import ctypes
 import multiprocessing
@@ -7,18 +7,17 @@ import os
 import signal
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_libc = ctypes.CDLL(None, use_errno=True)  # opened here: nothing may be loaded between fork and exec
+_libc = ctypes.CDLL(None, use_errno=True)  # loaded at import: no library may be loaded between fork and exec
 
 
 def die_with_parent(parent_pid: int | None = None, by: signal.Signals = signal.SIGKILL) -> None:
-    """Ask the kernel to kill this process when its parent ends; end at once when the parent is gone already.
+    """Make the kernel kill this process when its parent exits; exit at once if the parent has exited already.
 
-    ``by``: another signal than SIGKILL is for a process that has to end others first.
+    ``by``: the signal; other than SIGKILL for a process that first has to stop others.
 
-    Call it first thing in the child, or between fork and exec (it survives exec). Without ``parent_pid`` the parent
-    that multiprocessing knows is meant. The kernel watches the *thread* that forked: start children from a
-    thread that lives as long as the process, such as the main one.
-    Raises: OSError.
+    Call it first in the child, or between fork and exec (it survives exec). ``parent_pid`` defaults to
+    multiprocessing's parent. The kernel watches the *thread* that forked: start children from a thread that lives as
+    long as the process, such as the main thread. Raises: OSError.
     """
     if _libc.prctl(_PR_SET_PDEATHSIG, by, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
@@ -26,4 +25,4 @@ def die_with_parent(parent_pid: int | None = None, by: signal.Signals = signal.S
         parent = multiprocessing.parent_process()
         parent_pid = parent.pid if parent else None
     if parent_pid is not None and os.getppid() != parent_pid:
-        os._exit(1)  # the parent died before the kernel was asked
+        os._exit(1)  # the parent exited before prctl() took effect

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files with passwords in them: readable by their owner alone, and never half written."""
+"""Files with secrets: readable by their owner only, and written atomically."""
 
 import os
 from pathlib import Path
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace ``path`` by ``text`` with mode 0600, atomically and durably."""
+    """Replace the content of ``path`` with ``text``, mode 0600, atomically and durably."""
     part = path.with_name(path.name + ".part")
     part.unlink(missing_ok=True)
     try:
@@ -16,7 +16,7 @@ def write_private(path: Path, text: str) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from error  # a full disk names no file
+        raise OSError(error.errno, error.strerror, str(path)) from error  # the error of a full disk names no file
     part.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private RabbitMQ in a folder: on loopback, on ports of its own, gone when the process that started it is.
+"""A private RabbitMQ in a folder: on loopback, on its own ports. It stops with the process that started it.
 
-It is made of two processes: ``epmd``, Erlang's directory of names, and ``beam``, the server itself. No file of the
-system's RabbitMQ is read, and its command line tools are not needed: users and queues come from a file of definitions.
+It consists of two processes: ``epmd``, Erlang's name directory, and ``beam``, the broker itself. It does not read the
+files of the system's RabbitMQ and does not need its command line tools: users and queues come from a definitions file.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from kilonova.bundled_services.settings import LOG_BYTES, LOGS_KEPT
 from kilonova.errors import ConfigurationError, Unavailable
 
 _USER = "rabbitmq"
-_PROGRAMS = Path("/usr/lib/rabbitmq/bin")  # those in /usr/sbin change user and folder by themselves
+_PROGRAMS = Path("/usr/lib/rabbitmq/bin")  # the scripts in /usr/sbin change user and folder
 _SERVER = _PROGRAMS / "rabbitmq-server"
 _START_S = 120.0
 _STOP_S = 30.0
@@ -42,7 +42,7 @@ vm_memory_high_watermark.absolute = 512MB
 disk_free_limit.absolute = 100MB
 raft.wal_max_size_bytes = 67108864
 """
-#: Erlang asks no name server, and no file of the system, where this machine is.
+#: Erlang's host table, so that it needs neither a name server nor the system's files.
 _HOSTS = """\
 {lookup, [file, native]}.
 {host, {127,0,0,1}, ["localhost"]}.
@@ -51,7 +51,7 @@ _HOSTS = """\
 
 @dataclass(frozen=True, slots=True)
 class ServerCertificate:
-    """With it the broker listens for TLS, too. Clients may show certificates of ``ca_file``; their CN is the user."""
+    """The broker's TLS certificate. Clients may log in with certificates of ``ca_file``; their CN is the user name."""
 
     ca_file: Path
     cert_file: Path
@@ -59,15 +59,16 @@ class ServerCertificate:
 
 
 def is_installed() -> bool:
-    """Tell whether this machine has a RabbitMQ."""
+    """Return whether RabbitMQ is installed on this machine."""
     return _SERVER.exists() and shutil.which("epmd") is not None
 
 
 class RabbitMQ:
-    """One broker. Start it from the main thread: it ends with the thread that started it.
+    """One broker. Start it from the main thread: it is killed when the thread that started it exits.
 
-    ``definitions``: what RabbitMQ imports at each start, before it listens. ``settings``: more lines of its own file.
-    Run as root, it serves as the user ``rabbitmq``, if that can get into the folder. Raises: ConfigurationError.
+    ``definitions``: imported by RabbitMQ at each start, before it listens. ``settings``: further lines of
+    rabbitmq.conf. As root, the broker runs as the user ``rabbitmq`` if that user can enter the folder. Raises:
+    ConfigurationError.
     """
 
     def __init__(
@@ -97,40 +98,40 @@ class RabbitMQ:
 
     @property
     def pid(self) -> int:
-        """The server's process, to be stopped and continued by tests."""
+        """The broker's pid; tests freeze and resume it."""
         assert self._beam is not None
         return self._beam.pid
 
     def start(self) -> None:
-        """Start the broker and return at once."""
+        """Start the broker without waiting for it."""
         for name in ("data", "log", "home"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._choose_ports()
         self._write_files()
         self._hand_over()
         environment = self._environment()
-        if self._epmd is None or self._epmd.poll() is not None:  # listening first: else the server starts a daemon
+        if self._epmd is None or self._epmd.poll() is not None:  # before the broker, which else starts its own
             epmd = ["epmd", "-port", str(self._ports["epmd"]), "-address", LOOPBACK]
             self._epmd = self._spawn(epmd, environment, "epmd.log")
             self._wait_for_port("epmd", self._epmd, _STOP_S)
         self._beam = self._spawn([str(_SERVER)], environment, "start.log")
 
     def is_ready(self) -> bool:
-        """Tell whether the broker takes connections. Raises: Unavailable with its last words when it has ended."""
+        """Return whether the broker accepts connections. Raises: Unavailable with its last output if it has exited."""
         assert self._beam is not None
         if self._beam.poll() is not None:
             raise Unavailable(f"RabbitMQ ended with exit status {self._beam.returncode}:\n{self.last_words()}")
         return _is_listening(self._ports["amqp"])
 
     def wait(self) -> None:
-        """Wait until the broker takes connections. Raises: Unavailable."""
+        """Wait until the broker accepts connections. Raises: Unavailable."""
         assert self._beam is not None
         self._wait_for_port("amqp", self._beam, _START_S)
 
     def stop(self) -> None:
-        """End the broker in order, or after a while without."""
+        """Stop the broker and epmd. The broker gets SIGTERM, and SIGKILL after a timeout."""
         if self._beam is not None and self._beam.poll() is None:
-            self._beam.send_signal(signal.SIGCONT)  # it may be frozen
+            self._beam.send_signal(signal.SIGCONT)  # the process may be stopped by SIGSTOP
             self._beam.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._beam.wait(_STOP_S)
@@ -141,14 +142,14 @@ class RabbitMQ:
             self._epmd = None
 
     def kill(self) -> None:
-        """End the server as a crash would. It can be started again; ``stop`` ends the rest."""
+        """Kill the broker, as a crash would. It can be started again; ``stop`` stops epmd, too."""
         if self._beam is not None:
             self._beam.kill()
             self._beam.wait()
             self._beam = None
 
     def control(self, *arguments: str) -> str:
-        """Run ``rabbitmqctl``, which takes a second, and return what it says. Raises: Unavailable saying why not."""
+        """Run ``rabbitmqctl``, which takes a second, and return its output. Raises: Unavailable if it fails."""
         environment = {**self._environment(), "RABBITMQ_CTL_ERL_ARGS": "-start_epmd false +S 1:1"}
         done: subprocess.CompletedProcess[str] = subprocess.run(  # noqa: S603
             [_PROGRAMS / "rabbitmqctl", "--quiet", *arguments],
@@ -166,11 +167,11 @@ class RabbitMQ:
         return done.stdout
 
     def last_words(self) -> str:
-        """Return the end of what the server has written when it started."""
+        """Return the end of the broker's start log."""
         return (self.folder / "log" / "start.log").read_text(errors="replace")[-3000:]
 
     def _choose_ports(self) -> None:
-        """Keep the ports of the last start, as far as nobody else has taken them meanwhile."""
+        """Choose the ports of the last start again, or free ports for those in use."""
         path = self.folder / "ports.json"
         kept: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
         others = iter(set(free_ports(2 * len(_PORTS))) - set(kept.values()))
@@ -210,7 +211,7 @@ class RabbitMQ:
         cookie.chmod(0o400)
 
     def _account(self) -> dict[str, Any]:
-        """Return the user to serve as, as ``subprocess`` takes it; nothing for the user of this process."""
+        """Return the broker's user as arguments of ``subprocess``; empty to use the user of this process."""
         if os.geteuid() != 0 or not all(parent.stat().st_mode & 0o001 for parent in self.folder.parents):
             return {}
         try:
@@ -220,7 +221,7 @@ class RabbitMQ:
         return {"user": _USER, "group": _USER, "extra_groups": []}
 
     def _hand_over(self) -> None:
-        """Give the folder to the user to serve as."""
+        """Make the broker's user the owner of the folder."""
         account = self._account()
         if not account:
             return
@@ -246,7 +247,7 @@ class RabbitMQ:
             "RABBITMQ_LOG_BASE": str(self.folder / "log"),
             "RABBITMQ_PID_FILE": str(self.folder / "data" / "pid"),
             "RABBITMQ_DIST_PORT": str(self._ports["erlang"]),
-            "RABBITMQ_ALLOW_INPUT": "1",  # the script becomes the server, rather than its parent
+            "RABBITMQ_ALLOW_INPUT": "1",  # the script replaces itself by the broker (exec)
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": arguments,
         }
 
@@ -260,8 +261,8 @@ class RabbitMQ:
                 stderr=subprocess.STDOUT,
                 cwd=self.folder,
                 env=dict(environment),
-                process_group=0,  # Ctrl-C in a terminal is for the supervisor alone
-                preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  after the change of user, which undoes it
+                process_group=0,  # Ctrl-C must reach the supervisor only
+                preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  after the change of user, which clears it
                 **self._account(),
             )
 
@@ -271,7 +272,7 @@ class RabbitMQ:
             if process.poll() is not None:
                 raise Unavailable(f"RabbitMQ ended with exit status {process.returncode}:\n{self.last_words()}")
             if time.monotonic() > deadline:
-                raise Unavailable(f"RabbitMQ does not listen after {patience_s:g} s; see {self.folder / 'log'}")
+                raise Unavailable(f"RabbitMQ is not listening after {patience_s:g} s; see {self.folder / 'log'}")
             time.sleep(0.05)
 
 

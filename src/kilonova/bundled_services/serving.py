@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serve a WSGI application with threads until SIGTERM or SIGINT."""
+"""Serves a WSGI application with a pool of threads until SIGTERM or SIGINT."""
 
 import warnings
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from kilonova.server.serving import serve_until_told
 Application = Callable[..., Any]
 _THREADS = 24
 
-warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")  # imported by oslo libraries, never used here
+warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")  # oslo imports it unused
 
 
 def serve(application: Application, host: str, port: int, limits: Limits) -> None:
-    """Listen and answer. Returns after a signal, with requests finished. Raises: Unavailable."""
+    """Serve until a signal arrives; return when running requests are finished. Raises: Unavailable."""
     with listen(host, port, "The address") as listener:
         serve_until_told(Server(application, listener, limits, _THREADS))

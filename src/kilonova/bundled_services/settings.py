@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a companion is told: one JSON file each, mode 0600, because there are passwords in it."""
+"""Settings of bundled services: a JSON file each, mode 0600 because it contains passwords."""
 
 import dataclasses
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kilonova.bundled_services.private_file import write_private
 
-#: When a log of the embedded cloud is rotated, and how many old ones stay.
+#: Size in bytes at which a log file of the embedded cloud is rotated, and number of rotated files kept.
 LOG_BYTES = 20 * 2**20
 LOGS_KEPT = 5
 
@@ -25,7 +25,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """One service of the catalogue and the address clients are given."""
+    """One service of the catalogue with the URL given to clients."""
 
     service_type: str
     name: str
@@ -34,7 +34,9 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True)
 class KeystoneSettings:
-    """``accounts[0]`` is the administrator. The catalogue's ``identity`` entry is Keystone's own address."""
+    """Settings of Keystone. ``accounts[0]`` is the administrator; the ``identity`` entry of ``catalog`` is Keystone's
+    URL.
+    """
 
     folder: str
     host: str
@@ -47,7 +49,7 @@ class KeystoneSettings:
 
 @dataclass(frozen=True, slots=True)
 class GlanceSettings:
-    """``service`` is the account with which Glance asks Keystone at ``auth_url`` about tokens."""
+    """Settings of Glance. ``service``: account with which Glance validates tokens at Keystone's ``auth_url``."""
 
     folder: str
     host: str

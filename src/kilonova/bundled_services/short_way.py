@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A short path to a folder with a long one: the path of a socket has 107 bytes at most."""
+"""A short symbolic link to a folder with a long path: the path of a socket has at most 107 bytes."""
 
 import contextlib
 import hashlib
@@ -13,11 +13,11 @@ _PREFIX = "kn-"
 
 
 def short_way(folder: Path, below: int) -> str:
-    """Return the folder, or the link by which paths in it are short enough for sockets. ``below``: bytes after it."""
+    """Return the folder, or a link to it if socket paths in it would be too long. ``below``: bytes after the folder."""
     if len(os.fsencode(folder)) + below <= _SOCKET_PATH and " " not in str(folder):
         return str(folder)
     runtime = Path("/run") if os.geteuid() == 0 else Path(os.environ.get("XDG_RUNTIME_DIR") or "/run/user/0")
-    anybody = Path("/tmp")  # noqa: S108  `make_short_way` looks whose the link is
+    anybody = Path("/tmp")  # noqa: S108  `make_short_way` checks the owner of the link
     place = runtime if len(str(runtime)) < len("/run/user/100000") and _is_own(runtime) else anybody
     return str(place / f"{_PREFIX}{hashlib.sha256(f'{os.geteuid()}:{folder}'.encode()).hexdigest()[:10]}")
 
@@ -29,7 +29,7 @@ def _is_own(path: Path) -> bool:
 
 
 def make_short_way(link: Path, folder: Path) -> None:
-    """Have the link to the folder, and remove those to folders that are gone. Raises: ConfigurationError."""
+    """Create the link to the folder, and remove links to folders that no longer exist. Raises: ConfigurationError."""
     for other in link.parent.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             if other.is_symlink() and other.lstat().st_uid == os.geteuid() and not other.exists():
@@ -38,6 +38,6 @@ def make_short_way(link: Path, folder: Path) -> None:
         link.symlink_to(folder)
     if not _is_own(link) or not link.is_symlink() or link.readlink() != folder:
         raise ConfigurationError(
-            f"the path {folder} is too long for sockets in it, and {link}, which was to be the short way there, is "
-            "somebody else's; choose a folder with a shorter path"
+            f"the path {folder} is too long for sockets in it, and the short link {link} exists already for another "
+            "user or folder; choose a folder with a shorter path"
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make OpenStack services behave on SQLite: no half-made schema, no "database is locked"."""
+"""Adapts OpenStack services to SQLite: no half-migrated schema, no "database is locked"."""
 
 import sqlite3
 from collections.abc import Callable
@@ -19,10 +19,10 @@ def url(database: Path) -> str:
 
 
 def bring_up_to_date(database: Path, version: str, migrate: Callable[[Path], None]) -> None:
-    """Have ``database`` at the schema of ``version`` (any text that changes with it); nothing to do is the usual case.
+    """Migrate ``database`` to the schema of ``version`` (any text that changes with it), if that is necessary.
 
-    SQLite runs most schema changes outside a transaction, so a migration killed half way could never be finished.
-    It therefore works on a copy, which takes the place of the database when it is whole.
+    SQLite runs most schema changes outside a transaction, so that a migration killed half way could never be completed.
+    So a copy is migrated, which then replaces the database.
     """
     mark = database.with_suffix(".version")
     if database.exists() and mark.exists() and mark.read_text(encoding="utf-8") == version:
@@ -36,20 +36,21 @@ def bring_up_to_date(database: Path, version: str, migrate: Callable[[Path], Non
             source.backup(copy)
     migrate(part)
     with closing(sqlite3.connect(part)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")  # stays with the file
+        connection.execute("PRAGMA journal_mode = WAL")  # persists in the file
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    for suffix in ("-wal", "-shm"):  # empty since the checkpoint, and not the new file's
+    for suffix in ("-wal", "-shm"):  # emptied by the checkpoint; they do not belong to the new file
         database.with_name(database.name + suffix).unlink(missing_ok=True)
     part.replace(database)
     mark.write_text(version, encoding="utf-8")
 
 
 def lock_on_first_write(engines: Any = Engine) -> None:
-    """Let transactions take SQLite's write lock when they first write, and not before, on one engine or on all.
+    """Make transactions take SQLite's write lock at their first write, on one engine or all.
 
-    oslo.db opens each transaction with a plain BEGIN. One that reads and then writes is refused at once, whatever
-    the busy timeout, when another wrote in between: a 500 as soon as two clients work at the same time. Here the
-    reads before the first write run on their own, as under READ COMMITTED, which these services expect of a server.
+    oslo.db opens each transaction with a plain BEGIN. A transaction that reads and then writes fails at once if another
+    one has written in between, whatever the busy timeout: a 500 as soon as two clients work concurrently. Here the
+    reads before the first write run outside the transaction, as under READ COMMITTED, which these services expect of a
+    database server.
     """
     sqlalchemy.event.listen(engines, "before_cursor_execute", _begin_late, retval=True)
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An address to listen on."""
+"""Addresses to listen on."""
 
 from typing import NamedTuple
 
 
 class Address(NamedTuple):
-    """``HOST:PORT``; the host of IPv6 stands in brackets in a file, and without them here."""
+    """A host and a port, written ``HOST:PORT``. An IPv6 host has brackets in the text, and none in ``host``."""
 
     host: str
     port: int
@@ -15,7 +15,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """Read ``HOST:PORT``. Raises: ValueError."""
+    """Parse ``HOST:PORT``. Raises: ValueError."""
     host, _, port = text.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
         raise ValueError(f"must be HOST:PORT, not {text!r}.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that a process with agents was told: of databases, APIs and credentials of users it knows nothing."""
+"""Settings of an agent process. They hold no database, no API and no user credentials."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,10 +22,10 @@ def _no_options(cls: type[Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """A field for each section that an agent reads.
+    """The sections that an agent reads.
 
-    ``needless``: [group] option of secrets that the files have and an agent has no use for.
-    ``options_of``: class of a driver from outside → what its section says.
+    ``needless``: names, as "[group] option", of secrets that are set in the files although agents do not use them.
+    ``options_of``: class of an external driver → options in the driver's section.
     """
 
     rabbit: RabbitSettings

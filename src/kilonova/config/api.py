@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[api], and how large the bodies of requests may be."""
+"""[api] and the limits of request bodies."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ _LOOPBACK = Address("127.0.0.1", 8774)
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
-    """The HTTP server and what all APIs have in common. Units: seconds where the name ends in ``_s``."""
+    """Options of the HTTP server, and those common to all APIs. Units: seconds where the name ends in ``_s``."""
 
     GROUP: ClassVar[str] = "api"
 
@@ -30,61 +30,70 @@ class ApiSettings:
         bool, Option("Refuse to delete a compute service that is up, with 409 (Kilonova's own).")
     ] = False
     enable_instance_password: Annotated[bool, Option()] = True
-    dhcp_domain: Annotated[
-        str, Option("Domain that follows the host name which a guest is told, where that has none of its own.")
-    ] = "novalocal"
+    dhcp_domain: Annotated[str, Option("Domain added to the host name of a guest, unless that name has a domain.")] = (
+        "novalocal"
+    )
     vendordata_jsonfile_path: Annotated[
         Path | None,
-        Option("File with a JSON object that every config drive has: vendor_data.json, 'static' of vendor_data2.json."),
+        Option("File with a JSON object for config drives: vendor_data.json, and 'static' in vendor_data2.json."),
     ] = None
     use_forwarded_for: Annotated[
-        bool, Option("Take the caller's address from X-Forwarded-For. Only behind a proxy that sets it.")
+        bool,
+        Option("Take the client's address from X-Forwarded-For. Set it only behind a proxy that sets this header."),
     ] = False
     noauth2_beyond_loopback: Annotated[
         bool,
         Option(
-            "Let noauth2, which makes anybody an administrator, listen where other machines reach it (Kilonova's own)."
+            "Let the API listen beyond loopback with noauth2, where every client is an administrator (Kilonova's own)."
         ),
     ] = False
     read_only: Annotated[
         bool,
         Option(
-            "Refuse whatever changes something with 503; `kilonova read-only` does so while the cloud runs "
+            "Refuse every request that changes anything with 503; `kilonova read-only` does so at run time "
             "(Kilonova's own)."
         ),
     ] = False
-    threads: Annotated[int, Option("Requests handled at once (Kilonova's own).", min=1, max=64)] = 16
+    threads: Annotated[
+        int, Option("Threads, which is how many requests are handled at once (Kilonova's own).", min=1, max=64)
+    ] = 16
     request_timeout_s: Annotated[
         float | None,
         Option(
-            "Seconds after which a GET is given up with 503; 0: never (Kilonova's own).",
+            "Timeout of a GET in seconds, after which it gets 503; 0: none (Kilonova's own).",
             name="request_timeout",
             min=0.0,
             read=lambda seconds: seconds or None,
         ),
     ] = 60.0
     header_timeout_s: Annotated[
-        float, Option("Seconds for all headers of a request (Kilonova's own).", name="header_timeout", min=0.1)
+        float,
+        Option(
+            "Timeout for reading the headers of a request, in seconds (Kilonova's own).", name="header_timeout", min=0.1
+        ),
     ] = 10.0
     body_timeout_s: Annotated[
         float,
         Option(
-            "Seconds for a body, and one more for each 64 KiB of it (Kilonova's own).", name="body_timeout", min=0.1
+            "Timeout for reading a body, in seconds, plus one second for each 64 KiB (Kilonova's own).",
+            name="body_timeout",
+            min=0.1,
         ),
     ] = 20.0
     idle_timeout_s: Annotated[
-        float, Option("Seconds that a connection waits for requests (Kilonova's own).", name="idle_timeout", min=0.1)
+        float,
+        Option("Seconds after which an idle connection is closed (Kilonova's own).", name="idle_timeout", min=0.1),
     ] = 75.0
-    max_connections: Annotated[int, Option("Connections at once (Kilonova's own).", min=16)] = 8000
-    cert_file: Annotated[str | None, Option("Certificate, with its chain, to serve HTTPS with (Kilonova's own).")] = (
-        None
-    )
-    key_file: Annotated[str | None, Option("Key of cert_file, unless it is in the same file (Kilonova's own).")] = None
+    max_connections: Annotated[int, Option("Most open connections (Kilonova's own).", min=16)] = 8000
+    cert_file: Annotated[str | None, Option("Certificate and its chain, for HTTPS (Kilonova's own).")] = None
+    key_file: Annotated[
+        str | None, Option("Private key of cert_file; unset: in cert_file itself (Kilonova's own).")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """The largest body of a request to each API, in bytes."""
+    """The largest request body of each API, in bytes."""
 
     GROUP: ClassVar[str] = "oslo_middleware"
 

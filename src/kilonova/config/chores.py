@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What [DEFAULT] says of the work that control processes do from time to time."""
+"""Options in [DEFAULT] for the periodic tasks of control processes."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -12,27 +12,27 @@ _MONTHS = AuditPeriods()
 
 @dataclass(frozen=True, slots=True)
 class ChoreSettings:
-    """Units: seconds."""
+    """Intervals and timeouts of periodic tasks. Units: seconds."""
 
     GROUP: ClassVar[str] = "DEFAULT"
 
     reclaim_instance_interval_s: Annotated[
         int,
         Option(
-            "Seconds for which a deleted server can be restored before it is deleted for good. 0: it is deleted at "
-            "once; a negative value: it is never deleted for good unless somebody asks for that.",
+            "Seconds for which a deleted server can be restored before it is deleted for good. 0: it is deleted for "
+            "good at once; a negative value: only a force delete deletes it for good.",
             name="reclaim_instance_interval",
         ),
     ] = 0
     instance_usage_audit: Annotated[
         bool,
-        Option("Whether instance.exists tells of every server after each period in which it was there."),
+        Option("Whether to send instance.exists for every server after each audit period in which the server existed."),
     ] = False
     usage_audit_period: Annotated[
         AuditPeriods,
         Option(
-            "Those periods: hour, day, month or year, maybe with @ and the minute, hour, day or month from which they "
-            "count, as in day@6. UTC.",
+            "The audit period: hour, day, month or year, optionally with @ and the minute, hour, day or month at which "
+            "it starts, such as day@6. UTC.",
             name="instance_usage_audit_period",
             read=AuditPeriods.parse,
         ),
@@ -40,7 +40,7 @@ class ChoreSettings:
     reboot_timeout_s: Annotated[
         int,
         Option(
-            "Seconds after which a soft reboot that has not ended becomes a hard one. 0: it never does.",
+            "Timeout of a soft reboot in seconds, after which the server is rebooted hard. 0: none.",
             name="reboot_timeout",
             min=0,
         ),
@@ -48,23 +48,23 @@ class ChoreSettings:
     shelved_offload_time_s: Annotated[
         int,
         Option(
-            "Seconds after which a shelved server leaves its host. 0: at once; a negative value: only when somebody "
-            "asks for that.",
+            "Seconds after which a shelved server is offloaded from its host. 0: at once; a negative value: only on "
+            "request.",
             name="shelved_offload_time",
         ),
     ] = 0
     shelved_poll_interval_s: Annotated[
         int,
         Option(
-            "Seconds between two looks for shelved servers that have to leave their hosts. 0 stands for 60; a negative "
-            "value: nobody looks.",
+            "Interval of the task that offloads shelved servers, in seconds. 0 stands for 60; a negative value turns "
+            "the task off.",
             name="shelved_poll_interval",
         ),
     ] = 3600
     instance_build_timeout_s: Annotated[
         int,
         Option(
-            "Seconds that a build may take before it is given up, and its server is in error. 0: any time.",
+            "Timeout of a build in seconds, after which its server is set to error. 0: none.",
             name="instance_build_timeout",
             min=0,
         ),
@@ -72,7 +72,7 @@ class ChoreSettings:
     resize_confirm_window_s: Annotated[
         int,
         Option(
-            "Seconds after which a resize or a cold migration that nobody has confirmed or reverted is confirmed. "
+            "Seconds after which a resize or cold migration is confirmed unless a user has confirmed or reverted it. "
             "0: never.",
             name="resize_confirm_window",
             min=0,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of the files as oslo.config holds them."""
+"""Kilonova's options, registered in oslo.config."""
 
 import dataclasses
 from typing import Any, get_type_hints
@@ -11,12 +11,12 @@ from kilonova.config.section import value_in
 from kilonova.config.settings import own_options
 from kilonova.errors import ConfigurationError
 
-#: Fields of a plug-in that say what it is, not what an operator wants of it.
+#: Fields that describe a plug-in itself; they are not read from the files.
 _NO_OPTIONS = frozenset({"name", "reason", "run_once", "runs_on_rebuild", "only_where_placed"})
 
 
 class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no types
-    """Kilonova's own options. Plug-ins add theirs, in sections named like their classes."""
+    """Kilonova's options. Plug-ins add theirs, each in a section named after its class."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,9 +24,9 @@ class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no
         _register(self)
 
     def options_of(self, plug_in: type[Any]) -> dict[str, Any]:
-        """Return what section ``[ClassName]`` says of the fields of a dataclass; classes without fields have none.
+        """Return field → value from section ``[ClassName]`` for the fields of a dataclass; {} for other classes.
 
-        Raises: ConfigurationError, for a value that is not of the field's type.
+        Raises: ConfigurationError for a value that does not have the field's type.
         """
         if not dataclasses.is_dataclass(plug_in):
             return {}
@@ -48,9 +48,9 @@ class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no
         return found
 
     def share(self) -> None:
-        """Let ``oslo_config.cfg.CONF``, where rules written for Nova look, say what the same files say."""
+        """Load the same files into ``oslo_config.cfg.CONF``, which plug-ins written for Nova read."""
         _register(cfg.CONF)
-        cfg.CONF.register_opt(cfg.StrOpt("compute_topic", default="compute"))  # which older drivers ask hosts_up about
+        cfg.CONF.register_opt(cfg.StrOpt("compute_topic", default="compute"))  # older drivers read it
         cfg.CONF([], project="kilonova", default_config_files=self.default_config_files, default_config_dirs=[])
 
 
@@ -60,12 +60,12 @@ def _register(conf: Any) -> None:
 
 
 def shared_conf() -> Any:
-    """Return the options that the whole process shares, as rules written for Nova expect them to be."""
+    """Return ``oslo_config.cfg.CONF``, the process-wide options that plug-ins written for Nova read."""
     return cfg.CONF
 
 
 def public_options(conf: Any) -> dict[str, dict[str, Any]]:
-    """Return group → option → value in force, of Kilonova's own options and its plug-ins', without the secret ones."""
+    """Return group → option → current value, for the options of Kilonova and its plug-ins, without secret options."""
     shown: dict[str, dict[str, Any]] = {}
     for group, option in (*own_options(), *conf.of_plug_ins):
         if not option.secret:

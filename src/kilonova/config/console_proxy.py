@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `kilonova console-proxy` reads: where it listens, whom it lets in, and what it serves beside consoles."""
+"""Options of `kilonova console-proxy`: its listeners, allowed clients, limits and noVNC files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ def _tls(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConsoleProxySettings:
-    """The proxy of consoles. Which of both kinds there are say [vnc] enabled and [serial_console] enabled."""
+    """Options of the console proxy. [vnc] enabled and [serial_console] enabled turn its two kinds of console on."""
 
     GROUP: ClassVar[str] = "console"
 
@@ -36,42 +36,39 @@ class ConsoleProxySettings:
         int, Option(_PORT.format("serial"), "serialproxy_port", "serial_console", min=1, max=65535)
     ] = 6083
     auth_schemes: Annotated[
-        tuple[str, ...], Option("How the proxy shows hypervisors who it is: only 'none' is known.", group="vnc")
+        tuple[str, ...], Option("Authentication of the proxy at hypervisors: only 'none' is supported.", group="vnc")
     ] = _AUTH_SCHEMES
-    web: Annotated[Path | None, Option("Folder of noVNC, which is served beside VNC consoles.", "web", "DEFAULT")] = (
-        Path("/usr/share/novnc")
+    web: Annotated[Path | None, Option("Folder of the noVNC files that the proxy serves.", "web", "DEFAULT")] = Path(
+        "/usr/share/novnc"
     )
-    cert_file: Annotated[
-        Path | None, Option("File with the certificate that clients are shown.", "cert", "DEFAULT")
-    ] = None
+    cert_file: Annotated[Path | None, Option("File with the proxy's TLS certificate.", "cert", "DEFAULT")] = None
     key_file: Annotated[
-        Path | None, Option("File with its key; unset: the file with the certificate has that, too.", "key", "DEFAULT")
+        Path | None, Option("File with the private key of cert; unset: the key is in cert.", "key", "DEFAULT")
     ] = None
     ssl_only: Annotated[bool, Option("Refuse to start without a certificate.", group="DEFAULT")] = False
     ssl_minimum_version: Annotated[
         str,
         Option(
-            "Oldest TLS that clients may use; 'default' and 'tlsv1_1' stand for 'tlsv1_2'.",
+            "Oldest TLS version that clients may use; 'default' and 'tlsv1_1' stand for 'tlsv1_2'.",
             choices=("default", "tlsv1_1", "tlsv1_2", "tlsv1_3"),
             read=_tls,
         ),
     ] = "default"
-    ssl_ciphers: Annotated[str | None, Option("Ciphers that clients may use, as OpenSSL writes them.")] = None
+    ssl_ciphers: Annotated[str | None, Option("Ciphers that clients may use, in OpenSSL's notation.")] = None
     allowed_origins: Annotated[
         tuple[str, ...],
-        Option("Names of hosts whose pages may use consoles, beside the one by which the proxy itself was called."),
+        Option("Host names of allowed Origins, in addition to the host name of the request itself."),
     ] = ()
-    max_connections: Annotated[
-        int, Option("Most consoles that are used at a time, of both kinds (Kilonova's own).", min=1)
-    ] = 500
+    max_connections: Annotated[int, Option("Most open console connections, of both kinds (Kilonova's own).", min=1)] = (
+        500
+    )
     max_connections_per_server: Annotated[
-        int, Option("Most of those that are of one server (Kilonova's own).", min=1)
+        int, Option("Most open console connections of one server (Kilonova's own).", min=1)
     ] = 10
     idle_timeout_s: Annotated[
         int,
         Option(
-            "Seconds after which a console is closed that neither its user nor its guest uses; 0: never "
-            "(Kilonova's own).",
+            "Seconds after which an idle console connection is closed; 0: never (Kilonova's own).",
             "idle_timeout",
             min=0,
         ),
@@ -83,7 +80,7 @@ class ConsoleProxySettings:
 
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
-    """Everything that a proxy of consoles was told. ``conf`` is for libraries that read oslo.config themselves."""
+    """All settings of a console proxy. ``conf`` is for libraries that read oslo.config themselves."""
 
     proxy: ConsoleProxySettings
     consoles: ConsoleSettings
@@ -92,8 +89,11 @@ class ProxySettings:
 
 
 def load_proxy_settings(files: Sequence[str]) -> ProxySettings:
-    """Read the files of a proxy of consoles, later ones first. Raises: ConfigurationError naming the option."""
-    conf = cfg.ConfigOpts()  # the options of everything else would take twice the memory
+    """Read the configuration files of a console proxy; later files override earlier ones.
+
+    Raises: ConfigurationError naming the option.
+    """
+    conf = cfg.ConfigOpts()  # registering all other options would double the memory of the proxy
     for section in (ConsoleProxySettings, ConsoleSettings, LogSettings):
         for setting in settings_of(section):
             conf.register_opt(setting.oslo, group=None if setting.group == "DEFAULT" else setting.group)

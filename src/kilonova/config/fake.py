@@ -12,23 +12,25 @@ from kilonova.config.option import Option
 class FakeSettings:
     """The simulated hosts of this process.
 
-    ``scenario`` shapes them, ``host_names`` says which of them are here. Without either they are ``node1`` … ``nodeN``,
-    with another ``host_prefix`` for ``node`` if there is one.
+    ``scenario`` describes the hosts, ``host_names`` selects those of this process. Without both they are named
+    ``node1`` … ``nodeN``; ``host_prefix`` replaces ``node``.
     """
 
     GROUP: ClassVar[str] = "fake"
 
     hosts: Annotated[int, Option("Simulated hosts in this process (Kilonova's own).", min=0)] = 0
     host_prefix: Annotated[
-        str, Option("What the names of simulated hosts begin with, before their number (Kilonova's own).")
+        str, Option("Prefix of the names of simulated hosts, before their number (Kilonova's own).")
     ] = "node"
     host_names: Annotated[
         tuple[str, ...],
-        Option("Names of the simulated hosts, or of those of the scenario's that are here (Kilonova's own)."),
+        Option(
+            "Names of the simulated hosts of this process; with a scenario, a selection of its hosts (Kilonova's own)."
+        ),
     ] = ()
     read_images: Annotated[
         bool,
-        Option("Whether simulated hosts fetch the images of their guests, as real ones would (Kilonova's own)."),
+        Option("Whether simulated hosts download the images of their guests, as real hosts do (Kilonova's own)."),
     ] = True
-    state_dir: Annotated[Path | None, Option("Where simulated hypervisors keep their guests.")] = None
-    scenario: Annotated[Path | None, Option("YAML file that names and shapes the hosts.")] = None
+    state_dir: Annotated[Path | None, Option("Folder in which simulated hypervisors store their guests.")] = None
+    scenario: Annotated[Path | None, Option("Scenario: YAML file with the names and resources of the hosts.")] = None

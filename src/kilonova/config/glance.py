@@ -9,7 +9,7 @@ from kilonova.config.option import Option
 
 @dataclass(frozen=True, slots=True)
 class GlanceSettings:
-    """Without an endpoint the images are those of the scenario."""
+    """Endpoints of the image service. Without one, the images are those of the scenario."""
 
     GROUP: ClassVar[str] = "glance"
 
@@ -17,13 +17,13 @@ class GlanceSettings:
     api_servers: Annotated[
         tuple[str, ...],
         Option(
-            "Several URLs of the image service, in place of endpoint_override: one is asked until "
-            "it does not answer, then the next one."
+            "Several URLs of the image service, in place of endpoint_override: one is used until "
+            "it does not answer, then the next."
         ),
     ] = ()
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """Where the image service is, without slashes at the end; nowhere, where nothing says so."""
+        """The URLs of the image service without trailing slashes; empty if none is configured."""
         named = self.api_servers or (self.endpoint_override or "",)
         return tuple(url.strip().rstrip("/") for url in named if url.strip())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[healthcheck]."""
+"""[healthcheck]: options of ``/healthcheck``."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +10,11 @@ from kilonova.config.option import Option
 
 @dataclass(frozen=True, slots=True)
 class HealthSettings:
-    """What else makes ``/healthcheck`` answer 503."""
+    """Options of the health check."""
 
     GROUP: ClassVar[str] = "healthcheck"
 
     disable_by_file_path: Annotated[
         Path | None,
-        Option("File that makes /healthcheck answer 503 for as long as it is there, so that no new requests come."),
+        Option("While this file exists, /healthcheck answers 503, so that load balancers send no new requests."),
     ] = None

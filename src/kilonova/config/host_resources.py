@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a host of real guests offers of what it has: CPUs, memory, disk, PCI devices, and what it measures of itself."""
+"""Resources that a real host offers: CPUs, memory, disk, PCI devices; and metrics that it reports."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -17,55 +17,60 @@ def _cpus(text: str) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class HostResourceSettings:
-    """Names and defaults are those of nova.conf. Units: as in the names."""
+    """Options of a real host's resources. Names and defaults are those of nova.conf. Units: as in the names."""
 
     GROUP: ClassVar[str] = "compute"
 
     cpu_shared_set: Annotated[
         frozenset[int] | None,
         Option(
-            "CPUs of the host over which vCPUs float, as 0-3,^2. Unset: all, or with cpu_dedicated_set none.",
+            "Host CPUs for unpinned vCPUs, such as 0-3,^2. Unset: all, or none if cpu_dedicated_set is set.",
             read=_cpus,
         ),
     ] = None
     cpu_dedicated_set: Annotated[
-        frozenset[int] | None, Option("CPUs of the host that vCPUs are pinned to, as 4-15. Unset: none.", read=_cpus)
+        frozenset[int] | None, Option("Host CPUs for pinned vCPUs, such as 4-15. Unset: none.", read=_cpus)
     ] = None
     image_type_exclude_list: Annotated[
-        tuple[str, ...], Option("Disk formats of images that the host does not say it can use, such as vmdk.")
+        tuple[str, ...], Option("Disk formats of images that the host does not report as supported, such as vmdk.")
     ] = ()
     reserved_host_cpus: Annotated[
         int,
-        Option("CPUs that are kept for the host itself, where neither set is given.", group="DEFAULT", min=0),
+        Option(
+            "CPUs reserved for the host itself; used if neither cpu_shared_set nor cpu_dedicated_set is set.",
+            group="DEFAULT",
+            min=0,
+        ),
     ] = 0
     reserved_host_disk_mib: Annotated[
         int,
-        Option("MiB of disk kept for the host itself.", name="reserved_host_disk_mb", group="DEFAULT", min=0),
+        Option("MiB of disk reserved for the host itself.", name="reserved_host_disk_mb", group="DEFAULT", min=0),
     ] = 0
     reserved_huge_pages: Annotated[
         tuple[str, ...],
         Option(
-            "Pages of memory in a NUMA cell that are kept for others than guests, as node:0,size:2048,count:64; size "
+            "Huge pages of a NUMA cell that guests must not use, such as node:0,size:2048,count:64; size "
             "is in KiB, or as 1GB.",
             group="DEFAULT",
             repeats=True,
         ),
     ] = ()
     my_ip: Annotated[
-        str | None, Option("Address of the host; unset: the one from which it reaches others.", group="DEFAULT")
+        str | None,
+        Option("IP address of the host; unset: the source address of its outgoing connections.", group="DEFAULT"),
     ] = None
     compute_monitors: Annotated[
         tuple[str, ...],
         Option(
-            "What the host measures of itself: cpu.virt_driver, the load of its CPUs.",
+            "Metrics that the host reports: cpu.virt_driver, the load of its CPUs.",
             group="DEFAULT",
         ),
     ] = ()
     device_spec: Annotated[
         tuple[str, ...],
         Option(
-            "PCI devices that guests may have, each a JSON object or a list of them: vendor_id, product_id, address "
-            "and tags. devname is not offered.",
+            "PCI devices offered to guests, each a JSON object or a list of objects: vendor_id, product_id, address "
+            "and tags. devname is not supported.",
             group="pci",
             repeats=True,
             former=(("pci", "passthrough_whitelist"), ("DEFAULT", "pci_passthrough_whitelist")),

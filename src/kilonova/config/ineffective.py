@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of nova.conf that are accepted and do nothing here, and why."""
+"""Options of nova.conf that are accepted without effect, each with the reason."""
 
 from collections.abc import Mapping
 
 from oslo_config import cfg
 
-_COUNTED = "servers are counted when they are stored."
+_COUNTED = "quota is counted in the transaction that stores a server."
 _REMOVED = "Nova removed it, too."
 _QUORUM = "queues are always durable quorum queues."
 _ONE = "each process has one connection."
-_STATIC = "vendor data are those of vendordata_jsonfile_path."
+_STATIC = "vendor data come from vendordata_jsonfile_path only."
 _QUOTAS = "see docs/quotas.md."
 _PROCESSES = "a control process has [api] threads; start more of them for more cores, see docs/operating.md."
-_EXACT = "what is on a host is always known exactly."
-_SPICE = "no proxy of SPICE consoles is part of this release."
-_RETRIED = "a guest that is left behind is removed as soon as its host can, see docs/operating.md."
+_EXACT = "the scheduler always knows exactly which servers are on a host."
+_SPICE = "this release has no SPICE console proxy."
+_RETRIED = "the guest of a deleted server is removed as soon as its host is reachable, see docs/operating.md."
 
-#: Group → options. The help says why they do nothing.
+#: Group → options without effect. The help of an option gives the reason.
 INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
     "DEFAULT": (
         cfg.StrOpt("scheduler_host_manager", help=_REMOVED),
         cfg.StrOpt("scheduler_json_config_location", help=_REMOVED),
-        cfg.StrOpt("servicegroup_driver", default="db", help="who is alive is always known from the database."),
+        cfg.StrOpt("servicegroup_driver", default="db", help="service liveness is always read from the database."),
         cfg.IntOpt("scheduler_instance_sync_interval", default=120, help=_EXACT),
         cfg.IntOpt("heal_instance_info_cache_interval", default=-1, help="there is no network service."),
         cfg.IntOpt("volume_usage_poll_interval", default=0, help="there is no volume service."),
@@ -29,24 +29,24 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         cfg.IntOpt("maximum_instance_delete_attempts", default=5, help=_RETRIED),
         cfg.IntOpt("osapi_compute_workers", min=1, help=_PROCESSES),
         cfg.IntOpt("metadata_workers", min=1, help="there is no metadata service."),
-        cfg.IntOpt("periodic_fuzzy_delay", default=60, help="no process waits for the chores of another one."),
+        cfg.IntOpt(
+            "periodic_fuzzy_delay", default=60, help="periodic tasks of different processes do not delay each other."
+        ),
     ),
     "conductor": (cfg.IntOpt("workers", min=1, help=_PROCESSES),),
     "api": (
         cfg.ListOpt("vendordata_providers", default=["StaticJSON"], help=_STATIC),
         cfg.ListOpt("vendordata_dynamic_targets", default=[], help=_STATIC),
-        cfg.StrOpt("config_drive_skip_versions", help="config drives have the newest EC2 version and no older one."),
+        cfg.StrOpt("config_drive_skip_versions", help="config drives have only the newest EC2 version."),
     ),
     "scheduler": (
-        cfg.IntOpt("max_placement_results", default=1000, min=1, help="a decision looks at every host."),
-        cfg.IntOpt("workers", min=0, help="decisions are made where requests arrive."),
-        cfg.IntOpt(
-            "discover_hosts_in_cells_interval", default=-1, min=-1, help="hosts are there as soon as they report."
-        ),
+        cfg.IntOpt("max_placement_results", default=1000, min=1, help="a scheduling decision considers every host."),
+        cfg.IntOpt("workers", min=0, help="the process that handles a request makes its scheduling decision."),
+        cfg.IntOpt("discover_hosts_in_cells_interval", default=-1, min=-1, help="a host exists as soon as it reports."),
     ),
     "filter_scheduler": (
         cfg.BoolOpt("track_instance_changes", default=True, help=_EXACT),
-        cfg.BoolOpt("pci_in_placement", default=False, help="PCI devices are counted in pools of their own."),
+        cfg.BoolOpt("pci_in_placement", default=False, help="PCI devices are counted in pools outside Placement."),
     ),
     "quota": (
         cfg.BoolOpt("recheck_quota", default=True, help=_COUNTED),
@@ -59,19 +59,21 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         cfg.BoolOpt("rabbit_transient_quorum_queue", default=False, help=_QUORUM),
         cfg.BoolOpt("rabbit_ha_queues", default=False, help=_QUORUM),
         cfg.BoolOpt("amqp_durable_queues", default=True, help=_QUORUM),
-        cfg.IntOpt("rabbit_qos_prefetch_count", help="how much is read ahead is fixed."),
+        cfg.IntOpt("rabbit_qos_prefetch_count", help="the prefetch count is fixed."),
         cfg.IntOpt(
-            "rabbit_transient_queues_ttl", help="no queue of replies outlives its process by more than a minute."
+            "rabbit_transient_queues_ttl", help="the reply queue of a process expires a minute after the process."
         ),
-        cfg.IntOpt("heartbeat_rate", help="heartbeats are looked at every second."),
-        cfg.BoolOpt("heartbeat_in_pthread", help="they always have a thread of the system's."),
+        cfg.IntOpt("heartbeat_rate", help="heartbeats are checked every second."),
+        cfg.BoolOpt("heartbeat_in_pthread", help="heartbeats always run in a native thread."),
         cfg.IntOpt("rpc_conn_pool_size", help=_ONE),
         cfg.IntOpt("conn_pool_min_size", help=_ONE),
         cfg.IntOpt("conn_pool_ttl", help=_ONE),
         cfg.FloatOpt("kombu_reconnect_delay", help="see rabbit_retry_interval."),
         cfg.StrOpt("kombu_compression", help="messages are small."),
-        cfg.BoolOpt("direct_mandatory_flag", help="a message that leads nowhere is always noticed."),
-        cfg.BoolOpt("enable_cancel_on_failover", help="a queue that was moved is always read again."),
+        cfg.BoolOpt("direct_mandatory_flag", help="undeliverable messages are always detected."),
+        cfg.BoolOpt(
+            "enable_cancel_on_failover", help="consumers always resume when a queue moves to another broker node."
+        ),
         cfg.BoolOpt("use_queue_manager", help="queues have fixed names, see docs/operating.md."),
         cfg.BoolOpt("rabbit_stream_fanout", help="there are no broadcasts."),
     ),
@@ -84,13 +86,13 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         cfg.BoolOpt(
             "disable_group_policy_check_upcall",
             default=False,
-            help="group policies are part of the claim, no host checks them later.",
+            help="group policies are checked by the claim, never later by a host.",
         ),
     ),
 }
 
 
 def without_effect(group: str, name: str) -> str | None:
-    """Return why an option is accepted and does nothing, None for one that does something."""
+    """Return the reason why an option has no effect, or None if it has one."""
     found = next((option for option in INEFFECTIVE.get(group, ()) if option.name == name), None)
     return None if found is None else str(found.help)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[libvirt]: how a host of real guests makes them. Read by whatever process has such a host."""
+"""[libvirt]: options of real guests. Read by every process that runs a libvirt host."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,51 +10,49 @@ from kilonova.config.option import Option
 
 @dataclass(frozen=True, slots=True)
 class LibvirtSettings:
-    """Names and defaults are those of nova.conf."""
+    """Options of the libvirt driver. Names and defaults are those of nova.conf."""
 
     GROUP: ClassVar[str] = "libvirt"
 
-    connection_uri: Annotated[str, Option("Where libvirt is reached.")] = "qemu:///system"
+    connection_uri: Annotated[str, Option("Connection URI of libvirt.")] = "qemu:///system"
     virt_type: Annotated[
         str,
         Option(
-            "How guests run: kvm, or qemu, which emulates the CPU and is slow. Unset: kvm where it really works, which "
-            "is tried once at the start.",
+            "Domain type of guests: kvm, or qemu, which emulates the CPU and is slow. Unset: kvm if a test at start "
+            "shows that it works.",
             choices=("", "kvm", "qemu"),
         ),
     ] = ""
     cpu_mode: Annotated[
         str,
         Option(
-            "What guests see as their CPU: host-model, the nearest model that can be named; host-passthrough, the "
-            "host's own; custom, that of cpu_models; none, what the emulator takes. Unset: host-model, on ARM "
-            "host-passthrough; where libvirt has neither, as much as the emulator can do.",
+            "CPU model of guests: host-model, the named model nearest to the host's CPU; host-passthrough, the "
+            "host's CPU itself; custom, that of cpu_models; none, the emulator's default. Unset: host-model, on ARM "
+            "host-passthrough; if libvirt supports neither, the emulator's maximum.",
             choices=("", "host-model", "host-passthrough", "custom", "none"),
         ),
     ] = ""
-    cpu_models: Annotated[
-        tuple[str, ...], Option("Models of CPUs for cpu_mode=custom; the first one is what guests get.")
-    ] = ()
+    cpu_models: Annotated[tuple[str, ...], Option("CPU models for cpu_mode=custom; guests get the first.")] = ()
     cpu_model_extra_flags: Annotated[
-        tuple[str, ...], Option("Features of CPUs that guests get beside those of the model, or, with a -, do not get.")
+        tuple[str, ...], Option("CPU flags added to the model, or removed from it if prefixed with -.")
     ] = ()
     hw_machine_type: Annotated[
         tuple[str, ...],
-        Option("Kind of machine for guests whose image names none, as x86_64=q35. Without: pc on x86, virt on ARM."),
+        Option("Machine type of guests whose image names none, such as x86_64=q35. Unset: pc on x86, virt on ARM."),
     ] = ()
     sysinfo_serial: Annotated[
         str,
         Option(
-            "Serial number of the machine as guests see it: unique, the uuid of the server, or none. Others that Nova "
-            "has are not offered.",
+            "Serial number in the SMBIOS of guests: unique, the uuid of the server, or none. Nova's other choices "
+            "are not supported.",
             choices=("unique", "none"),
         ),
     ] = "unique"
     tb_cache_size_mib: Annotated[
         int,
         Option(
-            "MiB in which the emulator keeps code that it has translated, for each guest of virt_type qemu. 0: the "
-            "emulator decides, which means 1,024; so it is in Nova where this is not set.",
+            "Size in MiB of the emulator's cache of translated code, for each guest of virt_type qemu. 0: the "
+            "emulator's default, 1,024, as in Nova if unset.",
             name="tb_cache_size",
             min=0,
         ),
@@ -62,37 +60,37 @@ class LibvirtSettings:
     mem_stats_period_s: Annotated[
         int,
         Option(
-            "Seconds between two counts of the memory that a guest uses. 0 or less: guests get no memory balloon.",
+            "Interval of a guest's memory statistics, in seconds. 0 or less: guests get no memory balloon.",
             name="mem_stats_period_seconds",
         ),
     ] = 10
-    rng_dev_path: Annotated[Path, Option("Where the random numbers of guests come from.")] = Path("/dev/urandom")
+    rng_dev_path: Annotated[Path, Option("Entropy source of guests' random number generators.")] = Path("/dev/urandom")
     swtpm_enabled: Annotated[
         bool,
-        Option("Whether guests may have TPMs. What such a TPM keeps is not encrypted on the host."),
+        Option("Whether guests may have emulated TPMs. The state of a TPM is not encrypted on the host."),
     ] = False
     num_pcie_ports: Annotated[
         int,
-        Option("Free slots for devices that guests on q35 machines get later. 0: as libvirt decides.", min=0, max=28),
+        Option("Free PCIe ports of q35 guests, for devices attached later. 0: libvirt's default.", min=0, max=28),
     ] = 0
     realtime_scheduler_priority: Annotated[int, Option("Priority of vCPUs that run in real time.", min=1, max=99)] = 1
     disk_cachemodes: Annotated[
         tuple[str, ...],
         Option(
-            "How the host caches the disks of guests, as file=none. Without: writeback. Only file is known here.",
+            "Cache mode of guest disks, such as file=none. Unset: writeback. Only the disk type file is supported.",
         ),
     ] = ()
     hw_disk_discard: Annotated[
         str,
         Option(
-            "Whether space that guests trim is given back to the host: unmap or ignore. Unset: the emulator decides.",
+            "Whether space that guests trim is freed on the host: unmap or ignore. Unset: the emulator's default.",
             choices=("", "ignore", "unmap"),
         ),
     ] = ""
     pointer_model: Annotated[
         str,
         Option(
-            "The pointer of guests with a screen: usbtablet, which knows where it is, or ps2mouse. The image "
+            "Pointer device of guests with a screen: usbtablet, which has absolute coordinates, or ps2mouse. The image "
             "properties hw_input_bus and hw_pointer_model override it.",
             group="DEFAULT",
             choices=("", "ps2mouse", "usbtablet"),
@@ -101,27 +99,27 @@ class LibvirtSettings:
     images_type: Annotated[
         str,
         Option(
-            "Format of the disks of guests: qcow2, with the image as backing file of all that are made of it; or raw. "
-            "default stands for what [DEFAULT] use_cow_images says.",
+            "Format of guest disks: qcow2, with the cached image as shared backing file; or raw. "
+            "default: as [DEFAULT] use_cow_images says.",
             choices=("default", "qcow2", "raw"),
         ),
     ] = "default"
     force_raw_images: Annotated[
         bool,
         Option(
-            "Whether images are converted to raw once, when they come to a host; otherwise qcow2 images are kept as "
-            "they are. Images of other formats are always converted.",
+            "Whether images are converted to raw when a host downloads them; otherwise qcow2 images are kept as "
+            "qcow2. Images of other formats are always converted.",
             group="DEFAULT",
         ),
     ] = True
     use_cow_images: Annotated[
         bool,
-        Option("Whether [libvirt] images_type default stands for qcow2, or else for raw.", group="DEFAULT"),
+        Option("Whether [libvirt] images_type default means qcow2 (true) or raw (false).", group="DEFAULT"),
     ] = True
     preallocate_images: Annotated[
         str,
         Option(
-            "Whether room is set aside for the disks of a guest when it is made: space, or none.",
+            "Whether guest disks are preallocated: space (yes) or none (no).",
             group="DEFAULT",
             choices=("none", "space"),
         ),
@@ -136,19 +134,18 @@ class LibvirtSettings:
     ] = ""
     vmdk_allowed_types: Annotated[
         tuple[str, ...],
-        Option("Kinds of VMDK that images may have. Those with data in other files are not safe.", group="compute"),
+        Option("Allowed VMDK subformats of images. Subformats with data in other files are unsafe.", group="compute"),
     ] = ("streamOptimized", "monolithicSparse")
     snapshot_image_format: Annotated[
         str,
         Option(
-            "Format of the images of servers, of which control processes tell the image service and hosts. Unset: that "
-            "of the image which the server was made of.",
+            "Format of images made of servers. Control processes read it. Unset: the format of the server's own image.",
             choices=("", "raw", "qcow2", "vmdk", "vdi"),
         ),
     ] = ""
     snapshots_directory: Annotated[
         Path | None,
-        Option("Folder for copies of disks on their way to the image service; unset: snapshots in that of the guests."),
+        Option("Folder for temporary copies of disks during snapshots; unset: 'snapshots' in the folder of guests."),
     ] = None
 
     @property

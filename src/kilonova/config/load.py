@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings from files."""
+"""Reads settings from configuration files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,12 +22,12 @@ from kilonova.config.section import read_section
 from kilonova.config.settings import Settings, sections
 from kilonova.errors import ConfigurationError
 
-#: What gives away a cloud when an agent's machine is broken into.
+#: (group, option) of secrets that agents do not need; on an agent's machine they endanger the cloud if it is breached.
 _NEEDLESS = (("database", "connection"), ("keystone_authtoken", "password"), ("service_user", "password"))
 
 
 def load_settings(files: Sequence[str]) -> Settings:
-    """Read configuration files, later ones first. Raises: ConfigurationError naming the option."""
+    """Read configuration files; later files override earlier ones. Raises: ConfigurationError naming the option."""
     try:
         conf = _read(files)
         found: dict[str, Any] = {name: read_section(section, conf) for name, section in sections().items()}
@@ -37,7 +37,10 @@ def load_settings(files: Sequence[str]) -> Settings:
 
 
 def load_agent_settings(files: Sequence[str]) -> AgentSettings:
-    """Read the files of a process with agents, later ones first. Raises: ConfigurationError naming the option."""
+    """Read the configuration files of an agent process; later files override earlier ones.
+
+    Raises: ConfigurationError naming the option.
+    """
     try:
         conf = _read(files)
         return AgentSettings(
@@ -57,20 +60,20 @@ def load_agent_settings(files: Sequence[str]) -> AgentSettings:
 
 
 def _read(files: Sequence[str]) -> Configuration:
-    """Read files and check the value of every option. Raises: ConfigurationError; cfg.Error, ValueError for a value."""
+    """Read the files and check every option. Raises: ConfigurationError; cfg.Error or ValueError for a bad value."""
     conf = Configuration()
     try:
         conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
     except OSError as error:
         raise ConfigurationError(f"configuration file {error.filename}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"configuration file {_undecodable(files)} is no text in UTF-8") from error
-    public_options(conf)  # a value is only checked when it is read, and not every option is needed
+        raise ConfigurationError(f"configuration file {_undecodable(files)} is not valid UTF-8") from error
+    public_options(conf)  # oslo.config checks a value only when it is read, and some options are never read
     return conf
 
 
 def _undecodable(files: Sequence[str]) -> str:
-    """Return the first file that is no text; all of them where none is any more."""
+    """Return the first file that is not UTF-8, or all file names joined by "or" if none is found."""
     for file in files:
         try:
             Path(file).read_text(encoding="utf-8")
@@ -82,6 +85,6 @@ def _undecodable(files: Sequence[str]) -> str:
 
 
 def _is_set(conf: Any, group: str, name: str) -> bool:
-    if group not in conf:  # an option of a library, which registers it itself where it is used
+    if group not in conf:  # an option of a library that has not registered it yet
         conf.register_opt(cfg.StrOpt(name, secret=True), group=group)
     return bool(conf[group][name])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[notifications] and [oslo_messaging_notifications]: what other services are told, and where it is sent."""
+"""[notifications] and [oslo_messaging_notifications]: format, content and destinations of notifications."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ VM_STATE, VM_AND_TASK_STATE = "vm_state", "vm_and_task_state"
 
 @dataclass(frozen=True, slots=True)
 class NotificationSettings:
-    """``file``: gets them beside, or instead of, what the drivers of oslo.messaging do with them."""
+    """Options of notifications. ``file`` receives them in addition to, or instead of, oslo.messaging's drivers."""
 
     GROUP: ClassVar[str] = "notifications"
 
     driver: Annotated[
         tuple[str, ...],
         Option(
-            "What sends notifications, on a line each: messagingv2 or messaging to the queues of a broker, log to the "
-            "log, noop nowhere, or any other driver of oslo.messaging. Without one, and without [notifications] file, "
-            "there are none.",
+            "Drivers that send notifications, one a line: messagingv2 or messaging for a broker's queues, log for the "
+            "log, noop for none, or any other driver of oslo.messaging. Without a driver and without [notifications] "
+            "file, no notifications are sent.",
             group=_OSLO,
             repeats=True,
             former=(("DEFAULT", "notification_driver"),),
@@ -37,7 +37,7 @@ class NotificationSettings:
     transport_url: Annotated[
         str | None,
         Option(
-            "The broker for notifications. Without it: the one of [DEFAULT] transport_url.",
+            "URL of the broker for notifications. Unset: [DEFAULT] transport_url.",
             group=_OSLO,
             secret=True,
             former=(("DEFAULT", "notification_transport_url"),),
@@ -57,8 +57,8 @@ class NotificationSettings:
     retry: Annotated[
         int,
         Option(
-            "How often a notification that could not be sent is tried again before it is lost. -1: until it can. "
-            "Meanwhile others wait, up to [notifications] queue_size of them.",
+            "Number of retries of a failed notification before it is dropped. -1: no limit. "
+            "Meanwhile other notifications wait, at most [notifications] queue_size.",
             group=_OSLO,
             min=-1,
         ),
@@ -66,7 +66,7 @@ class NotificationSettings:
     file: Annotated[
         Path | None,
         Option(
-            "File to which each notification is written as a line of JSON, beside what the drivers do; below the "
+            "File to which each notification is written as a line of JSON, in addition to the drivers; relative to the "
             "folder of log_file unless it is absolute. It is rotated at 200 MiB, and 5 files are kept. Not an "
             "option of Nova's."
         ),
@@ -74,7 +74,7 @@ class NotificationSettings:
     queue_size: Annotated[
         int,
         Option(
-            "How many notifications wait at most for a broker that is away or slow. Those beyond that are lost, and "
+            "Most notifications queued for an unavailable or slow broker. Further notifications are dropped and "
             "counted. Not an option of Nova's.",
             min=1,
         ),
@@ -82,7 +82,7 @@ class NotificationSettings:
     notification_format: Annotated[
         str,
         Option(
-            "Which of the two formats consumers get.",
+            "Format of notifications.",
             choices=(UNVERSIONED, VERSIONED, BOTH),
             former=(("DEFAULT", "notification_format"),),
         ),
@@ -93,8 +93,8 @@ class NotificationSettings:
     notify_on_state_change: Annotated[
         str | None,
         Option(
-            "Whether instance.update is sent: vm_state when a server changes its settled state, vm_and_task_state also "
-            "when it changes its task. Then it is sent of changed names, metadata and tags, too.",
+            "When instance.update is sent: vm_state: when a server's vm_state changes; vm_and_task_state: also "
+            "when its task_state changes. If set, changes of name, metadata and tags are sent, too.",
             choices=(VM_STATE, VM_AND_TASK_STATE),
             former=(("DEFAULT", "notify_on_state_change"),),
         ),
@@ -102,27 +102,27 @@ class NotificationSettings:
     default_level: Annotated[
         str,
         Option(
-            "Priority of notifications that tell of no error.",
+            "Priority of notifications that do not report an error.",
             choices=("DEBUG", "INFO", "WARN", "ERROR", "CRITICAL"),
             former=(("DEFAULT", "default_notification_level"),),
         ),
     ] = "INFO"
     bdms_in_notifications: Annotated[
         bool,
-        Option("Whether versioned notifications of servers have block_devices, which are none as yet."),
+        Option("Whether versioned notifications of servers have block_devices; the list is empty without volumes."),
     ] = False
     include_share_mapping: Annotated[
-        bool, Option("Whether versioned notifications of servers have shares, which are none as yet.")
+        bool, Option("Whether versioned notifications of servers have shares; the list is always empty.")
     ] = False
 
     @property
     def drivers(self) -> tuple[str, ...]:
-        """Those that send something."""
+        """The configured drivers without noop."""
         return tuple(driver for driver in map(str.strip, self.driver) if driver not in {"", _NOOP})
 
     @property
     def is_on(self) -> bool:
-        """Whether anybody is told anything."""
+        """Whether notifications have any destination."""
         return bool(self.drivers) or self.file is not None
 
     @property
@@ -139,7 +139,7 @@ class NotificationSettings:
 
 
 def conf_of_messaging(files: Sequence[str]) -> Any:
-    """Return the same files for oslo.messaging, which has other defaults for some options that we read as well."""
+    """Return an oslo.config object with the same files for oslo.messaging, whose defaults differ for shared options."""
     conf = cfg.ConfigOpts()
     conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
     return conf

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an option is beside its name, type and default, which are those of the field that holds its value."""
+"""Options of configuration files. Name, type and default are those of the field that holds the value."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,18 +9,17 @@ from typing import Any, get_args, get_origin
 from oslo_config import cfg
 
 _KINDS: dict[Any, type[cfg.Opt]] = {int: cfg.IntOpt, float: cfg.FloatOpt, bool: cfg.BoolOpt, str: cfg.StrOpt}
-#: Types of fields that are made of a text. Others need ``Option.read``.
+#: Types of fields that are constructed from the option's text. Other types need ``Option.read``.
 _OF_TEXT = frozenset({Path})
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How a field stands in a file, where its own name and its type do not say so.
+    """How a field is written in a file, as far as its name and type do not define it.
 
-    ``name``, ``group``: where they differ from the field's name and the section's group.
-    ``former``: (group, name) that old deployments use.
-    ``repeats``: of a tuple, whether each of its values has a line of its own.
-    ``read``: makes the field's value of the option's; raises ValueError, which completes "[group] name".
+    ``name``, ``group``: set if they differ from the field's name and the section's group. ``former``: deprecated
+    (group, name) pairs that are still read. ``repeats``: whether each value of a tuple has a line of its own. ``read``:
+    converts the option's value to the field's; raises ValueError, whose text follows "[group] name".
     """
 
     help: str | None = None
@@ -35,7 +34,7 @@ class Option:
     read: Callable[[Any], Any] | None = None
 
     def to_oslo(self, field: str, hint: Any, default: Any) -> cfg.Opt:
-        """Return the option of a field with a type and a default."""
+        """Return the oslo.config option of a field with the type ``hint`` and a default."""
         common: dict[str, Any] = {
             "help": self.help,
             "secret": self.secret,
@@ -51,12 +50,12 @@ class Option:
         if self.choices:
             bounds["choices"] = list(self.choices)
         kind = _KINDS.get(bare_type(hint))
-        if kind is None:  # in the file it is a text
+        if kind is None:  # other types are text in the file
             return cfg.StrOpt(name, default=None if default is None else str(default), **common, **bounds)
         return kind(name, default=default, **common, **bounds)
 
     def to_field(self, value: Any, hint: Any) -> Any:
-        """Return what a field with a type holds when the option has a value. Raises: ValueError."""
+        """Return the value of a field with the type ``hint`` for an option's value. Raises: ValueError."""
         if isinstance(value, list):
             return tuple(value)
         if value is None or (value == "" and bare_type(hint) in _OF_TEXT):
@@ -73,7 +72,7 @@ def bare_type(hint: Any) -> Any:
 
 
 def is_option_type(hint: Any) -> bool:
-    """Whether a plug-in's field of this type can be set in a file."""
+    """Whether a plug-in's field of this type can be set in a configuration file."""
     if get_origin(hint) is tuple:
         return get_args(hint) == (str, ...)
     return bare_type(hint) in _KINDS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[quota]: the limits where nobody has set others, and who has the limits."""
+"""[quota]: default limits, and the quota driver."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -13,20 +13,20 @@ DB_QUOTAS, NO_QUOTAS, UNIFIED_LIMITS = (
 
 
 def _limit(name: str) -> Option:
-    return Option("Limit where no other has been set; -1: none.", min=-1, former=(("DEFAULT", f"quota_{name}"),))
+    return Option("Default limit; -1: no limit.", min=-1, former=(("DEFAULT", f"quota_{name}"),))
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaSettings:
-    """-1: no limit. Units: ``ram`` in MiB."""
+    """Default limits and the quota driver. -1: no limit. Units: ``ram`` in MiB."""
 
     GROUP: ClassVar[str] = "quota"
 
     driver: Annotated[
         str,
         Option(
-            f"Who has the limits: this cloud's database ({DB_QUOTAS}), nobody ({NO_QUOTAS}), Keystone "
-            f"({UNIFIED_LIMITS}), or a class from outside: its dotted path, or an entry point of "
+            f"Source of the limits: this cloud's database ({DB_QUOTAS}), none ({NO_QUOTAS}), Keystone "
+            f"({UNIFIED_LIMITS}), or an external class: its dotted path, or an entry point of "
             "kilonova.quota.drivers.",
         ),
     ] = DB_QUOTAS
@@ -42,6 +42,6 @@ class QuotaSettings:
     server_group_members: Annotated[int, _limit("server_group_members")] = 10
 
     def limits(self) -> Limits:
-        """Return the limit of every resource."""
+        """Return resource → default limit, for every resource."""
         known = {name: getattr(self, name) for name in NO_LIMITS if hasattr(self, name)}
         return {**NO_LIMITS, **known, "injected_file_path_bytes": self.injected_file_path_length}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[DEFAULT] transport_url and [oslo_messaging_rabbit]: the broker, for agents in processes of their own."""
+"""[DEFAULT] transport_url and [oslo_messaging_rabbit]: the broker, for agent processes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,16 +16,19 @@ _VERSIONS = {"TLSv1_2": TLSVersion.TLSv1_2, "TLSv1_3": TLSVersion.TLSv1_3}
 
 @dataclass(frozen=True, slots=True)
 class RabbitSettings:
-    """``transport``: what all of it comes to; None without a broker. Units: seconds."""
+    """Options of the connection to RabbitMQ. ``transport``: the parameters made of them, None without a broker.
+
+    Units: seconds.
+    """
 
     GROUP: ClassVar[str] = _GROUP
 
     transport_url: Annotated[
         TransportUrl | None,
         Option(
-            "RabbitMQ, as rabbit://USER:PASSWORD@HOST:PORT[,USER:PASSWORD@HOST:PORT]/VIRTUAL_HOST with parts "
-            "percent-encoded. A user without a password shows the certificate in ssl_cert_file. Without this option "
-            "there is no broker, and all agents are in the control process.",
+            "URL of RabbitMQ: rabbit://USER:PASSWORD@HOST:PORT[,USER:PASSWORD@HOST:PORT]/VIRTUAL_HOST with parts "
+            "percent-encoded. A user without a password logs in with the certificate in ssl_cert_file. Unset: "
+            "no broker; all agents run in the control process.",
             group="DEFAULT",
             secret=True,
             read=parse_transport_url,
@@ -34,53 +37,57 @@ class RabbitSettings:
     ssl: Annotated[
         bool,
         Option(
-            "Talk TLS to the broker. Its certificate and the host name in it are always checked.",
+            "Use TLS to the broker. Its certificate and host name are always checked.",
             former=((_GROUP, "rabbit_use_ssl"),),
         ),
     ] = False
     ssl_version: Annotated[
-        str, Option("Oldest version of TLS.", choices=tuple(_VERSIONS), former=((_GROUP, "kombu_ssl_version"),))
+        str, Option("Oldest TLS version.", choices=tuple(_VERSIONS), former=((_GROUP, "kombu_ssl_version"),))
     ] = "TLSv1_2"
     ssl_ca_file: Annotated[
         Path | None,
         Option(
-            "Authorities that may have signed the broker's certificate. Without it: those of the system.",
+            "CA file to check the broker's certificate with. Unset: the system's CAs.",
             former=((_GROUP, "kombu_ssl_ca_certs"),),
         ),
     ] = None
     ssl_cert_file: Annotated[
         Path | None,
-        Option("Certificate to show to the broker.", former=((_GROUP, "kombu_ssl_certfile"),)),
+        Option("Client certificate for the broker.", former=((_GROUP, "kombu_ssl_certfile"),)),
     ] = None
     ssl_key_file: Annotated[
         Path | None,
-        Option("Key of ssl_cert_file, unless it is in the same file.", former=((_GROUP, "kombu_ssl_keyfile"),)),
+        Option(
+            "Private key of ssl_cert_file; unset: in ssl_cert_file itself.", former=((_GROUP, "kombu_ssl_keyfile"),)
+        ),
     ] = None
     rabbit_login_method: Annotated[
         str,
         Option(
-            "How to prove who one is. It is EXTERNAL for users without a password.",
+            "SASL mechanism of the login. Users without a password always use EXTERNAL.",
             choices=("PLAIN", "AMQPLAIN", "EXTERNAL"),
         ),
     ] = "AMQPLAIN"
     heartbeat_timeout_threshold: Annotated[
         int,
         Option(
-            "Seconds of silence after which a connection is suspected, and broken after twice that. A broker that asks "
-            "for less gets it. What a process had half sent when it froze is void only then, so keep it below half of "
+            "AMQP heartbeat timeout in seconds; a connection is closed after twice that time of silence. The "
+            "broker may request less. Half-sent messages of a frozen process are void only then: keep it below half of "
             "[conductor] lease_time (the default is Kilonova's own).",
             min=1,
         ),
     ] = 10
     rabbit_retry_interval: Annotated[
-        float, Option("Seconds until a broker that could not be reached is tried again.", min=0.1)
+        float, Option("Seconds before the first retry of a failed connection.", min=0.1)
     ] = 1.0
-    rabbit_retry_backoff: Annotated[float, Option("Seconds by which that grows each time.", min=0.0)] = 2.0
-    rabbit_interval_max: Annotated[float, Option("Seconds beyond which that does not grow.", min=0.1)] = 30.0
+    rabbit_retry_backoff: Annotated[float, Option("Seconds by which the retry interval grows each time.", min=0.0)] = (
+        2.0
+    )
+    rabbit_interval_max: Annotated[float, Option("Longest retry interval in seconds.", min=0.1)] = 30.0
     kombu_failover_strategy: Annotated[
         str,
         Option(
-            "In which order the hosts of transport_url are tried: as they are written, or shuffled by each process.",
+            "Order in which the hosts of transport_url are tried: as written, or shuffled by each process.",
             choices=("round-robin", "shuffle"),
         ),
     ] = "round-robin"
@@ -99,7 +106,7 @@ class RabbitSettings:
         if not shown and any(self._logs_in_by(broker.password) == "EXTERNAL" for broker in self.transport_url.brokers):
             raise ValueError(
                 "[DEFAULT] transport_url needs a password for each user, or "
-                f"[{_GROUP}] ssl_cert_file a certificate that the broker takes instead."
+                f"[{_GROUP}] ssl_cert_file a client certificate for logging in."
             )
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of the scheduler: one for each field of its settings, which know nothing of files."""
+"""The scheduler's options, one for each field of SchedulerConfig, which does not depend on oslo.config."""
 
 import dataclasses
 import hashlib
@@ -17,10 +17,10 @@ from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 
 LOG = logging.getLogger(__name__)
 
-#: Fields whose options are declared with :class:`~kilonova.config.compute.ComputeSettings`, which needs them, too.
+#: Fields whose options are declared by :class:`~kilonova.config.compute.ComputeSettings`, which has them, too.
 _SHARED = ("service_down_time", "default_availability_zone")
 _IN_SCHEDULER = Option(group="scheduler")
-#: Field → its option. Those not listed are in [filter_scheduler], without bounds.
+#: Field → its option. Fields not listed are in [filter_scheduler], without bounds.
 _OPTIONS: Mapping[str, Option] = {
     "available_filters": Option(repeats=True, former=(("DEFAULT", "scheduler_available_filters"),)),
     "enabled_filters": Option(former=(("DEFAULT", "scheduler_default_filters"),)),
@@ -49,12 +49,12 @@ _OPTIONS: Mapping[str, Option] = {
     "metrics_required": Option(group="metrics", name="required"),
     "metrics_weight_of_unavailable": Option(group="metrics", name="weight_of_unavailable"),
 }
-#: Fields that hold ``name=ratio`` pairs.
+#: Fields with lists of ``name=ratio`` pairs.
 _PAIRS = ("metrics_weight_setting", "image_props_weight_setting")
 
 
 def scheduler_options() -> Iterator[tuple[str, str, cfg.Opt]]:
-    """Yield field, group and option."""
+    """Yield (field, group, option) for each option of the scheduler."""
     hints = get_type_hints(SchedulerConfig)
     for item in dataclasses.fields(SchedulerConfig):
         if item.name not in _SHARED:
@@ -64,18 +64,18 @@ def scheduler_options() -> Iterator[tuple[str, str, cfg.Opt]]:
 
 
 def read_scheduler(conf: Any) -> SchedulerConfig:
-    """Return the scheduler's settings as the files have them. Raises: ValueError, for a PCI alias that is none."""
+    """Return the scheduler's settings from the files. Raises: ValueError for an invalid PCI alias."""
     values: dict[str, Any] = {name: conf[name] for name in _SHARED}
     for field, group, option in scheduler_options():
         value = value_in(conf, group, option)
         values[field] = tuple(value) if isinstance(value, list) else value
         if field in _PAIRS and (bad := weight_setting(value)[1]):
-            LOG.warning("[%s] %s: not name=ratio, ignored: %s", group, option.name, ", ".join(bad))
-    read_aliases(values["pci_alias"])  # a wrong one is found here and now, not when a server asks for it
+            LOG.warning("[%s] %s: ignored values that are not name=ratio: %s", group, option.name, ", ".join(bad))
+    read_aliases(values["pci_alias"])  # fail at start for an invalid alias, not at the first server that uses it
     return SchedulerConfig(**values)
 
 
 def scheduling_digest(config: SchedulerConfig) -> str:
-    """Return what differs between two configurations of the scheduler that may decide differently."""
+    """Return a digest of the scheduler's configuration. Equal digests make equal decisions."""
     text = json.dumps(dataclasses.asdict(config), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

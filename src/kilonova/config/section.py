@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A section of the settings: a frozen dataclass, each of whose fields is annotated with its :class:`Option`.
+"""Sections of the settings: frozen dataclasses whose fields are annotated with an :class:`Option` each.
 
-``GROUP`` is the group in the file. A field without a default must be set.
+``GROUP`` is the group in the file. A field without a default is a required option.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ from kilonova.errors import ConfigurationError
 
 
 class Section(Protocol):
-    """What every section has."""
+    """The attributes of every section."""
 
     GROUP: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -25,7 +25,7 @@ SomeSection = TypeVar("SomeSection", bound=Section)
 
 
 class Setting(NamedTuple):
-    """A field of a section, and the option that it is read from. ``hint`` is its type."""
+    """A field of a section with the option that it is read from. ``hint`` is the field's type."""
 
     field: str
     hint: Any
@@ -36,7 +36,7 @@ class Setting(NamedTuple):
 
 
 def settings_of(section: type[Section]) -> Iterator[Setting]:
-    """Yield the fields of a section."""
+    """Yield the settings of a section."""
     hints = get_type_hints(section, include_extras=True)
     for item in dataclasses.fields(section):
         hint, option = get_args(hints[item.name])
@@ -46,7 +46,7 @@ def settings_of(section: type[Section]) -> Iterator[Setting]:
 
 
 def read_section(section: type[SomeSection], conf: Any) -> SomeSection:
-    """Return a section as the files have it. Raises: ConfigurationError naming the option."""
+    """Return a section with its values from the files. Raises: ConfigurationError naming the option."""
     values = {}
     for setting in settings_of(section):
         group, name = setting.group, setting.oslo.name
@@ -61,8 +61,8 @@ def read_section(section: type[SomeSection], conf: Any) -> SomeSection:
 
 
 def value_in(conf: Any, group: str, option: cfg.Opt) -> Any:
-    """Return the value in force of an option. Raises: ValueError, for one that stands for itself."""
+    """Return the current value of an option. Raises: ValueError for a value that references itself by $NAME."""
     try:
         return (conf if group == "DEFAULT" else conf[group])[option.dest]
     except RecursionError:
-        raise ValueError(f"[{group}] {option.name}: the $NAME in its value leads back to it") from None
+        raise ValueError(f"[{group}] {option.name}: the $NAME in its value refers back to this option") from None

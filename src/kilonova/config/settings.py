@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that a control process was told."""
+"""All settings of a control process."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A field for each section. ``conf`` is for libraries that read oslo.config themselves."""
+    """The sections that a control process reads. ``conf`` is for libraries that read oslo.config themselves."""
 
     database: DatabaseSettings
     api: ApiSettings = field(default_factory=ApiSettings)
@@ -68,13 +68,13 @@ class Settings:
 
 @cache
 def sections() -> dict[str, type[Section]]:
-    """Return field → section, of the fields of :class:`Settings` that are one."""
+    """Return field → class, for the fields of :class:`Settings` that are sections."""
     return {name: kind for name, kind in get_type_hints(Settings).items() if hasattr(kind, "GROUP")}
 
 
 @cache
 def own_options() -> tuple[tuple[str, cfg.Opt], ...]:
-    """Return (group, option) of all options but those of plug-ins and libraries."""
+    """Return (group, option) of all options except those of plug-ins and libraries."""
     return tuple(_own_options())
 
 
@@ -91,5 +91,5 @@ def _own_options() -> Iterator[tuple[str, cfg.Opt]]:
 
 @cache
 def former_names() -> frozenset[tuple[str, str]]:
-    """Return (group, name) of options under the names that they had before."""
+    """Return the deprecated (group, name) pairs that are still read."""
     return frozenset((old.group, old.name) for _, option in own_options() for old in option.deprecated_opts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read scenario files: strict, naming the place of every mistake."""
+"""Strict loader of scenario files; every error names the file and the field."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ _POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Read a scenario; its ``python_path`` is taken from where the file is.
+    """Read a scenario; relative folders in its ``python_path`` are resolved from the folder of the file.
 
     Raises: ConfigurationError naming the file and the field.
     """
@@ -53,12 +53,12 @@ def load_scenario(path: Path) -> Scenario:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigurationError(f"Scenario {path}: {error}") from error
     if not isinstance(content, dict):
-        raise ConfigurationError(f"Scenario {path}: a mapping is expected.")
+        raise ConfigurationError(f"Scenario {path}: must be a mapping.")
     scenario = scenario_of({"name": path.stem, **content}, f"Scenario {path}")
     folders = tuple(str((path.parent / folder).resolve()) for folder in scenario.python_path)
     for folder in folders:
         if not Path(folder).is_dir():
-            raise ConfigurationError(f"Scenario {path}: python_path: there is no folder {folder}.")
+            raise ConfigurationError(f"Scenario {path}: python_path: folder {folder} does not exist.")
     return dataclasses.replace(scenario, python_path=folders)
 
 
@@ -99,7 +99,7 @@ def _hosts(value: Any, where: str) -> tuple[SimulatedHost, ...]:
             hosts.append(_checked(_record(SimulatedHost, record, place), place))
             continue
         if not isinstance(count, int) or isinstance(count, bool) or count < 0 or "node" in record:
-            raise ConfigurationError(f"{place}: count must be a whole number, and excludes node.")
+            raise ConfigurationError(f"{place}: count must be a non-negative integer, and excludes node.")
         first = _checked(_record(SimulatedHost, {"name": "node", **record}, place), place)
         hosts += [dataclasses.replace(first, name=f"{first.name}{number}") for number in range(1, count + 1)]
     return tuple(hosts)
@@ -112,7 +112,7 @@ def _hardware(value: Any, kind: type[Any], where: str) -> tuple[Any, ...]:
 
 
 def _checked(host: SimulatedHost, where: str) -> SimulatedHost:
-    """Return the host if what it has makes sense. Raises: ConfigurationError."""
+    """Return the host after checking its NUMA cells, PCI devices and models. Raises: ConfigurationError."""
     try:
         cells, pools = host.devices.cells, host.devices.pools
     except ValueError as error:
@@ -121,14 +121,14 @@ def _checked(host: SimulatedHost, where: str) -> SimulatedHost:
     if len(cpus) != len(set(cpus)):
         raise ConfigurationError(f"{where}: numa: a CPU is in two cells.")
     if unknown := {pool.numa_node for pool in pools} - {None, *(cell.id for cell in cells)}:
-        raise ConfigurationError(f"{where}: pci: there is no cell {min(filter(None, unknown), default=0)}.")
+        raise ConfigurationError(f"{where}: pci: NUMA cell {min(filter(None, unknown), default=0)} does not exist.")
     if any(pool.total < 1 for pool in pools):
         raise ConfigurationError(f"{where}: pci: count must be at least 1.")
     _require_known(f"{where}: models", "image property", host.models, DEVICE_FAMILIES)
     for name, values in host.models.items():
         for value in values:
             if trait_of(name, value) is None:
-                raise ConfigurationError(f"{where}: models: there is no trait for {name}={value}.")
+                raise ConfigurationError(f"{where}: models: no trait exists for {name}={value}.")
     return host
 
 
@@ -140,11 +140,11 @@ def _capabilities(value: Any, where: str) -> Capabilities:
 
 def _record(kind: type[T], value: Any, where: str) -> T:
     if not isinstance(value, dict):
-        raise ConfigurationError(f"{where}: a mapping is expected.")
+        raise ConfigurationError(f"{where}: must be a mapping.")
     fields = {item.name: item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
     unknown = sorted(set(map(str, value)) - set(fields))
     if unknown:
-        raise ConfigurationError(f"{where}: unknown field {unknown[0]!r}. Known ones: {', '.join(fields)}.")
+        raise ConfigurationError(f"{where}: unknown field {unknown[0]!r}. Known fields: {', '.join(fields)}.")
     missing = [
         name
         for name, item in fields.items()
@@ -157,7 +157,7 @@ def _record(kind: type[T], value: Any, where: str) -> T:
 
 
 def _value(hint: Any, value: Any, place: str) -> Any:
-    """Return ``value`` as ``hint`` wants it. Raises: ConfigurationError."""
+    """Return ``value`` converted to the type ``hint``. Raises: ConfigurationError."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any or (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
         return value
@@ -170,7 +170,7 @@ def _value(hint: Any, value: Any, place: str) -> Any:
         if len(kinds) != len(value):
             raise ConfigurationError(f"{place} must have {len(kinds)} items.")
         return tuple(_value(each, item, place) for each, item in zip(kinds, value, strict=True))
-    if origin is not None:  # what is left are mappings
+    if origin is not None:  # all other generic types are mappings
         if not isinstance(value, dict):
             raise ConfigurationError(f"{place} must be a mapping.")
         return {str(key): _value(inner[1], item, f"{place}.{key}") for key, item in value.items()}
@@ -187,7 +187,7 @@ def _scalar(hint: Any, value: Any, place: str) -> Any:
         return float(value)
     if hint is int and is_number and isinstance(value, int):
         return value
-    kinds = {bool: "true or false", str: "a text", float: "a number", int: "a whole number"}
+    kinds = {bool: "true or false", str: "a string", float: "a number", int: "an integer"}
     raise ConfigurationError(f"{place} must be {kinds[hint]}, not {value!r}.")
 
 
@@ -195,7 +195,7 @@ def _check_names(scenario: Scenario, where: str) -> None:
     for part in ("hosts", *_PARTS):
         names = [item.name for item in getattr(scenario, part)]
         if twice := {name for name in names if names.count(name) > 1} if len(names) != len(set(names)) else None:
-            raise ConfigurationError(f"{where}: {part}: the name {min(twice)!r} is given twice.")
+            raise ConfigurationError(f"{where}: {part}: duplicate name {min(twice)!r}.")
 
 
 def _check_aggregates(scenario: Scenario, where: str) -> None:
@@ -234,13 +234,13 @@ def _check_server(scenario: Scenario, server: ScenarioServer, place: str) -> Non
     _require_known(place, "group", [server.group] if server.group else [], groups)
     _require_known(place, "host", [*server.expect, *filter(None, [server.target[1]])], hosts)
     if server.group and groups[server.group].project != server.project:
-        raise ConfigurationError(f"{place}: group {server.group!r} is of project {groups[server.group].project!r}.")
+        raise ConfigurationError(f"{place}: group {server.group!r} is in project {groups[server.group].project!r}.")
     if server.count < 1:
         raise ConfigurationError(f"{place}: count must be at least 1.")
     if not set(server.uses) <= set(server.expect):
-        raise ConfigurationError(f"{place}: uses must be among expect.")
+        raise ConfigurationError(f"{place}: every host of uses must be in expect.")
     if server.refused_by and server.expect:
-        raise ConfigurationError(f"{place}: refused_by contradicts expect.")
+        raise ConfigurationError(f"{place}: refused_by and expect exclude each other.")
 
 
 def _require_known(place: str, kind: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -248,4 +248,4 @@ def _require_known(place: str, kind: str, names: Iterable[str], known: Iterable[
         if name not in known:
             choices: Sequence[str] = sorted(known)
             listed = f" Known: {', '.join(choices)}." if 0 < len(choices) <= 20 else ""
-            raise ConfigurationError(f"{place}: there is no {kind} {name!r}.{listed}")
+            raise ConfigurationError(f"{place}: unknown {kind} {name!r}.{listed}")

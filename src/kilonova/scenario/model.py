@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scenario as values: which hosts there are, how they are grouped, what is asked for and where it should land.
+"""Values of a scenario: hosts, aggregates, flavors, images, server groups, and servers with their expected hosts.
 
-Units as in the names. ``docs/scenarios.md`` describes every field from the point of view of who writes one.
+Units as in the names. ``docs/scenarios.md`` describes every field for authors of scenarios.
 """
 
 import re
@@ -20,7 +20,7 @@ from kilonova.model.pci import STANDARD, PciPool
 from kilonova.model.provider import Inventory
 
 PROJECTS = ("admin", "demo")
-"""The projects that servers and groups may belong to: the administrator's, and a plain member's."""
+"""Projects that servers and groups may belong to: the administrator's, and that of an ordinary member."""
 
 DEFAULT_CAPABILITIES = Capabilities(
     hypervisor_type="fake",
@@ -38,8 +38,9 @@ DEFAULT_CAPABILITIES = Capabilities(
 _PROJECT_REFERENCE = re.compile(r"\$\{project:([^${}]*)\}")
 
 
-#: What every simulated hypervisor can do unless its scenario says that it lacks it: what makes no difference to a guest
-#: that only pretends to run. Devices, volumes and networks that nothing here could attach are for scenarios to name.
+#: Traits of every simulated hypervisor unless its scenario lists them in ``lacks``: abilities that make no difference
+#: to a guest that only pretends to run. Traits of devices, volumes and networks, which a simulated guest cannot attach,
+#: are added by scenarios.
 CAPABILITY_TRAITS = (
     "COMPUTE_ADDRESS_SPACE_EMULATED",
     "COMPUTE_ADDRESS_SPACE_PASSTHROUGH",
@@ -50,9 +51,9 @@ CAPABILITY_TRAITS = (
 
 @dataclass(frozen=True, slots=True)
 class SimulatedCell:
-    """One NUMA cell. ``cpus``: the shared CPUs, ``dedicated``: the others, ``cores``: the hyperthreads of each core.
+    """One NUMA cell. ``cpus``: shared CPUs; ``dedicated``: dedicated CPUs; ``cores``: hyperthread siblings by core.
 
-    ``pages``: size in KiB → how many pages of it.
+    ``pages``: page size in KiB → number of pages.
     """
 
     memory_mib: int
@@ -63,7 +64,7 @@ class SimulatedCell:
     socket: int | None = None
 
     def reported(self, number: int) -> HostCell:
-        """Return the cell as a hypervisor reports it. Raises: ValueError for what is no list of CPUs or number."""
+        """Return the cell as a hypervisor reports it. Raises: ValueError for an invalid CPU list or number."""
         return HostCell(
             id=number,
             cpuset=parse_cpus(self.cpus),
@@ -77,7 +78,7 @@ class SimulatedCell:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedPool:
-    """``count`` equal PCI devices. ``numa_node``: the number of their cell, None when it is not known."""
+    """A pool of ``count`` equal PCI devices. ``numa_node``: number of their cell, None if unknown."""
 
     vendor_id: str
     product_id: str
@@ -89,7 +90,7 @@ class SimulatedPool:
     def reported(self, number: int) -> PciPool:
         """Return the pool as a hypervisor reports it."""
         tags = tuple(sorted(self.tags.items()))
-        # A PCI domain for each pool, in which the devices fill slot after slot and bus after bus.
+        # Each pool has its own PCI domain; its devices are numbered by function, then slot, then bus.
         slots = [(device // 256, device % 256 // 8, device % 8) for device in range(self.count)]
         addresses = tuple(f"{number:04x}:{bus:02x}:{slot:02x}.{function}" for bus, slot, function in slots)
         facts = self.vendor_id, self.product_id, self.count, self.numa_node, self.dev_type, tags
@@ -100,20 +101,21 @@ class SimulatedPool:
 class SimulatedHost:
     """One simulated hypervisor.
 
-    ``traits``: reported beside those that follow from capabilities and models; ``lacks``: not reported.
-    ``models``: image property → the device models it has. Spawns of guests that ask for another one fail; a property
-    that is left out is not looked at, and no trait says anything of it.
-    ``metrics``: what it measures of itself, by name.
-    ``spawn_delay_s``, ``destroy_delay_s``: how long that takes. ``failing_spawns``: how many spawns fail before one
-    succeeds (-1: all).
-    ``shutdown_delay_s``: how long its guests take to shut down when they are asked to (-1: they never do);
-    ``start_delay_s``: how long powering one on takes.
-    ``move_delay_s``: how long each step of a resize or cold migration takes. ``failing_moves``: how many moves to this
-    host fail, live ones before anything is copied. ``live_migration_s``: how long copying a running guest from here
-    takes. ``failing_live_migrations``: how often it fails at its end. ``snapshot_delay_s``: how long a copy of a disk
-    takes before its image can be uploaded. ``failing_snapshots``: how often that fails.
-    ``disabled``: why the operator disabled its compute service; empty when it is enabled. The simulated hypervisor
-    knows nothing of it: whoever plays the scenario sets it.
+    ``traits``: reported in addition to those derived from capabilities and models; ``lacks``: traits not reported.
+    ``models``: image property → supported device models. Spawns of guests that request another model fail; a property
+    that is not listed is not checked and yields no trait.
+    ``metrics``: metrics that the host reports, by name.
+    ``spawn_delay_s``, ``destroy_delay_s``: duration of a spawn and of a destroy. ``failing_spawns``: number of spawns
+    that fail before one succeeds (-1: all).
+    ``shutdown_delay_s``: time that its guests take to shut down when asked (-1: they never do); ``start_delay_s``: time
+    to power one on.
+    ``move_delay_s``: duration of each step of a resize or cold migration. ``failing_moves``: number of moves to this
+    host that fail; live migrations fail before the copy starts. ``live_migration_s``: duration of the copy of a running
+    guest away from this host. ``failing_live_migrations``: number of those copies that fail at their end.
+    ``snapshot_delay_s``: duration of a copy of a disk, after which its image is uploaded. ``failing_snapshots``: number
+    of those copies that fail.
+    ``disabled``: reason why the operator disabled its compute service; empty if enabled. The simulated hypervisor does
+    not read it: the player of the scenario applies it.
     """
 
     name: str
@@ -164,19 +166,19 @@ class SimulatedHost:
 
     @property
     def missing_abilities(self) -> frozenset[Ability]:
-        """Return what its driver cannot do, of all that that of simulated hosts can."""
+        """Return the driver abilities that this host lacks, compared with the driver of simulated hosts."""
         named = self.capabilities.abilities
         return frozenset() if named is None else frozenset(Ability).difference(named)
 
     def why_not(self, image_properties: Mapping[str, Any]) -> str | None:
-        """Say why a guest of an image cannot be made here; None when it can. Names no host: users read it."""
+        """Return why a guest of an image cannot be created here, or None. The text names no host: users read it."""
         model = unsupported(image_properties, self.models)
         return None if model is None else f"The hypervisor does not support {model.property}={model.value}."
 
     def reported_inventories(self, ratios: AllocationRatios) -> tuple[Inventory, ...]:
-        """Return what the hypervisor reports to Placement; classes it has nothing of are left out.
+        """Return the inventories reported to Placement; resource classes with a total of zero are left out.
 
-        With NUMA cells, those say how many CPUs there are: shared ones are VCPU, dedicated ones PCPU.
+        If the host has NUMA cells, they define the CPU counts: shared CPUs are VCPU, dedicated CPUs PCPU.
         """
         reserved = min(ratios.reserved_memory_mib, self.memory_mib)
         cells = self.devices.cells
@@ -232,13 +234,13 @@ class ScenarioGroup:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioServer:
-    """Servers asked for in one request, and what has to become of them.
+    """Servers created by one request, with their expected outcome.
 
-    ``zone``: as the API takes it: ``ZONE``, ``ZONE:HOST`` or ``ZONE:HOST:NODE``.
-    ``remote_address``: where the request comes from, for scheduler drivers that look at it.
-    ``expect``: the hosts that may be used; empty when the request has to fail.
+    ``zone``: as in the API: ``ZONE``, ``ZONE:HOST`` or ``ZONE:HOST:NODE``.
+    ``remote_address``: address of the client, for scheduler drivers that use it.
+    ``expect``: the hosts that may be used; empty if the request has to fail.
     ``uses``: hosts of ``expect`` that have to be used at least once.
-    ``refused_by``: the rule that has to leave no host, or ``spawn`` when the hypervisors have to fail it.
+    ``refused_by``: the rule that has to reject the last host, or ``spawn`` if the hypervisors have to fail.
     """
 
     name: str
@@ -256,7 +258,7 @@ class ScenarioServer:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the servers, as the API numbers those of one request."""
+        """The names of the servers, numbered as the API does for a request for several servers."""
         return (self.name,) if self.count == 1 else tuple(f"{self.name}-{number + 1}" for number in range(self.count))
 
     @property
@@ -270,8 +272,8 @@ class ScenarioServer:
 class Scenario:
     """A cluster and a workload.
 
-    ``options``: group → option → value, what the operator's configuration sets; a list is a multi-valued option.
-    ``python_path``: folders with the modules that the options name.
+    ``options``: group → option → value, the operator's configuration; a list is a multi-valued option. ``python_path``:
+    folders of the modules that the options name.
     """
 
     name: str
@@ -287,7 +289,7 @@ class Scenario:
 
 
 def default_hosts(count: int, prefix: str = "node") -> tuple[SimulatedHost, ...]:
-    """Return ``count`` equal hosts, node1 … nodeN."""
+    """Return ``count`` equal hosts named ``prefix`` and a number from 1."""
     return tuple(SimulatedHost(name=f"{prefix}{number}") for number in range(1, count + 1))
 
 

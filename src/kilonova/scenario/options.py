@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options as oslo.config reads them."""
+"""Options written in the format of oslo.config."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from kilonova.errors import ConfigurationError
 
 
 def conf_text(sections: Mapping[str, Mapping[str, Any]]) -> str:
-    """Write an INI file. A list becomes one line an item, as multi-valued options want; all else is one line.
+    """Return the text of an INI file. A list becomes a line for each item, as multi-valued options require.
 
     Raises: ConfigurationError for a value of more than one line.
     """
@@ -28,7 +28,7 @@ def conf_text(sections: Mapping[str, Mapping[str, Any]]) -> str:
 def with_defaults(
     sections: Mapping[str, Mapping[str, Any]], defaults: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Return ``sections`` with what only ``defaults`` say added."""
+    """Return ``sections`` completed by the options that only ``defaults`` has."""
     return {
         name: {**defaults.get(name, {}), **sections.get(name, {})} for name in dict.fromkeys([*sections, *defaults])
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare what became of a scenario's servers with what the scenario expects."""
+"""Comparison of a scenario's result with its expectations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,18 +11,21 @@ SPAWN = "spawn"
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """Where a server is; without a host, ``refused_by`` names the rule that left none, or ``spawn``."""
+    """The host of a server. Without a host, ``refused_by`` names the rule that rejected the last host, or ``spawn``."""
 
     host: str | None
     refused_by: str | None = None
 
 
 def surprises(scenario: Scenario, landings: Mapping[str, Landing]) -> tuple[str, ...]:
-    """Say what is not as the scenario expects; ``landings`` is by server name. Empty when all is well."""
+    """Return a text for each deviation from the expectations; empty if there is none.
+
+    ``landings``: server name → its landing.
+    """
     found: list[str] = []
     for asked in scenario.servers:
         mine = [(name, landings[name]) for name in asked.names if name in landings]
-        found += [f"{name} was not asked for" for name in asked.names if name not in landings]
+        found += [f"{name} was not requested" for name in asked.names if name not in landings]
         for name, landing in mine:
             found += _misplaced(asked, name, landing)
         used = {landing.host for _, landing in mine}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Play a scenario through the engine alone: no API, no database, no hypervisor.
+"""Player of a scenario with the scheduling engine alone: no API, no database, no hypervisor.
 
 ::
 
@@ -38,7 +38,7 @@ _RANKED_KEPT = 10
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the scheduler's own options do not say. Defaults are those of a control process."""
+    """Settings of a play outside the scheduler's own options. Defaults are those of a control process."""
 
     ratios: AllocationRatios = field(default_factory=AllocationRatios)
     max_attempts: int = 3
@@ -48,7 +48,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One server: every decision that was made for it, the hosts that failed its spawn, and where it is."""
+    """The result of one server: its decisions, the hosts that failed its spawn, and its landing."""
 
     name: str
     decisions: tuple[Decision, ...]
@@ -57,14 +57,14 @@ class Played:
 
 
 class Decider(Protocol):
-    """The engine, or what stands in its place."""
+    """The scheduling engine, or a test double."""
 
     def decide(self, hosts: HostTable, spec: RequestSpec, *, limit: int) -> Decision: ...
     def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations: ...
 
 
 class _World:
-    """The hosts with what is used of them so far."""
+    """The hosts of a play with their current usage."""
 
     def __init__(self, scenario: Scenario, around: Surroundings) -> None:
         aggregates = tuple(
@@ -89,7 +89,7 @@ class _World:
         self._placed: dict[str, _Place] = {}
 
     def place(self, name: str, row: int, spec: RequestSpec, group: str | None, engine: Decider) -> None:
-        """Count a server in."""
+        """Add a server's usage to its host."""
         amounts = engine.allocations(self.table, spec, row)[self.table.uuids[row]]
         needs = needs_of(spec, self._aliases)
         share = needs.on(self.table, row) if needs else None
@@ -97,7 +97,7 @@ class _World:
         self._count(self._placed[name], 1)
 
     def remove(self, name: str) -> None:
-        """Count a server out."""
+        """Remove a server's usage from its host."""
         self._count(self._placed.pop(name), -1)
 
     def _count(self, place: "_Place", sign: int) -> None:
@@ -116,13 +116,13 @@ class _World:
             self.groups[place.group] = self.groups[place.group].with_members(host, sign)
 
     def giving(self, decision: Decision, spec: RequestSpec) -> Decision:
-        """Return the decision without the best hosts up to the first that can give cells and devices."""
+        """Return the decision starting at the first ranked host that can provide the NUMA cells and PCI devices."""
         best, _ = first_that_gives(decision, self.table, needs_of(spec, self._aliases))
         ranked = () if best is None else decision.ranked[decision.ranked.index(best) :]
         return replace(decision, ranked=ranked)
 
     def spawn(self, name: str, spec: RequestSpec) -> bool:
-        """Say whether the server's host starts the guest, and count a failure against it."""
+        """Return whether the server's host starts the guest, and count a failure on that host."""
         row = self._placed[name].row
         host = self._hosts[row]
         if host.why_not(spec.image.properties if spec.image else {}) is None:
@@ -136,7 +136,7 @@ class _World:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a server is and what it uses there."""
+    """A server's host and its usage there."""
 
     row: int
     amounts: Mapping[str, int]
@@ -146,10 +146,10 @@ class _Place:
 
 
 def play(scenario: Scenario, engine: Decider, surroundings: Surroundings | None = None) -> tuple[Played, ...]:
-    """Ask for the servers one request after the other and say what became of each.
+    """Play the requests of a scenario in their order and return the result of each server.
 
-    As in a running cloud, the servers of one request are placed together or not at all, a host that fails a spawn is
-    left out of the server's next attempt, and a server in a forced place gets one attempt.
+    As in a running cloud, the servers of one request are placed all or none, a host that fails a spawn is excluded from
+    the server's next attempt, and a server with a forced host or node gets one attempt.
     """
     around = surroundings or Surroundings()
     scenario = with_project_ids(scenario, {project: project for project in PROJECTS})
@@ -258,7 +258,7 @@ def _spec(scenario: Scenario, asked: ScenarioServer, around: Surroundings) -> Re
 
 
 def report(scenario: Scenario, played: tuple[Played, ...]) -> str:
-    """Tell where each server went and which rules removed which hosts, as text that a reviewer can follow."""
+    """Return a readable report: the host of each server, and the hosts that each rule removed."""
     asked = {name: each for each in scenario.servers for name in each.names}
     lines = [f"{scenario.name}: {' '.join(scenario.about.split())}"]
     for server in played:

@@ -110,7 +110,7 @@ def test_the_report_tells_who_removed_whom() -> None:
         ({"refused_by": "Other"}, [None, None], ("s-1 was refused by Rule, and should be by Other",) * 1),
         ({"expect": ["node1"]}, ["node1", None], ("s-2 was refused by Rule, and should be on one of node1",)),
         ({"expect": ["node1", "node2"], "uses": ["node2"]}, ["node1", "node1"], ("none of s is on node2",)),
-        ({"expect": ["node1"]}, ["node1"], ("s-2 was not asked for",)),
+        ({"expect": ["node1"]}, ["node1"], ("s-2 was not requested",)),
     ],
 )
 def test_surprises_are_named(changes: dict[str, Any], found: list[str | None], expected: tuple[str, ...]) -> None:
