@@ -83,7 +83,7 @@ def test_a_second_process_on_the_file_is_refused(serve: ServeFixture) -> None:
 BROKEN = {
     "unknown filter": (
         {"more": "[filter_scheduler]\nenabled_filters = ComputeFilter,NoSuchFilter"},
-        "enabled_filters names filters that are not available: NoSuchFilter",
+        "enabled_filters has unavailable filters: NoSuchFilter",
     ),
     "unknown option value": ({"more": "[scheduler]\nmax_attempts = many"}, "max_attempts"),
     "folder that is a file": ({"connection": "sqlite:////dev/null/kilonova.db"}, "[database] connection"),

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The composition root: what each kind of process is made of, from its settings."""
+"""The composition root: builds each kind of process from its settings."""

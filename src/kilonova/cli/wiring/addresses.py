@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where services listen, what clients are told, and whether the port is free."""
+"""Addresses of services: parsing, URLs for clients, and a check that their ports are free."""
 
 import errno
 import ipaddress
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kilonova.errors import ConfigurationError, Unavailable
 
-_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # read, not bound
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # only compared, never bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +24,18 @@ class Address:
 
     @property
     def local_url(self) -> str:
-        """How this machine reaches it."""
+        """URL for clients on this machine."""
         return f"http://{_bracketed(_WILDCARDS.get(self.host, self.host))}:{self.port}"
 
     @property
     def public_url(self) -> str:
-        """How clients are told to reach it: a wildcard becomes this machine's own address."""
+        """URL for clients on other machines: a wildcard is replaced by this machine's own address."""
         host = _own_address(self.host) if self.host in _WILDCARDS else self.host
         return f"http://{_bracketed(host)}:{self.port}"
 
 
 def parse(text: str, option: str) -> Address:
-    """Read ``HOST:PORT`` or ``[IPV6]:PORT``. Raises: ConfigurationError naming the option."""
+    """Parse ``HOST:PORT`` or ``[IPV6]:PORT``. Raises: ConfigurationError naming the option."""
     host, _, port = text.rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if (
@@ -50,7 +50,7 @@ def parse(text: str, option: str) -> Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches what listens at ``host``."""
+    """Return whether all addresses of ``host`` are loopback addresses."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
@@ -59,15 +59,15 @@ def is_loopback(host: str) -> bool:
 
 
 def require_free(addresses: Mapping[str, Address], patience_s: float = 1.0) -> None:
-    """Check that each address can be listened on; the key says whose it is and which option moves it.
+    """Check that each address can be bound. A key names the service and the option that changes its address.
 
-    ``patience_s`` lets the processes of a supervisor that was just killed go away.
-    Raises: ConfigurationError for two services at one address; Unavailable naming what is taken.
+    ``patience_s``: seconds to wait for ports of a supervisor that was just killed. Raises: ConfigurationError for two
+    services at one address; Unavailable naming a port in use.
     """
     seen: dict[int, str] = {}
     for owner, address in addresses.items():
         if address.port in seen:
-            raise ConfigurationError(f"port {address.port} is given to {seen[address.port]} and to {owner}")
+            raise ConfigurationError(f"port {address.port} is assigned to both {seen[address.port]} and {owner}")
         seen[address.port] = owner
     deadline = time.monotonic() + patience_s
     for owner, address in addresses.items():
@@ -75,7 +75,7 @@ def require_free(addresses: Mapping[str, Address], patience_s: float = 1.0) -> N
             if problem.errno != errno.EADDRINUSE:
                 raise ConfigurationError(f"cannot listen on {address.text} for {owner}: {problem.strerror}")
             if time.monotonic() > deadline:
-                raise Unavailable(f"port {address.port} on {address.host} is taken, and {owner} needs it")
+                raise Unavailable(f"port {address.port} on {address.host} is in use, and {owner} needs it")
             time.sleep(0.05)
 
 
@@ -94,7 +94,7 @@ def _problem(address: Address) -> OSError | None:
 
 
 def _own_address(wildcard: str) -> str:
-    """Find the address that packets to the outside carry; nothing is sent."""
+    """Return the source address of packets to other networks; nothing is sent."""
     family, outside = (socket.AF_INET6, "2001:db8::1") if ":" in wildcard else (socket.AF_INET, "192.0.2.1")
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wire a process with agents: hypervisors, simulated or of another driver, the broker, and nothing else."""
+"""Builds an agent process: its hypervisors, simulated or of another driver, and the broker."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,23 +18,21 @@ from kilonova.lease import Lease
 from kilonova.messaging.bus import AgentBus
 from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 
-#: Until the control side says how long it is.
+#: Lease until a control process reports the configured one.
 _FIRST_LEASE = timedelta(seconds=60)
-#: How long the control side may take to register hosts: many agent processes may start at once. Whoever gives up sooner
-#: asks again behind all others, in another session, and what he has asked before is done in vain.
+#: Timeout of a registration in seconds, long because many agent processes may start at once: a registration that is
+#: repeated in a new session is queued behind all others, and the first one is handled in vain.
 _ANSWER_S = 600.0
 
 
 def make_agent_process(settings: AgentSettings) -> AgentProcess:
-    """Return the process that the settings ask for, not started yet. Raises: ConfigurationError."""
+    """Return the agent process that the settings describe, not started. Raises: ConfigurationError."""
     transport = settings.rabbit.transport
     if transport is None:
-        raise ConfigurationError(
-            "[DEFAULT] transport_url is not set: an agent process reaches nobody without a broker."
-        )
+        raise ConfigurationError("[DEFAULT] transport_url is not set: an agent process needs a broker.")
     names = {broker.user for broker in transport.url.brokers}
     if len(names) > 1:
-        raise ConfigurationError("[DEFAULT] transport_url names several users, and an agent process is one.")
+        raise ConfigurationError("[DEFAULT] transport_url has several user names; an agent process needs a single one.")
     lease = Lease(_FIRST_LEASE)
     bus = RabbitAgentBus(names.pop(), transport, new_uuid, response_timeout_s=_ANSWER_S)
     agents = agents_of(settings, bus, lambda: lease.is_held)
@@ -51,11 +49,11 @@ def make_agent_process(settings: AgentSettings) -> AgentProcess:
 
 
 def agents_of(settings: AgentSettings, bus: AgentBus, may_act: Callable[[], bool]) -> tuple[Agent, ...]:
-    """Return an agent for each host of the process; none of them is started. Raises: ConfigurationError."""
+    """Return an agent for each host of the process, not started. Raises: ConfigurationError."""
     fake, compute = settings.fake, settings.compute
     if not is_simulated(compute):
         return (agent_of_driver(settings, settings.options_of, bus, may_act),)
     hosts = hosts_of(fake, scenario_of(fake))
     if not hosts:
-        raise ConfigurationError("[fake] hosts, host_names or scenario must say which hosts this process serves.")
+        raise ConfigurationError("[fake] defines no hosts for this process: set hosts, host_names or scenario.")
     return simulate(hosts, fake, compute, settings.image_cache, settings.consoles, bus, may_act)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents of any hypervisor, made from the settings of their process: limits, ratios, images, reports."""
+"""Builds agents from the settings of their process: limits, allocation ratios, images, reports."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ from kilonova.model.allocation_ratios import AllocationRatios
 def agent_for(
     host: str, driver: VirtDriver, compute: ComputeSettings, bus: AgentBus, may_act: Callable[[], bool]
 ) -> Agent:
-    """Return the agent of a host, as the settings of its process want it."""
+    """Return the agent of a host, configured from the settings of its process."""
     return Agent(
         host,
         driver,
@@ -38,15 +38,15 @@ def agent_for(
 
 
 def make_folder(folder: Path, option: str) -> None:
-    """Make a folder that only we may look into; present is success. Raises: ConfigurationError naming the option."""
+    """Create a folder with mode 0700, if it does not exist. Raises: ConfigurationError naming the option."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigurationError(f"{option}: {error.filename} cannot be made: {error.strerror}.") from error
+        raise ConfigurationError(f"{option}: {error.filename} cannot be created: {error.strerror}.") from error
 
 
 def host_images(folder: Path, settings: ImageCacheSettings, transfers: ImageTransfers | None = None) -> HostImages:
-    """Return the images that all hosts of a process keep, below their own ``folder``."""
+    """Return the image cache that the hosts of a process share, below their ``folder``."""
     return HostImages(
         folder / settings.subdirectory_name,
         max_bytes=settings.max_size_mib << 20,
@@ -58,7 +58,7 @@ def host_images(folder: Path, settings: ImageCacheSettings, transfers: ImageTran
 
 
 def image_cache_of(folders: Sequence[Path], settings: ImageCacheSettings) -> ImageCacheManager:
-    """Return who looks after what :func:`host_images` keep below each of the folders."""
+    """Return the task that removes unused images from the image caches below the folders."""
     return ImageCacheManager(
         tuple(host_images(folder, settings) for folder in folders),
         settings.manager_interval_s,
@@ -68,7 +68,7 @@ def image_cache_of(folders: Sequence[Path], settings: ImageCacheSettings) -> Ima
 
 
 def ratios_of(compute: ComputeSettings) -> AllocationRatios:
-    """Return what simulated hosts report to Placement beside their size."""
+    """Return the allocation ratios and reserved memory that a host reports to Placement."""
     return AllocationRatios(
         cpu=compute.cpu_allocation_ratio or compute.initial_cpu_allocation_ratio,
         memory=compute.ram_allocation_ratio or compute.initial_ram_allocation_ratio,
@@ -78,7 +78,7 @@ def ratios_of(compute: ComputeSettings) -> AllocationRatios:
 
 
 def power_reporting_of(compute: ComputeSettings) -> PowerReporting:
-    """Return how agents tell in which states their guests are."""
+    """Return how agents report the power states of guests."""
     return PowerReporting(
         compute.sync_power_state_interval_s,
         compute.handle_virt_lifecycle_events,
@@ -87,6 +87,6 @@ def power_reporting_of(compute: ComputeSettings) -> PowerReporting:
 
 
 def running_deleted_of(compute: ComputeSettings) -> RunningDeleted:
-    """Return what agents do about guests of deleted servers."""
+    """Return how agents treat guests of deleted servers."""
     action = RunningDeletedAction(compute.running_deleted_instance_action)
     return RunningDeleted(action, compute.running_deleted_instance_timeout_s)

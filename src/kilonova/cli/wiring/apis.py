@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Put the three APIs, each behind its authentication, into one WSGI application."""
+"""Combines the three APIs, each behind its authentication, in one WSGI application."""
 
 import logging
 from collections.abc import Callable
@@ -18,22 +18,24 @@ from kilonova.config.settings import Settings
 LOG = logging.getLogger(__name__)
 
 
-#: Every rule that guards something.
+#: The policy rules of all APIs.
 RULES = (*compute_api.RULES, *placement_api.RULES, *operator_api.RULES)
 
 
 def policy_of(conf: Any) -> Policy:
-    """Return who may do what with all APIs."""
+    """Return the access policy of all APIs."""
     return Policy(conf, RULES)
 
 
 def application_of(settings: Settings, backend: Backend, agents: WsgiApp | None = None) -> WsgiApp:
-    """Return what serves ``/compute``, ``/placement`` and ``/operator``, and ``/agents`` for hosts."""
+    """Return the WSGI application with ``/compute``, ``/placement``, ``/operator``, and ``/agents`` for hosts."""
     compute = family_app(compute_api.ComputeFamily(), backend)
     placement = family_app(placement_api.PlacementFamily(), backend)
     operator = family_app(operator_api.OperatorFamily(), backend)
     if settings.api.auth_strategy == "noauth2":
-        LOG.warning("[api] auth_strategy = noauth2: there are no passwords, and whoever says so is an administrator")
+        LOG.warning(
+            "[api] auth_strategy = noauth2: no passwords are checked, and every client can act as administrator"
+        )
         apps: dict[str, WsgiApp] = {
             "/compute": auth.noauth2(compute, plain_roles=("member", "reader")),
             "/placement": auth.noauth2(placement, plain_roles=()),
@@ -43,5 +45,5 @@ def application_of(settings: Settings, backend: Backend, agents: WsgiApp | None 
         protect: Callable[[WsgiApp], WsgiApp] = auth.keystone(settings.conf)
         apps = {"/compute": protect(compute), "/placement": protect(placement), "/operator": protect(operator)}
     if agents is not None:
-        apps["/agents"] = agents  # with tickets, which are no tokens
+        apps["/agents"] = agents  # authenticated by tickets, not by tokens
     return auth.with_cors(mount({**apps, **everywhere(backend.health, apps)}), settings.conf)

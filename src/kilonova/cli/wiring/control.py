@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One control process: its database, the core that works on it, the APIs, and its periodic tasks, in this order."""
+"""A control process: its database, its core, its APIs and its periodic tasks, started in this order."""
 
 import logging
 import threading
@@ -53,13 +53,13 @@ from kilonova.server.server import Server
 
 LOG = logging.getLogger(__name__)
 _BEGUN_AGAIN_AFTER_S = 1.0
-#: However short tokens of consoles count.
+#: Shortest interval in seconds of the removal of expired console tokens.
 _OFTENEST_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlProcess:
-    """A running control process; ``application`` is its WSGI app. ``parts``: what it is made of, in order."""
+    """A running control process. ``application``: its WSGI application; ``parts``: its parts in starting order."""
 
     settings: Settings
     core: Core
@@ -84,17 +84,17 @@ class ControlProcess:
         return self.core.conductor
 
     def close(self) -> None:
-        """Stop taking work, finish what runs, let go of the database."""
+        """Stop accepting work, finish running work, and close the database."""
         self.parts.stop()
 
 
 def start_control_process(settings: Settings, parts: Parts | None = None) -> ControlProcess:
-    """Start everything but the HTTP server. A database server that is away is waited for.
+    """Start a control process without its HTTP server; wait while the database server is down.
 
-    Raises: ConfigurationError, also when another control process has the SQLite database.
+    Raises: ConfigurationError, also if another control process uses the SQLite database.
     """
     parts = parts or Parts()
-    rules = parts.rules or load_rules(settings)  # before anything is opened: their options are the operator's, too
+    rules = parts.rules or load_rules(settings)  # before anything is opened: plug-ins add options of their own
     policy = policy_of(settings.conf)
     session = parts.image_session or image_session(settings)
     for sentence in ineffective_options(settings.conf, settings.scheduler):
@@ -104,17 +104,17 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
         try:
             return _start(settings, policy, parts)
         except _DatabaseLostError as error:
-            LOG.warning("The start is begun again: %s", error)
+            LOG.warning("Restarting the start-up because the database was lost: %s", error)
             time.sleep(_BEGUN_AGAIN_AFTER_S)
 
 
 class _DatabaseLostError(Exception):
-    """A database server that was there is away in the middle of a start."""
+    """The database server went away during the start."""
 
 
 @contextmanager
 def _told_apart(database: Database) -> Iterator[None]:
-    """Raises: _DatabaseLostError for a server that is away, which is no reason to end."""
+    """Turn Unavailable of a database server into _DatabaseLostError, after which the start is retried."""
     try:
         yield
     except (StorageFull, FromNewerRelease):
@@ -126,7 +126,7 @@ def _told_apart(database: Database) -> Iterator[None]:
 
 
 def _start(settings: Settings, policy: Policy, given: Parts) -> ControlProcess:
-    """Start, once the database answers. Raises: ConfigurationError; _DatabaseLostError when it is away again."""
+    """Start when the database answers. Raises: ConfigurationError; _DatabaseLostError if it goes away again."""
     scenario = scenario_of(settings.fake)
     parts = ProcessParts()
     with parts.stopped_on_failure():
@@ -135,7 +135,7 @@ def _start(settings: Settings, policy: Policy, given: Parts) -> ControlProcess:
             schema.require_current(database)
             core = start_core(settings, database, hosts_of(settings.fake, scenario), parts, given)
         if core.resumed:
-            LOG.info("%d unfinished operations are resumed", core.resumed)
+            LOG.info("Resuming %d unfinished workflows", core.resumed)
         parts.start(core.upkeep)
         _start_periodic_tasks(settings, core, parts)
         backend = _backend(settings, policy, core, scenario, parts)
@@ -147,7 +147,7 @@ def _start(settings: Settings, policy: Policy, given: Parts) -> ControlProcess:
 
 
 def _open_database(settings: Settings, parts: ProcessParts) -> Database:
-    """Return the database once it answers, which this process alone has if it is SQLite."""
+    """Return the database when it answers. An SQLite database is locked for this process."""
     database = Database(
         settings.database.connection,
         longest_read_s=settings.api.request_timeout_s,
@@ -164,7 +164,7 @@ def _open_database(settings: Settings, parts: ProcessParts) -> Database:
 
 
 def _start_periodic_tasks(settings: Settings, core: Core, parts: ProcessParts) -> None:
-    """Start what this process does from time to time, for the cloud and for its own hosts."""
+    """Start the periodic tasks of this process, for the cloud and for its own hosts."""
     database, conductor, kept, compute = core.database, core.conductor, settings.operator, settings.compute
     if core.notifying.audit is not None:
         parts.start(core.notifying.audit)
@@ -205,7 +205,7 @@ def _backend(settings: Settings, policy: Policy, core: Core, scenario: Scenario 
 
 
 def _image_folders(settings: Settings) -> list[Path]:
-    """Return where the hosts of this process keep images, for each kind of them."""
+    """Return the folders of the image caches of this process: of simulated hosts and of the driver's host."""
     fake, compute = settings.fake, settings.compute
     simulated = folder_of(fake, compute) if fake.read_images else None
     served = compute.instances_path if compute.control_serves_host and not is_simulated(compute) else None
@@ -276,5 +276,5 @@ def _projects(settings: Settings) -> Projects:
 
 
 def image_id(name: str) -> str:
-    """Return the id of a scenario's image in a cloud without an image service: the same for the same name."""
+    """Return the id of a scenario's image in a cloud without an image service, derived from its name."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"kilonova:image:{name}"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wire what is behind the APIs of a control process: mirror, claims, conductor, bus and agents, on one database.
+"""Builds the core of a control process: mirror, claims, conductor, bus and agents, on one database.
 
-The only place that does. Tests wire the same with other parts in some places (:class:`Parts`).
+Used by all processes. Tests replace some parts (:class:`Parts`).
 """
 
 import os
@@ -64,21 +64,20 @@ from kilonova.scheduler.devices.pci_request import read_aliases
 _SERVICES = ("nova-conductor", "nova-scheduler")
 
 
-#: Makes the bus by which the agents beyond a process are reached, too, of its name, where they are, and whether it may
-#: send.
+#: Makes the bus to the agents of other processes, from the name of this process, the agent directory and a check
+#: whether it may send.
 Connect = Callable[[str, AgentDirectory, Callable[[], bool]], RemoteBus]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """Parts in the place of the usual ones; None stands for those that the settings ask for.
+    """Replacements of parts of a control process; None stands for the part that the settings define.
 
-    ``connect``: in the place of the broker; then nothing looks by itself where agents are.
-    ``image_session``: of Kilonova's own user at the image service; None for a cloud whose hosts get no image data.
-    ``image_keeper``: in the place of that user; ``transfers``: of HTTP between hosts and control processes.
-    ``sinks``: where notifications go, in the place of those that the settings name.
-    ``piece``: how many servers one transaction claims at most.
-    ``pause_s``: how long a step of a workflow waits that broke so often; ``max_tries``: how often it may break.
+    ``connect``: replaces the broker; then the agent directory does not poll the database. ``image_session``: session of
+    Kilonova's own user at the image service; without one, hosts get no image data. ``image_keeper``: replaces that
+    user's client; ``transfers``: replaces HTTP between hosts and control processes. ``sinks``: replace the configured
+    destinations of notifications. ``piece``: most servers that one transaction claims. ``pause_s``: failures of a
+    workflow's step → seconds until the retry; ``max_tries``: most failures of a step.
     """
 
     rules: Rules | None = None
@@ -99,11 +98,11 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """A control process without APIs and without periodic tasks of its own, but for those of its agent directory.
+    """The core of a control process: everything except APIs and periodic tasks. Its agent directory polls already.
 
-    ``upkeep``: to be started once the process is complete. ``office``: issues the tickets for image data.
-    ``image_remover``: removes images that nobody needs; None without an image service.
-    ``resumed``: how many unfinished operations it found and goes on with.
+    ``upkeep``: to be started when the process is complete. ``office``: issues the tickets for image data.
+    ``image_remover``: removes images that are no longer needed; None without an image service. ``resumed``: number of
+    unfinished workflows that were found and resumed.
     """
 
     database: Database
@@ -123,7 +122,7 @@ class Core:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
-    """What everything in a control process stands on."""
+    """Objects that all parts of a control process use."""
 
     settings: Settings
     parts: Parts
@@ -134,7 +133,7 @@ class _Base:
     notifying: Notifying
 
     def may_act(self) -> bool:
-        """Tell whether nobody counts this process as dead."""
+        """Return whether this process holds its lease, so that no other process has taken over its work."""
         return self.database.is_sole_process or self.lease.is_held
 
 
@@ -145,7 +144,7 @@ def start_core(
     started: ProcessParts,
     parts: Parts | None = None,
 ) -> Core:
-    """Start on a database of the present schema; ``started`` gets what stops the core again.
+    """Start the core on a database with the current schema; ``started`` registers the parts to stop later.
 
     Raises: ConfigurationError.
     """
@@ -158,7 +157,8 @@ def start_core(
     bus = remote or base.parts.bus or LocalBus()
     started.opened("bus", bus.close)
     claimer = _claimer(base, mirror, rules)
-    # A claim may wait for a scheduler driver outside Kilonova on a thread of the bus, which its close would wait for.
+    # Stop claims before the bus: closing the bus joins its threads, and a claim may wait in one of them for an external
+    # scheduler driver.
     started.opened("claims", claimer.close)
     office = ticket_office(settings, database)
     keeper = base.parts.image_keeper or image_keeper(settings, base.parts.image_session)
@@ -201,7 +201,7 @@ def _base(settings: Settings, database: Database, parts: Parts, started: Process
     def may_act() -> bool:
         return base.may_act()
 
-    # What ends while the bus closes is still notified: this is started before it, and stopped after it.
+    # Started before the bus and stopped after it: workflows that end while the bus closes still send notifications.
     notifying = start_notifications(settings, database, metrics, may_act, parts.sinks)
     started.opened("notifications", notifying.close)
     base = _Base(
@@ -219,9 +219,9 @@ def _base(settings: Settings, database: Database, parts: Parts, started: Process
 def _reach_agents(
     base: _Base, connect: Connect, conductor: Callable[[], Conductor]
 ) -> tuple[AgentDirectory, RemoteBus]:
-    """Return where the agents beyond this process are, and the bus that reaches them.
+    """Return the directory of agents in other processes, and the bus that reaches them.
 
-    ``conductor``: of this process, which is there before the directory starts.
+    ``conductor``: returns the conductor, which exists before the directory starts.
     """
 
     def moved(hosts: Collection[str]) -> None:
@@ -293,7 +293,7 @@ def _conductor(
 def keep_alive(
     conductor: Conductor, bus: ConductorBus, compute: ComputeSettings, announce: Callable[[], None]
 ) -> KeepAlive:
-    """Return what keeps the lease of a control process; it is not started yet."""
+    """Return the task that renews the lease of a control process, not started."""
     down_time = timedelta(seconds=compute.service_down_time_s)
     return KeepAlive(
         conductor.database,
@@ -353,7 +353,7 @@ def _broker_of(transport: Transport | None) -> Connect | None:
 
 
 def _replica(settings: DatabaseSettings, started: ProcessParts) -> Database | None:
-    """Open the database that is read where an older state will do; None where there is none of its own."""
+    """Open the read replica for queries that tolerate stale data, or return None if none is configured."""
     if settings.slave_connection is None:
         return None
     replica = Database(settings.slave_connection, response_timeout_s=settings.response_timeout_s)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lock file beside an SQLite database: one control process at a time. The kernel drops it with the process."""
+"""Lock file of an SQLite database: allows one control process. The kernel releases the lock when the process exits."""
 
 import fcntl
 import logging
@@ -17,9 +17,10 @@ _LOCK_WAIT_S = 5.0
 
 
 def lock_database(database: Database) -> IO[bytes] | None:
-    """Be the only control process of an SQLite file; a predecessor that is just dying is waited for.
+    """Lock an SQLite file for this control process; wait for a predecessor that is just exiting.
 
-    Returns what holds the lock until it is closed; None for a server, which needs no lock. Raises: ConfigurationError.
+    Returns the open lock file, which holds the lock until closed; None for a database server, which needs no lock.
+    Raises: ConfigurationError.
     """
     if not database.is_sqlite:
         return None
@@ -39,7 +40,7 @@ def lock_database(database: Database) -> IO[bytes] | None:
                 lock.close()
                 raise ConfigurationError(
                     f"Another control process uses the SQLite database {database.url.database}. "
-                    "SQLite serves one; use PostgreSQL or MariaDB for more."
+                    "SQLite allows one control process; use PostgreSQL or MariaDB for several."
                 ) from None
             time.sleep(0.05)
         else:
@@ -47,6 +48,6 @@ def lock_database(database: Database) -> IO[bytes] | None:
 
 
 def warn_if_exposed(database: Database) -> None:
-    """Say so in the log when others may read or write the file of an SQLite database."""
+    """Log a warning if other users can read or write the file of an SQLite database."""
     if database.is_sqlite and (mode := Path(str(database.url.database)).stat().st_mode & 0o077):
-        LOG.warning("%s is open to other users (mode %03o): chmod 600 it", database.url.database, mode)
+        LOG.warning("%s is accessible to other users (mode %03o): chmod it to 600", database.url.database, mode)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host of ``[DEFAULT] compute_driver``, one a process: its driver, and the agent that serves it.
+"""The host of ``[DEFAULT] compute_driver``, at most one in a process: its driver and its agent.
 
-Agent processes have it, and a control process that is told to (``[DEFAULT] control_serves_host``).
+Agent processes have one, and control processes with ``[DEFAULT] control_serves_host``.
 """
 
 import socket
@@ -23,12 +23,12 @@ from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import ConfigurationError
 from kilonova.messaging.bus import AgentBus
 
-#: Class of a driver from outside → what its section of the configuration says.
+#: Class of an external driver → options in the driver's section.
 OptionsOf = Callable[[type[Any]], Mapping[str, Any]]
 
 
 class HostSettings(Protocol):
-    """What a process was told of its host."""
+    """The settings of a process that concern its host."""
 
     @property
     def compute(self) -> ComputeSettings: ...
@@ -43,7 +43,7 @@ class HostSettings(Protocol):
 
 
 def is_simulated(compute: ComputeSettings) -> bool:
-    """Tell whether the hosts of an agent process are simulated."""
+    """Return whether the hosts of an agent process are simulated."""
     return compute.compute_driver.strip() in virt_drivers.SIMULATED
 
 
@@ -54,7 +54,7 @@ def agent_of_driver(
     may_act: Callable[[], bool],
     transfers: ImageTransfers | None = None,
 ) -> Agent:
-    """Return the agent of the one host that the driver serves; it is not started. Raises: ConfigurationError."""
+    """Return the agent of the driver's host, not started. Raises: ConfigurationError."""
     compute = settings.compute
     folder = compute.instances_path
     if folder is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make the HTTP server that `kilonova api` runs, as its settings say."""
+"""Builds the HTTP server of `kilonova api` from its settings."""
 
 import socket
 import ssl
@@ -15,10 +15,10 @@ from kilonova.server.server import Server
 
 
 def open_port(settings: Settings) -> tuple[socket.socket, ssl.SSLContext | None]:
-    """Listen where the settings say, with the certificate they name. Raises: ConfigurationError, Unavailable."""
+    """Listen on the configured address, and load the TLS certificate. Raises: ConfigurationError, Unavailable."""
     api = settings.api
     if api.key_file and not api.cert_file:
-        raise ConfigurationError("[api] key_file is set, and cert_file is not.")
+        raise ConfigurationError("[api] key_file is set without cert_file: set both.")
     tls = tls_context(api.cert_file, api.key_file, "[api] cert_file and key_file") if api.cert_file else None
     return listen(*api.bind, "[api] bind"), tls
 
@@ -30,7 +30,7 @@ def http_server(
 
 
 def limits_of(settings: Settings) -> Limits:
-    """Return what one client, and all together, may take."""
+    """Return the limits for a client, and for all clients together."""
     api, bodies = settings.api, settings.bodies
     return Limits(
         bodies=(("/placement", bodies.placement), ("/operator", bodies.operator), ("/compute", bodies.compute)),
@@ -42,5 +42,5 @@ def limits_of(settings: Settings) -> Limits:
         token_needed=True,
         streams=is_image_data,
         max_streams=settings.images.max_transfers,
-        probe_path="/operator/-",  # no such route: whoever has a token gets 404
+        probe_path="/operator/-",  # no such route: a valid token gets 404
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wire how hosts get the data of images: tickets signed with the database's keys, and Kilonova's user at Glance."""
+"""Builds the transfer of image data to hosts: signed tickets, and the session of Kilonova's user at Glance."""
 
 import logging
 from typing import Any
@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 
 def ticket_office(settings: Settings, database: Database) -> TicketOffice:
-    """Return who issues and checks tickets; the first process on a database makes the key."""
+    """Return the issuer of tickets; the first process on a database creates the signing key."""
 
     def load() -> tuple[TicketKey, ...]:
         with database.read(patient=True) as connection:
@@ -33,7 +33,7 @@ def ticket_office(settings: Settings, database: Database) -> TicketOffice:
 
 
 def image_store(settings: Settings, session: Any) -> ImageStore | None:
-    """Return who has the data of images."""
+    """Return the store of image data, or None without a session at the image service."""
     if session is None:
         return None
     from kilonova.images.glance_data import GlanceData  # noqa: PLC0415 - brings an HTTP client
@@ -42,7 +42,7 @@ def image_store(settings: Settings, session: Any) -> ImageStore | None:
 
 
 def image_keeper(settings: Settings, session: Any) -> ImageKeeper | None:
-    """Return who looks at images and removes them for nobody's request."""
+    """Return the client that reads and removes images for Kilonova itself, or None without a session."""
     if session is None:
         return None
     from kilonova.images.glance_keeper import GlanceKeeper  # noqa: PLC0415 - brings an HTTP client
@@ -51,19 +51,19 @@ def image_keeper(settings: Settings, session: Any) -> ImageKeeper | None:
 
 
 def image_session(settings: Settings) -> Any:
-    """Return Kilonova's session at the image service, None where there is none. Raises: ConfigurationError."""
+    """Return the session of Kilonova's own user at the image service, or None. Raises: ConfigurationError."""
     if not settings.glance.endpoints:
         return None
     from kilonova.identity.keystone import image_session_of  # noqa: PLC0415 - brings an HTTP client
 
     session = image_session_of(settings.conf)
     if session is None:
-        LOG.warning("Neither [glance] nor [service_user] says who Kilonova's user is: hosts get no image data")
+        LOG.warning("Hosts get no image data: neither [glance] nor [service_user] has credentials of Kilonova's user")
     return session
 
 
 class ImageOffers:
-    """What hosts are told of the data of images: nothing where they could not get it."""
+    """Descriptions of image data for hosts; None if hosts cannot get image data."""
 
     def __init__(self, settings: Settings, office: TicketOffice, *, available: bool) -> None:
         endpoint = settings.images.endpoint or _endpoint_of(settings)
@@ -71,15 +71,15 @@ class ImageOffers:
         self._available = available
 
     def to_read(self, host: str, image: Image) -> ImageData | None:
-        """Return how a host gets an image."""
+        """Return what a host needs to download an image."""
         return self._images.to_read(host, image) if self._available else None
 
     def to_write(self, host: str, image_id: str) -> ImageData | None:
-        """Return how a host brings the data of an image that has none yet."""
+        """Return what a host needs to upload the data of an image that has none yet."""
         return self._images.to_write(host, image_id) if self._available else None
 
 
 def _endpoint_of(settings: Settings) -> str:
-    """Return the URL of what this process listens on, as other machines reach it."""
+    """Return the URL of this process as other machines reach it."""
     url = addresses.Address(*settings.api.bind).public_url
     return url.replace("http:", "https:", 1) if settings.api.cert_file else url

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that somebody set and that do nothing: misspelt ones, and those of rules that are not enabled."""
+"""Options set in the files without effect: misspelt options, and those of rules that are not enabled."""
 
 import configparser
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _OF_LIBRARIES = frozenset(
         "audit_middleware_notifications",
     }
 )
-"""Sections that libraries read by themselves, each when it first needs one."""
+"""Sections whose options libraries register themselves, each on first use."""
 _BROKER, _NOTIFIES = "oslo_messaging_rabbit", "oslo_messaging_notifications"
 _OF_FILTERS: Mapping[str, tuple[str, ...]] = {
     "max_io_ops_per_host": ("IoOpsFilter", "AggregateIoOpsFilter"),
@@ -29,13 +29,13 @@ _OF_FILTERS: Mapping[str, tuple[str, ...]] = {
     "aggregate_image_properties_isolation_namespace": ("AggregateImagePropertiesIsolation",),
     "aggregate_image_properties_isolation_separator": ("AggregateImagePropertiesIsolation",),
 }
-"""Options of ``[filter_scheduler]`` that filters alone read, and which."""
+"""Option of ``[filter_scheduler]`` → the only filters that read it."""
 
 
 def ineffective_options(conf: Any, scheduler: SchedulerConfig) -> Iterator[str]:
     """Yield a sentence for each option of the configuration files that has no effect.
 
-    ``conf``: with the options of everything that has been loaded, plug-ins among it.
+    ``conf``: with the options of all loaded parts, including plug-ins.
     """
     seen: set[tuple[str, str]] = set()
     for file in conf.default_config_files:
@@ -52,15 +52,15 @@ def _options_in(file: str) -> Sequence[tuple[str, str]]:
     try:
         parser.read(file, encoding="utf-8")
     except (configparser.Error, UnicodeDecodeError):
-        return ()  # oslo.config has read it, so it is good; what this parser cannot read is not judged
+        return ()  # oslo.config has accepted the file; skip a file that only this parser cannot read
     return [(section, name) for section in parser.sections() for name in parser[section]]
 
 
 def _why(conf: Any, scheduler: SchedulerConfig, section: str, name: str) -> str | None:
     if section in _OF_LIBRARIES or (section == _BROKER and conf[_NOTIFIES].driver):
-        return None  # then oslo.messaging reads all of that section, for notifications
+        return None  # then oslo.messaging reads the whole section for notifications
     if not _is_known(conf, section, name):
-        return "there is no such option."
+        return "the option does not exist."
     if (reason := without_effect(section, name)) is not None:
         return reason
     filters = _OF_FILTERS.get(name, ()) if section == "filter_scheduler" else ()

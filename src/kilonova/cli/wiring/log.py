@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log as the settings of a process say."""
+"""Sets logging up from the settings of a process."""
 
 import logging
 from collections.abc import Callable
@@ -12,7 +12,7 @@ LOG = logging.getLogger(__name__)
 
 
 def configure_log(log: LogSettings) -> None:
-    """Begin to log. Raises: ConfigurationError."""
+    """Configure logging. Raises: ConfigurationError."""
     try:
         setup.configure(debug=log.debug, file=log.file, as_json=log.use_json)
     except OSError as error:
@@ -22,15 +22,15 @@ def configure_log(log: LogSettings) -> None:
 
 
 def reread_debug(read: Callable[[], LogSettings]) -> Callable[[], None]:
-    """Return what to do at SIGHUP: log as much as ``debug`` in the configuration files says now."""
+    """Return the handler of SIGHUP: it reads ``debug`` again from the files and applies it."""
 
     def reread() -> None:
         try:
             debug = read().debug
         except ConfigurationError as error:
-            LOG.error("The configuration files were not read again: %s", error.message)  # noqa: TRY400
+            LOG.error("Reloading the configuration files failed: %s", error.message)  # noqa: TRY400
             return
         setup.set_level(debug=debug)
-        LOG.info("The log is at level %s from now on", "DEBUG" if debug else "INFO")
+        LOG.info("Log level set to %s", "DEBUG" if debug else "INFO")
 
     return reread

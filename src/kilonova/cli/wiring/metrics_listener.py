@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics on a port of their own, without tokens: for those who may reach it."""
+"""Listener that serves metrics on their own port, without tokens."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,7 +14,7 @@ _LIMITS = Limits(head=16 * KIB, body=0, received=64 * KIB, connections=64, idle_
 
 
 def serve_metrics(settings: PrometheusSettings, metrics: Metrics) -> Server | None:
-    """Serve ``GET /metrics`` where the settings say; None when they name no port. Raises: Unavailable."""
+    """Serve ``GET /metrics`` on the configured port, or return None if none is set. Raises: Unavailable."""
     if not settings.metrics_port:
         return None
     listener = listen(settings.metrics_host, settings.metrics_port, "[prometheus] metrics_host and metrics_port")
@@ -24,7 +24,7 @@ def serve_metrics(settings: PrometheusSettings, metrics: Metrics) -> Server | No
 
 
 def application_of(metrics: Metrics) -> Callable[..., Iterable[bytes]]:
-    """Return the WSGI application that answers ``GET /metrics`` and nothing else."""
+    """Return the WSGI application that serves only ``GET /metrics``."""
 
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if environ["PATH_INFO"] != "/metrics":

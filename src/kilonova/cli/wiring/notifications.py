@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wire what tells other services of this cloud, as the settings say; nothing where they name nobody."""
+"""Builds the publishing of notifications from the settings; without destinations it publishes nothing."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -24,15 +24,15 @@ from kilonova.notifications.sinks import FileSink, Sink
 from kilonova.notifications.usage_audit import UsageAudit
 from kilonova.notifications.workflow_watch import Changes, WorkflowWatch
 
-#: Where drivers of oslo.messaging, and those of others, are announced.
+#: Group of the entry points of oslo.messaging's and other packages' notification drivers.
 _DRIVERS = "oslo.messaging.notify.drivers"
 
 
 @dataclass(frozen=True, slots=True)
 class Notifying:
-    """Who is told what happens in a control process, so that others are told. Without anybody: nobody.
+    """The publisher of a control process, and the observers that feed it. Without destinations all are inactive.
 
-    ``audit``: to be started once the process is complete, None where it is switched off.
+    ``audit``: task to be started when the process is complete; None if it is switched off.
     """
 
     announcer: Publisher = field(default_factory=Publisher)
@@ -42,14 +42,14 @@ class Notifying:
     audit: UsageAudit | None = None
 
     def claim_observers(self, metrics: Metrics) -> ClaimObservers:
-        """Return who is told of decisions."""
+        """Return the observers of scheduling decisions."""
         counted = metrics.decided, metrics.claim_lost
         if self.dispatcher is None:
             return ClaimObservers(*counted)
         return ClaimObservers(*counted, self.announcer.sought, self.announcer.found)
 
     def close(self) -> None:
-        """Send what waits, and end."""
+        """Send queued notifications and stop."""
         if self.dispatcher is not None:
             self.dispatcher.close()
 
@@ -61,10 +61,10 @@ def start_notifications(
     may_act: Callable[[], bool],
     sinks: Sequence[Sink] | None = None,
 ) -> Notifying:
-    """Start to send what is told.
+    """Start the publishing of notifications.
 
-    ``may_act``: whether this process counts as alive. ``sinks``: in the place of those of the settings.
-    Raises: ConfigurationError.
+    ``may_act``: returns whether this process holds its lease. ``sinks``: replace the configured destinations. Raises:
+    ConfigurationError.
     """
     options = settings.notifications
     if sinks is None:
@@ -119,7 +119,7 @@ def _messaging(options: NotificationSettings, files: Sequence[str]) -> Sink:
     known = {each.name for each in entry_points(group=_DRIVERS)}
     for driver in options.drivers:
         if driver not in known:
-            said = f"{driver!r}, and has to be one of {', '.join(sorted(known))}"
+            said = f"{driver!r}; it must be one of {', '.join(sorted(known))}"
             raise ConfigurationError(f"[oslo_messaging_notifications] driver is {said}")
     try:
         return MessagingSink(
@@ -131,5 +131,5 @@ def _messaging(options: NotificationSettings, files: Sequence[str]) -> Sink:
             retry=options.retry,
             needs_broker=options.needs_broker,
         )
-    except Exception as error:  # a library's: whatever it does not like is in the file
-        raise ConfigurationError(f"[oslo_messaging_notifications] cannot be used: {error}") from error
+    except Exception as error:  # any error of oslo.messaging is caused by the configured options
+        raise ConfigurationError(f"[oslo_messaging_notifications] is invalid: {error}") from error

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``[scheduler] nova_import_compat``: the modules of Nova that rules from outside import, over Kilonova's own.
+"""``[scheduler] nova_import_compat``: stand-ins for the modules of Nova that external rules import.
 
-Nothing of this is there unless it is switched on. Only what rules use of these modules is in them. A module that
-documents put into Nova's folders (``nova/scheduler/ip_scheduler.py``) is found in those of ``plugin_path``, and
-in that of the examples.
+The stand-ins exist only if the option is set, and contain only names that rules use. Modules that documentation tells
+readers to put into Nova's folders (``nova/scheduler/ip_scheduler.py``) are found in the folders of ``plugin_path`` and
+in the examples.
 """
 
 import importlib.util
@@ -30,17 +30,15 @@ from kilonova.scheduler.weighers.base import BaseHostWeigher, WeighedHost
 
 _DOC = "Stands in for the module of this name in Nova; made by Kilonova, [scheduler] nova_import_compat."
 _PACKAGE = Path(kilonova.__file__).parent
-_EXAMPLES = (_PACKAGE / "examples", _PACKAGE.parent.parent / "examples")  # installed; in a checkout
-#: Packages into which documents tell their readers to put a module.
+_EXAMPLES = (_PACKAGE / "examples", _PACKAGE.parent.parent / "examples")  # in an installation; in a checkout
+#: Packages of Nova into which documentation tells readers to put modules.
 _OPEN = ("nova.scheduler", "nova.scheduler.filters", "nova.scheduler.weights")
 
 
 def install(folders: Iterable[str] = ()) -> None:
-    """Make ``nova.scheduler`` and what belongs to it importable, the modules in ``folders`` included.
+    """Make ``nova.scheduler`` and related modules importable, including the modules in ``folders``. Idempotent.
 
-    Done already is success.
-
-    Raises: ConfigurationError, when a real Nova is installed: rules would get part of one and part of the other.
+    Raises: ConfigurationError if Nova itself is installed: rules would import parts of both.
     """
     present = sys.modules.get("nova")
     if present is not None and present.__doc__ == _DOC:
@@ -48,8 +46,8 @@ def install(folders: Iterable[str] = ()) -> None:
         return
     if present is not None or importlib.util.find_spec("nova") is not None:
         raise ConfigurationError(
-            "[scheduler] nova_import_compat: Nova itself is installed here, and its modules are not replaced. "
-            "Remove it, or switch the option off."
+            "[scheduler] nova_import_compat: Nova itself is installed, and its modules are not replaced. "
+            "Uninstall Nova, or switch the option off."
         )
     for name, content in _modules().items():
         module = ModuleType(name, _DOC)
@@ -63,14 +61,14 @@ def install(folders: Iterable[str] = ()) -> None:
 
 
 def _open(folders: Iterable[str]) -> None:
-    """Have the modules in ``folders``, and then the examples, found in the packages that documents add modules to."""
+    """Make the modules in ``folders`` and in the examples importable from the packages that accept added modules."""
     places = [*(str(Path(folder.strip()).absolute()) for folder in folders if folder.strip()), *map(str, _EXAMPLES)]
     for name in _OPEN:
         sys.modules[name].__path__ = places
 
 
 class NovaException(KilonovaError):
-    """The way Nova words its errors: ``msg_fmt`` filled in with the arguments."""
+    """Nova's base of exceptions: ``msg_fmt`` filled in with the keyword arguments."""
 
     msg_fmt = "An unknown exception occurred."
 
@@ -80,16 +78,20 @@ class NovaException(KilonovaError):
 
 
 class ComputeAPI:
-    """What older drivers run instances with. Here it notes where: the claim and the build are Kilonova's own."""
+    """Stand-in for the API with which older drivers start instances. It only records the host; Kilonova claims and
+    builds.
+    """
 
     def run_instance(self, context: RequestContext, instance: Mapping[str, Any], host: str, **others: Any) -> None:
-        """Have an instance built on a host. ``others``, the rest of what the request says, is known already."""
+        """Record the host on which an instance is to be built. ``others``: data of the request, which Kilonova has
+        already.
+        """
         del others
         context.launches.run(instance["uuid"], host)
 
 
 def _modules() -> Mapping[str, Mapping[str, Any]]:
-    """Return module → its content, parents before children."""
+    """Return module → its names, parents before children."""
     words = dict.fromkeys(("_", "_LI", "_LW", "_LE", "_LC"), _as_it_is)
     conf = {"CONF": shared_conf()}
     log = {"getLogger": logging.getLogger}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find plug-ins: by dotted path, by the name of an entry point, or in a folder of the operator's.
+"""Finds plug-ins by dotted path, by the name of an entry point, or in an operator's folder.
 
-Nothing is loaded that is not asked for, but for the modules in ``[scheduler] plugin_path``.
+Only configured plug-ins are imported, except for modules in ``[scheduler] plugin_path``, which are all imported.
 """
 
 import inspect
@@ -22,7 +22,7 @@ from kilonova.scheduler.driver import Scheduler
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a plug-in can be. ``fits`` tells whether a class is one; ``needs`` says so to an operator."""
+    """A kind of plug-in. ``fits``: returns whether a class is one; ``needs``: what it requires, for error messages."""
 
     group: str
     fits: Callable[[Any], bool]
@@ -46,22 +46,22 @@ KINDS = (FILTERS, WEIGHERS, REQUEST_FILTERS, DRIVERS)
 
 
 def installed() -> tuple[EntryPoint, ...]:
-    """Return the entry points of every kind, of everything that is installed."""
+    """Return the entry points of every kind, of all installed packages."""
     return _installed_along(tuple(sys.path))
 
 
 @cache
 def _installed_along(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Look through all metadata on the path once: that takes 50 ms."""
+    """Read the metadata of all packages on the path. Cached, because it takes 50 ms."""
     del path
     everything = entry_points()
     return tuple(point for kind in KINDS for point in everything.select(group=kind.group))
 
 
 class PlugIns:
-    """The plug-ins that have a name of their own: in ``folders``, and ``points``.
+    """Plug-ins with a name of their own: modules in ``folders``, and entry points ``points``.
 
-    Raises: ConfigurationError, for a folder or a module in it that cannot be used, and for a name that is taken twice.
+    Raises: ConfigurationError for an unusable folder or module, and for a duplicate name.
     """
 
     def __init__(self, folders: Iterable[str] = (), points: Iterable[EntryPoint] = ()) -> None:
@@ -75,7 +75,7 @@ class PlugIns:
             self._announce(kinds[point.group], point)
 
     def find(self, kind: Kind, name: str) -> type[Any] | None:
-        """Return the class with a name, None when there is none. Raises: ConfigurationError, when it cannot be used."""
+        """Return the class with a name, or None. Raises: ConfigurationError if it cannot be loaded."""
         if name in self._classes[kind]:
             return self._classes[kind][name]
         point = self._points[kind].get(name)
@@ -83,17 +83,15 @@ class PlugIns:
             return None
         try:
             found = point.load()
-        except Exception as error:  # foreign code, which may do anything when it is imported
+        except Exception as error:  # importing a plug-in may raise anything
             raise ConfigurationError(f"Entry point {name!r} of {kind.group} cannot be loaded: {error}.") from error
         if not kind.fits(found):
-            raise ConfigurationError(
-                f"Entry point {name!r} of {kind.group} gives {found!r}, which has no {kind.needs}."
-            )
+            raise ConfigurationError(f"Entry point {name!r} of {kind.group} is {found!r}, which lacks {kind.needs}.")
         cls: type[Any] = found
         return cls
 
     def require_no_clash(self, kind: Kind, others: Mapping[str, type[Any]]) -> None:
-        """Refuse names that ``others`` have as well, for something else. Raises: ConfigurationError."""
+        """Raise ConfigurationError for a name that ``others`` use for another class."""
         for name in sorted({*self._classes[kind], *self._points[kind]} & others.keys()):
             mine = self.find(kind, name)
             if mine is not others[name] and _source(mine) != _source(others[name]):
@@ -120,14 +118,14 @@ class PlugIns:
 
 
 def _source(cls: type[Any] | None) -> tuple[str | None, str] | type[Any] | None:
-    """Return where a class was written, the same for a module that is known by two names."""
+    """Return the source of a class: equal for one module imported under two names."""
     file = None if cls is None else getattr(sys.modules.get(cls.__module__), "__file__", None)
     return cls if cls is None or file is None else (file, cls.__qualname__)
 
 
 def clash(name: str, one: str, other: str) -> ConfigurationError:
-    """Return what is said when two plug-ins have one name."""
-    return ConfigurationError(f"Two rules are called {name!r}: {one} and {other}. Rename one, or list only one.")
+    """Return the error for two plug-ins of the same name."""
+    return ConfigurationError(f"Two rules have the name {name!r}: {one} and {other}. Rename one, or list only one.")
 
 
 def class_path(cls: type[Any]) -> str:
@@ -135,13 +133,13 @@ def class_path(cls: type[Any]) -> str:
 
 
 def _modules(folders: Iterable[str]) -> Iterator[ModuleType]:
-    """Import every module of the folders, by its bare name."""
+    """Import every module of the folders by its bare name."""
     for folder in filter(None, map(str.strip, folders)):
         place = Path(folder).absolute()
         if not place.is_dir():
-            raise ConfigurationError(f"[scheduler] plugin_path: there is no folder {folder}.")
+            raise ConfigurationError(f"[scheduler] plugin_path: folder {folder} does not exist.")
         if str(place) not in sys.path:
-            sys.path.append(str(place))  # at the end: nothing that is installed is replaced
+            sys.path.append(str(place))  # at the end, so that it cannot shadow an installed module
         for found in pkgutil.iter_modules([str(place)]):
             yield _module(place, found.name)
 
@@ -149,13 +147,13 @@ def _modules(folders: Iterable[str]) -> Iterator[ModuleType]:
 def _module(place: Path, name: str) -> ModuleType:
     try:
         module = import_module(name)
-    except Exception as error:  # foreign code, which may do anything when it is imported
+    except Exception as error:  # importing a plug-in may raise anything
         what = f"{type(error).__name__}: {error}"
         raise ConfigurationError(f"[scheduler] plugin_path: {place / name} cannot be imported: {what}.") from error
     file = Path(module.__file__ or "")
     if place not in {file.parent, file.parent.parent}:
         raise ConfigurationError(
-            f"[scheduler] plugin_path: {place / name} has the name of {file}, which Python knows by that name already."
+            f"[scheduler] plugin_path: {place / name} cannot be imported, because {file} has the same module name."
             " Rename it."
         )
     return module

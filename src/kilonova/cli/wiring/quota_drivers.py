@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``[quota] driver``: who has the limits. The database, nobody, Keystone, or a class from outside."""
+"""``[quota] driver``: selects the source of limits: the database, none, Keystone, or an external class."""
 
 from kilonova.cli.wiring.dotted_paths import driver_class, made
 from kilonova.config.quota import DB_QUOTAS, NO_QUOTAS, UNIFIED_LIMITS
@@ -11,7 +11,7 @@ _OPTION = "[quota] driver"
 
 
 def limit_source(settings: Settings) -> LimitSource:
-    """Return what the settings name. Raises: ConfigurationError."""
+    """Return the configured source of limits. Raises: ConfigurationError."""
     name = settings.quota.driver.strip()
     if name == UNIFIED_LIMITS:
         from kilonova.identity.keystone import limits_of  # noqa: PLC0415 - brings an HTTP client

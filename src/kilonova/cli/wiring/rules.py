@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load the configured scheduling rules into an engine, and the driver that stands in its place if there is one.
+"""Loads the configured scheduling rules into an engine, and the scheduler driver that may replace the engine.
 
 ``available_filters`` and ``weight_classes`` hold dotted paths, each of a class or of a callable that returns classes;
-``enabled_filters`` holds bare class names. Built-in rules also answer to the paths they have in Nova. Plug-ins with a
-name of their own (an entry point, or a module in ``plugin_path``) need no path.
+``enabled_filters`` holds bare class names. Built-in rules are also found by their paths in Nova. Plug-ins with a name
+of their own (an entry point, or a module in ``plugin_path``) need no path.
 """
 
 import inspect
@@ -42,12 +42,12 @@ _BUILT_IN: Mapping[str, type[Any]] = {**FILTERS, **WEIGHERS}
 _DEFAULT_DRIVER = "filter_scheduler"
 
 Options = Callable[[type[Any]], Mapping[str, Any]]
-"""Class of a plug-in → what its section of the configuration says."""
+"""Class of a plug-in → options in its section of the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides. ``driver``: asked instead of the engine; None with the default driver, which is the engine."""
+    """The engine, and the ``driver`` that decides instead of it; None for the default driver, which is the engine."""
 
     engine: Engine
     driver: OutsideDriver | None = None
@@ -66,10 +66,10 @@ def load_rules(settings: Settings) -> Rules:
 
 
 def build_engine(config: SchedulerConfig, *, options: Options = lambda _: {}, named: PlugIns | None = None) -> Engine:
-    """Return the engine that ``config`` describes. Raises: ConfigurationError, naming every bad path or name.
+    """Return the engine that ``config`` describes. Raises: ConfigurationError naming every bad path or name.
 
-    ``options``: those of plug-ins; without it they have their defaults. ``named``: plug-ins that have a name of their
-    own; without it those of ``plugin_path``.
+    ``options``: reads the options of plug-ins; by default they get their defaults. ``named``: plug-ins with a name of
+    their own; by default those of ``plugin_path``.
     """
     named = named or PlugIns(config.plugin_path)
     available = _load("available_filters", config.available_filters, plug_ins.FILTERS, named)
@@ -87,7 +87,7 @@ def build_engine(config: SchedulerConfig, *, options: Options = lambda _: {}, na
 
 
 def _load(option: str, paths: Iterable[str], kind: plug_ins.Kind, named: PlugIns) -> dict[str, type[Any]]:
-    """Return class name → class of everything that the paths and names lead to. Raises: ConfigurationError."""
+    """Return class name → class for all classes at the paths and names. Raises: ConfigurationError."""
     classes: dict[str, type[Any]] = {}
     problems: list[str] = []
     for path in filter(None, map(str.strip, paths)):
@@ -97,15 +97,15 @@ def _load(option: str, paths: Iterable[str], kind: plug_ins.Kind, named: PlugIns
             problems.append(f"{path!r} ({error})")
             continue
         if wrong := [cls for cls in found if not kind.fits(cls)]:
-            problems.append(f"{path!r} (gives {wrong[0]!r}, which is no such rule: it has no {kind.needs})")
+            problems.append(f"{path!r} (is {wrong[0]!r}, which lacks {kind.needs})")
             continue
         for cls in found:
             if classes.setdefault(cls.__name__, cls) is not cls:
                 raise clash(cls.__name__, class_path(classes[cls.__name__]), class_path(cls))
     if problems:
         raise ConfigurationError(
-            f"{option} takes dotted paths of classes, or of functions that return classes. "
-            f"It cannot use: {', '.join(problems)}."
+            f"{option} must be dotted paths of classes, or of functions that return classes. "
+            f"Invalid: {', '.join(problems)}."
         )
     return classes
 
@@ -126,7 +126,7 @@ def _classes_at(path: str, kind: plug_ins.Kind, named: PlugIns) -> list[Any]:
 
 
 def _drop_ins() -> list[type[Any]]:
-    """Return filter classes from modules that were placed among the built-in ones."""
+    """Return filter classes from modules that were added to the package of built-in filters."""
     modules = [
         import_module(f"{filter_package.__name__}.{module.name}")
         for module in pkgutil.iter_modules(filter_package.__path__)
@@ -140,7 +140,7 @@ def _drop_ins() -> list[type[Any]]:
 
 
 def _enabled(names: Iterable[str], available: Mapping[str, type[Any]], named: PlugIns) -> list[type[Any]]:
-    """Return the enabled filters in order without empty items. Raises: ConfigurationError, naming all unknown ones."""
+    """Return the enabled filters in order, skipping empty items. Raises: ConfigurationError naming unknown filters."""
     wanted = list(dict.fromkeys(filter(None, map(str.strip, names))))
     found = {name: available.get(name) or named.find(plug_ins.FILTERS, name) for name in wanted}
     unknown = [name for name, cls in found.items() if cls is None]
@@ -157,9 +157,7 @@ def _enabled(names: Iterable[str], available: Mapping[str, type[Any]], named: Pl
             hints.append(
                 f"{name!r} is built in, but setting available_filters replaces its default: add {ALL_FILTERS} to it."
             )
-    raise ConfigurationError(
-        " ".join([f"enabled_filters names filters that are not available: {', '.join(unknown)}.", *hints])
-    )
+    raise ConfigurationError(" ".join([f"enabled_filters has unavailable filters: {', '.join(unknown)}.", *hints]))
 
 
 def _filter(cls: type[Any], config: SchedulerConfig, options: Options) -> Filter:
@@ -189,19 +187,19 @@ def _request_filters(config: SchedulerConfig, named: PlugIns, options: Options) 
 
 
 def _driver(config: SchedulerConfig, named: PlugIns, options: Options) -> Scheduler | None:
-    """Return the configured driver, or None for the default one."""
+    """Return the configured scheduler driver, or None for the default."""
     if config.driver.strip() in {"", _DEFAULT_DRIVER}:
         return None
     try:
         found = _classes_at(config.driver.strip(), plug_ins.DRIVERS, named)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
-            f"[scheduler] driver takes {_DEFAULT_DRIVER}, the name of a plug-in or the dotted path of a class. "
-            f"It cannot use {config.driver!r} ({error})."
+            f"[scheduler] driver must be {_DEFAULT_DRIVER}, the name of a plug-in or the dotted path of a class. "
+            f"{config.driver!r} cannot be loaded ({error})."
         ) from error
     if len(found) != 1 or not plug_ins.DRIVERS.fits(found[0]):
         raise ConfigurationError(
-            f"[scheduler] driver: {config.driver!r} is no scheduler driver. "
+            f"[scheduler] driver: {config.driver!r} is not a scheduler driver. "
             "It must inherit from kilonova.scheduler.driver.Scheduler and override select_destinations."
         )
     if found[0] is FilterScheduler:
@@ -221,10 +219,10 @@ def _with_deadline(driver: Scheduler, engine: Engine, config: SchedulerConfig) -
 
 
 def _made(cls: type[Any], options: Options) -> Any:
-    """Make a plug-in with the options that its section gives. Raises: ConfigurationError."""
+    """Instantiate a plug-in with the options of its section. Raises: ConfigurationError."""
     try:
         return cls(**options(cls))
     except ConfigurationError:
         raise
-    except Exception as error:  # foreign code, which may do anything when it is made
-        raise ConfigurationError(f"{class_path(cls)} cannot be made: {error or type(error).__name__}.") from error
+    except Exception as error:  # a plug-in's constructor may raise anything
+        raise ConfigurationError(f"{class_path(cls)} cannot be created: {error or type(error).__name__}.") from error

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated hosts that the settings ask for, and their agents, each with a hypervisor whose guests live in a file.
+"""Builds the configured simulated hosts and their agents; each hypervisor stores its guests in a file.
 
-Control processes and agent processes alike have them, so nothing here brings what only one of these has.
+Control processes and agent processes both import this module, so it must not import what only one of them needs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ from kilonova.scenario.model import Scenario, SimulatedHost, default_hosts
 
 
 def scenario_of(fake: FakeSettings) -> Scenario | None:
-    """Return the scenario that shapes the hosts, if there is one. Raises: ConfigurationError."""
+    """Return the scenario that describes the hosts, or None. Raises: ConfigurationError."""
     if not fake.scenario:
         return None
     from kilonova.scenario.load import load_scenario  # noqa: PLC0415 - brings numpy
@@ -33,11 +33,11 @@ def scenario_of(fake: FakeSettings) -> Scenario | None:
 
 
 def hosts_of(fake: FakeSettings, scenario: Scenario | None) -> tuple[SimulatedHost, ...]:
-    """Return the hosts of this process. Raises: ConfigurationError for a name that the scenario does not have."""
+    """Return the simulated hosts of this process. Raises: ConfigurationError for a name missing in the scenario."""
     if not fake.host_names:
         return scenario.hosts if scenario else default_hosts(fake.hosts, fake.host_prefix)
     if len(set(fake.host_names)) < len(fake.host_names):
-        raise ConfigurationError("[fake] host_names names a host twice.")
+        raise ConfigurationError("[fake] host_names has a duplicate host name.")
     if scenario is None:
         return tuple(SimulatedHost(name) for name in fake.host_names)
     known = {host.name: host for host in scenario.hosts}
@@ -57,15 +57,15 @@ def simulate(
     may_act: Callable[[], bool],
     transfers: ImageTransfers | None = None,
 ) -> tuple[Agent, ...]:
-    """Return an agent for each host; none of them is started. Raises: ConfigurationError.
+    """Return an agent for each host, not started. Raises: ConfigurationError.
 
-    ``transfers``: how image data comes and goes; None stands for HTTP.
+    ``transfers``: transfer of image data; None stands for HTTP.
     """
     if not hosts:
         return ()
     folder = folder_of(fake, compute)
     if folder is None:
-        raise ConfigurationError("[fake] state_dir must be set when there are simulated hosts.")
+        raise ConfigurationError("[fake] state_dir must be set for simulated hosts.")
     make_folder(folder, "[DEFAULT] instances_path" if fake.state_dir is None else "[fake] state_dir")
     ratios = ratios_of(compute)
     images = host_images(folder, image_cache, transfers) if fake.read_images else None
@@ -79,12 +79,12 @@ def simulate(
 
 
 def folder_of(fake: FakeSettings, compute: ComputeSettings) -> Path | None:
-    """Return where the hosts of a process keep their guests, None where nothing says so."""
+    """Return the folder in which simulated hosts keep their guests, or None if none is configured."""
     return fake.state_dir or compute.instances_path
 
 
 def console_addresses(settings: ConsoleSettings) -> Mapping[ConsoleProtocol, ConsoleAddresses]:
-    """Return where the hosts of a process have the consoles of their guests."""
+    """Return the addresses of the consoles of simulated hosts, by protocol."""
     return {
         ConsoleProtocol.VNC: ConsoleAddresses(settings.vnc_listen, settings.vnc_reached_at),
         ConsoleProtocol.SERIAL: ConsoleAddresses(settings.serial_reached_at, settings.serial_reached_at),

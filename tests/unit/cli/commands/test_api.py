@@ -46,7 +46,7 @@ def test_a_database_that_others_can_read_is_told(tmp_path: Path, caplog: pytest.
     (tmp_path / "kilonova.db").touch(0o644)
     database = Database(f"sqlite:///{tmp_path / 'kilonova.db'}")
     warn_if_exposed(database)
-    assert "kilonova.db is open to other users (mode 044): chmod 600 it" in caplog.text
+    assert "kilonova.db is accessible to other users (mode 044): chmod it to 600" in caplog.text
     assert modes(tmp_path) == {"kilonova.db": 0o644}
     database.close()
 

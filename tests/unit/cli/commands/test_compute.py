@@ -25,14 +25,14 @@ HERE = "state_dir = {here}\n"
     ("text", "said"),
     [
         (f"[fake]\nhosts = 1\n{HERE}", "[DEFAULT] transport_url is not set"),
-        (BROKER, "[fake] hosts, host_names or scenario must say"),
+        (BROKER, "[fake] defines no hosts for this process: set hosts, host_names or scenario"),
         (f"{BROKER}[fake]\nhosts = 1\n", "[fake] state_dir must be set"),
-        (f"{BROKER}[fake]\nhost_names = a, b, a\n{HERE}", "[fake] host_names names a host twice"),
+        (f"{BROKER}[fake]\nhost_names = a, b, a\n{HERE}", "[fake] host_names has a duplicate host name"),
         (f"{BROKER}[fake]\nscenario = {{here}}/s.yaml\nhost_names = a, z\n{HERE}", "the scenario has no host 'z'"),
         (f"{BROKER}log_file = {{here}}/no/log\n[fake]\nhosts = 1\n{HERE}", "[DEFAULT] log_file"),
         (
             f"[DEFAULT]\ntransport_url = rabbit://a:hush77@h1,b:hush77@h2/\n[fake]\nhosts = 1\n{HERE}",
-            "names several users, and an agent process is one",
+            "has several user names; an agent process needs a single one",
         ),
         ("[DEFAULT]\ntransport_url = kafka://a:hush77@h/\n", "[DEFAULT] transport_url must begin with rabbit://"),
         ("[DEFAULT]\nreport_interval = soon\n", "report_interval"),

@@ -188,33 +188,33 @@ def test_the_old_name_of_the_driver_option(folder: Path) -> None:
 
 
 STOPS = {
-    "a folder that is not there": ({}, "plugin_path = /nowhere/at/all\n", "plugin_path: there is no folder /nowhere"),
+    "a folder that is not there": ({}, "plugin_path = /nowhere/at/all\n", "plugin_path: folder /nowhere"),
     "a module that is broken": ({"broken": "1 +"}, "", "broken cannot be imported: SyntaxError"),
     "a module that stops": ({"stops": "import acme_missing"}, "", "stops cannot be imported: ModuleNotFoundError"),
-    "the name of another module": ({"json": QUIET}, "", "json has the name of"),
+    "the name of another module": ({"json": QUIET}, "", "json cannot be imported, because"),
     "two classes of a name": (
         {"one": QUIET, "two": QUIET},
         "",
-        "Two rules are called 'QuietHostsFilter': one.QuietHostsFilter and two.QuietHostsFilter.",
+        "Two rules have the name 'QuietHostsFilter': one.QuietHostsFilter and two.QuietHostsFilter.",
     ),
     "the name of a built-in filter": (
         {"own": QUIET.replace("QuietHostsFilter", "ComputeFilter")},
         "",
-        "Two rules are called 'ComputeFilter'",
+        "Two rules have the name 'ComputeFilter'",
     ),
     "the name of a built-in weigher": (
         {"own": BUSY.replace("BusyWeigher", "RAMWeigher")},
         "",
-        "Two rules are called 'RAMWeigher'",
+        "Two rules have the name 'RAMWeigher'",
     ),
     "two paths to one name": (
         {"one": QUIET},
         "[filter_scheduler]\n"
         + "".join(f"available_filters = {name}.QuietHostsFilter\n" for name in ("one", "elsewhere")),
-        "Two rules are called 'QuietHostsFilter'",
+        "Two rules have the name 'QuietHostsFilter'",
     ),
     "no such filter": ({}, "[filter_scheduler]\nenabled_filters = QuietHostsFilter\n", "QuietHostsFilter"),
-    "no such driver": ({}, "driver = Nobody\n", "'Nobody' (a bare name, no path)"),
+    "no such driver": ({}, "driver = Nobody\n", "'Nobody' (a name without a module path)"),
     "a driver's path that leads nowhere": ({}, "driver = acme.Nobody\n", "'acme.Nobody' (No module named 'acme')"),
     "a class that is no driver": ({"one": QUIET}, "driver = one.QuietHostsFilter\n", "is no scheduler driver"),
     "a driver that decides nothing": (
@@ -225,12 +225,12 @@ STOPS = {
     "a driver that breaks when it is made": (
         {"last": LAST + "    def __init__(self):\n        raise OSError('no such file')\n"},
         "driver = LastHost\n",
-        "last.LastHost cannot be made: no such file.",
+        "last.LastHost cannot be created: no such file.",
     ),
     "a request filter that is none": (
         {"one": QUIET},
         "request_filters = one.QuietHostsFilter\n",
-        "which is no such rule: it has no apply",
+        "which lacks apply",
     ),
     "a filter that lacks an option": (
         {"one": QUIET.replace("most: int = 5", "most: int")},

@@ -70,10 +70,10 @@ def test_by_default_hosts_are_simulated_and_keep_their_guests_below_instances_pa
         ("vmwareapi.VMwareVCDriver", "cannot use 'vmwareapi.VMwareVCDriver' (No module named 'vmwareapi')"),
         ("audited_driver.NoDriver", "has no attribute 'NoDriver'"),
         ("half.Half", "'half.Half' has no report, list_guests"),
-        ("half.Pausing", "'half.Pausing' has only a part of some abilities: no unpause"),
+        ("half.Pausing", "'half.Pausing' implements some abilities incompletely: it lacks unpause"),
         ("half.value", "'half.value' is no class"),
-        ("half.Broken", "Broken cannot be made (ValueError: no hypervisor here)"),
-        ("metal", "It cannot use 'metal' (a bare name, no path)"),
+        ("half.Broken", "Broken cannot be created (ValueError: no hypervisor here)"),
+        ("metal", "'metal' cannot be loaded (a name without a module path)"),
     ],
 )
 def test_what_cannot_be_used_is_said(agents_with: Load, tmp_path: Path, name: str, said: str) -> None:
