@@ -90,7 +90,7 @@ def test_a_guest_outlives_its_cloud_however_that_ends(cloud: RealCloud) -> None:
     stock = cloud.start()
     assert (status(stock, "first"), boots(stock, "first")) == ("ACTIVE", 2)
     (pid,) = guests.values()
-    assert f"1 guest goes on running; the next start finds it. To end it: kill {pid}\nstopped\n" in cloud.end()
+    assert f"1 guest keeps running; the next start finds it. To kill it: kill {pid}\nstopped\n" in cloud.end()
     assert not cloud.libvirtd_runs()
     assert cloud.libvirtd.guests() == guests
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The account of an agent at the broker: its configuration file, and what makes the account in a RabbitMQ.
+"""The account of an agent at the broker: its configuration file, and the commands that create the account.
 
-Its password is random and in the configuration file alone; the broker gets a salted hash of it.
+The random password is stored in the configuration file only; the broker gets a salted hash of it.
 """
 
 import json
@@ -24,14 +24,14 @@ _HEADER = """\
 # Written by `kilonova compute enrol {name}`, and again when that is repeated; put other options in a file of your own.
 # Whoever can read this file can speak for the hosts of this agent.
 """
-#: How a control process proves who it is.
+#: Options with which a control process authenticates at the broker; they are not copied to agents.
 _FILES = frozenset({"ssl_cert_file", "ssl_key_file"})
 _OF_CONTROL = frozenset({("rabbit_login_method", "EXTERNAL")})
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A client certificate and its key, as files on the machine of the agent. Its common name is the agent's name."""
+    """A client certificate and its key, as files on the agent's machine. Its common name is the agent's name."""
 
     cert_file: Path
     key_file: Path | None = None
@@ -39,7 +39,7 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class AgentAccount:
-    """An agent and how it reaches the broker. ``certificate``: what it shows there; None for a ``password``."""
+    """An agent with its broker and its credentials. ``certificate``: its client certificate; None: a ``password``."""
 
     name: str
     broker: RabbitSettings
@@ -48,19 +48,19 @@ class AgentAccount:
 
     @classmethod
     def make(cls, name: str, broker: RabbitSettings, certificate: Certificate | None = None) -> "AgentAccount":
-        """Return an account with a password that nobody else has, or with a certificate.
+        """Return an account with a new random password, or with a certificate.
 
-        ``broker``: what control processes are told. Raises: InvalidRequest, ConfigurationError.
+        ``broker``: settings of the control processes. Raises: InvalidRequest, ConfigurationError.
         """
         check_agent_name(name)
         if broker.transport_url is None:
-            raise ConfigurationError(
-                "[DEFAULT] transport_url is not set: agents in processes of their own need a broker."
-            )
+            raise ConfigurationError("[DEFAULT] transport_url is not set: agent processes need a broker.")
         if any(name == each.user for each in broker.transport_url.brokers):
-            raise InvalidRequest(f"{name} is the user of the control processes at the broker; an agent needs its own.")
+            raise InvalidRequest(
+                f"The user {name} of the broker is used by control processes; choose another agent name."
+            )
         if certificate is not None and not broker.ssl:
-            raise ConfigurationError("[oslo_messaging_rabbit] ssl is not set: certificates need it.")
+            raise ConfigurationError("Certificates need [oslo_messaging_rabbit] ssl, which is not set.")
         return cls(name, broker, None if certificate else secrets.token_urlsafe(32), certificate)
 
     @property
@@ -69,7 +69,7 @@ class AgentAccount:
         return self.broker.transport_url.virtual_host
 
     def conf(self) -> str:
-        """Return the configuration file of the agent."""
+        """Return the text of the agent's configuration file."""
         assert self.broker.transport_url is not None
         options = _shared_options(self.broker)
         if self.certificate is not None:
@@ -83,14 +83,14 @@ class AgentAccount:
         return _HEADER.format(name=self.name) + conf_text(sections)
 
     def definitions(self) -> str:
-        """Return what a RabbitMQ imports to have the account, its rights, and its queues and exchange."""
+        """Return the RabbitMQ definitions (JSON) of the account, its permissions, its queues and its exchange."""
         user = agent_user(self.name, self.password)
         return json.dumps(definitions(self.virtual_host, [user], [self.name]), indent=2) + "\n"
 
     def commands(self, *, is_known: bool) -> tuple[str, ...]:
-        """Return what makes the same by hand but for the queues, which control processes make.
+        """Return the commands that create the account by hand. Control processes create the queues.
 
-        ``is_known``: whether the broker had the account before.
+        ``is_known``: whether the broker has the account already.
         """
         user = agent_user(self.name, self.password)
         at = _at(self.virtual_host)
@@ -108,7 +108,7 @@ class AgentAccount:
 
 
 def revocation_commands(name: str, virtual_host: str) -> tuple[str, ...]:
-    """Return what removes the account of an agent, its connections, and what waits for it."""
+    """Return the commands that delete the account and the queues of an agent."""
     at = _at(virtual_host)
     return (
         f"rabbitmqctl delete_user {name}",
@@ -130,7 +130,7 @@ def _place(broker: BrokerAddress) -> str:
 
 
 def _shared_options(broker: RabbitSettings) -> dict[str, Any]:
-    """Return the options of the broker that agents need as well, as far as they differ from their defaults."""
+    """Return the broker options that agents need, too, if they differ from their defaults."""
     defaults = RabbitSettings()
     found = {
         each.oslo.name: getattr(broker, each.field)

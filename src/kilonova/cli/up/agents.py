@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``kilonova up --agents N`` has beside a cloud with all hosts in its control process.
+"""Broker and agent processes of ``kilonova up --agents N``, which replace the hosts in the control process.
 
 ::
 
@@ -8,7 +8,7 @@
                ├── kilonova compute     agent1: DIR/agents/agent1.conf, DIR/log/agent1.log
                └── kilonova compute …
 
-Passwords are made anew at every start: the broker learns them from its definitions, each agent from its own file.
+Passwords are new at every start: the broker reads them from its definitions, each agent from its own file.
 """
 
 import os
@@ -58,10 +58,10 @@ _SECTIONS_OF_AGENTS = (
 _OPTIONS_OF_AGENTS = frozenset(
     (setting.group, setting.oslo.name) for section in _SECTIONS_OF_AGENTS for setting in settings_of(section)
 )
-#: How often it is looked whether hosts are up.
+#: Interval in seconds at which the database is polled for reported hosts.
 _READ_EVERY_S = 0.2
 _OWN = re.compile(r"agent[0-9]+")
-#: The broker is being started, too.
+#: Short retry intervals, because the broker starts at the same time.
 _QUICK: Mapping[str, Any] = {"rabbit_retry_interval": 0.2, "rabbit_retry_backoff": 0.1, "rabbit_interval_max": 2.0}
 _HEADER = "# Written at every start by `kilonova up`.\n"
 
@@ -69,9 +69,9 @@ Sections = Mapping[str, Mapping[str, Any]]
 
 
 def require_possible(agents: int, hosts: int, operator: Sections, own_host: str | None = None) -> None:
-    """Refuse what cannot be started, before anything is. Raises: ConfigurationError.
+    """Check that the requested agents can be started. Raises: ConfigurationError.
 
-    ``hosts``: how many are simulated. ``own_host``: the host of real guests, which has a process of its own.
+    ``hosts``: number of simulated hosts. ``own_host``: the host of real guests, which gets an agent process of its own.
     """
     if not agents:
         return
@@ -81,17 +81,19 @@ def require_possible(agents: int, hosts: int, operator: Sections, own_host: str 
         )
     there_are = hosts + (own_host is not None)
     if agents > there_are:
-        raise ConfigurationError(f"--agents {agents} is more than there are hosts ({there_are}), and each needs one")
+        raise ConfigurationError(
+            f"--agents {agents} exceeds the number of hosts ({there_are}), and each agent needs a host"
+        )
     if own_host is not None and hosts and agents == 1:
-        raise ConfigurationError("--agents 1 is too few: the host of real guests has a process of its own")
+        raise ConfigurationError("--agents 1 is too few: the host of real guests needs an agent process of its own")
     if operator.get("DEFAULT", {}).get("transport_url"):
-        raise ConfigurationError("--agents starts a broker of its own: take transport_url out of --config-file")
+        raise ConfigurationError("--agents starts its own broker: remove transport_url from --config-file")
 
 
 def share_out(hosts: Sequence[str], agents: int, own_host: str | None = None) -> dict[str, tuple[str, ...]]:
-    """Return agent → its hosts: neighbours together, and as many for each as for any other, or one more.
+    """Return agent → its hosts: consecutive hosts, in shares that differ by one host at most.
 
-    ``own_host``: one that the last agent has alone.
+    ``own_host``: assigned to the last agent, alone.
     """
     if own_host is not None:
         return {**(share_out(hosts, agents - 1) if hosts else {}), f"agent{agents}": (own_host,)}
@@ -124,7 +126,7 @@ class OwnBroker:
         return self._server.port
 
     def options(self) -> Sections:
-        """Return what tells the control process of this broker."""
+        """Return the options that connect the control process to this broker."""
         url = url_text(self._url, _CONTROL, self._passwords[_CONTROL])
         return {"DEFAULT": {"transport_url": url}, RabbitSettings.GROUP: dict(_QUICK)}
 
@@ -151,10 +153,9 @@ class OwnBroker:
 
 
 class AgentSide:
-    """The broker of a cloud and the agents that it is for. ``shares``: agent → its hosts. ``real``: one that is not
-    simulated.
+    """The broker and the agents of a cloud. Starts the broker at once: create it in the main thread.
 
-    Starts the broker at once: from the main thread.
+    ``shares``: agent → its hosts. ``real``: the host of real guests, if any.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class AgentSide:
         self._reported: set[str] = set()
 
     def enrol(self, conf: Sequence[Path]) -> None:
-        """Enrol exactly these agents. ``conf``: the files of the control process, which is not running yet.
+        """Enrol these agents and revoke all others. ``conf``: files of the control process, which is not running yet.
 
         Raises: ConfigurationError.
         """
@@ -188,16 +189,17 @@ class AgentSide:
         self._database.write(self._enrol)
 
     def start_agents(self, options: Sequence[Sections], python_path: Sequence[str]) -> Iterator["AgentChild"]:
-        """Write the files of each agent, and start it.
+        """Write the configuration files of each agent, and start it.
 
-        ``options``: of the scenario and the operator, the latter last; agents get those that they read.
+        ``options``: those of the scenario, then those of the operator, which win; agents get only options that they
+        read.
         """
         for name, hosts in self.shares.items():
             files = self._write(self.broker.account(name), hosts, options)
             yield AgentChild(self, name, files, self._folder, python_path)
 
     def has_reported(self, agent: str) -> bool:
-        """Tell whether control processes know of all hosts of an agent in this run."""
+        """Return whether an agent has reported all its hosts to control processes in this run."""
         from kilonova.db import agent_sessions  # noqa: PLC0415 - start-up time
 
         assert self._database is not None
@@ -209,7 +211,7 @@ class AgentSide:
         return self._reported.issuperset(self.shares[agent])
 
     def stop(self) -> None:
-        """Stop the broker, last of all."""
+        """Stop the broker, after all other processes."""
         if self._database is not None:
             self._database.close()
         self.broker.stop()
@@ -219,7 +221,7 @@ class AgentSide:
 
         before = {agent.name: agent for agent in enrolment.list_all(tx.connection) if _OWN.fullmatch(agent.name)}
         for name in before:
-            enrolment.revoke(tx, name)  # so that its hosts are free
+            enrolment.revoke(tx, name)  # so that its hosts can be assigned to other agents
         agent_sessions.end_of(tx, before)
         for name, hosts in self.shares.items():
             has = enrolment.get(tx.connection, name).hosts if name in before else ()
@@ -250,7 +252,7 @@ class AgentSide:
 
 
 class AgentChild(Child):
-    """An agent process. It is up when its hosts are."""
+    """An agent process. It counts as up when its hosts have been reported."""
 
     def __init__(
         self, side: AgentSide, name: str, files: Sequence[Path], folder: Path, python_path: Sequence[str]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``kilonova up`` says once its cloud is up: what to type next."""
+"""The message of ``kilonova up`` when its cloud is up: the next commands to type."""
 
 import shlex
 import sys
@@ -13,9 +13,10 @@ from kilonova.cli.up.cloud_files import Cloud
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """``companions``: whether Keystone and Glance are the cloud's own. ``unlimited``: whether quotas are.
+    """The message and its inputs.
 
-    ``data``: the options by which commands find the cloud.
+    ``companions``: whether the cloud runs its own Keystone and Glance. ``unlimited``: whether quotas are off. ``data``:
+    command line option that selects this cloud, or "".
     """
 
     cloud: Cloud
@@ -51,7 +52,7 @@ class Announcement:
 
 
 def _installed(name: str) -> str:
-    """Name a command that was installed with Kilonova, as short as a shell here understands it."""
+    """Return the path of an installed command, as short as possible for a shell in the current folder."""
     client = Path(sys.executable).with_name(name)
     if not client.exists():
         return name

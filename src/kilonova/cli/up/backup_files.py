@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backup of an embedded cloud: a folder with its databases, keys, images and simulated hypervisors, and a list.
+"""Backups of an embedded cloud: a folder with its databases, keys, images and simulated hypervisors, and a list.
 
 ::
 
-    BACKUP/backup.json       what is here: sizes and SHA-256 sums
-           kilonova.db …     the data folder, without logs, locks and what is written at every start
+    BACKUP/backup.json       list of files with sizes and SHA-256 sums
+           kilonova.db …     the data folder, without logs, locks and files written at every start
 
-The databases are copied by SQLite's own backup, each as it was at one moment, while the cloud runs. What belongs
-together but is copied at different moments is put right here: images are those that the copy of Glance's database
-names, and guests are all that were there before or after the copy of Kilonova's database (those that are too many by a
-record of that database are removed when their host starts; others are kept and reported, as always).
+The databases are copied by SQLite's online backup, each from a single snapshot, while the cloud runs. Data copied at
+different moments is reconciled here: the images are those listed in the copy of Glance's database, and the guests are
+all that existed before or after the copy of Kilonova's database (guests with a removal record in that database are
+removed when their host starts; other strays are kept and reported, as always).
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _FORMAT = 1
 DATABASES = ("kilonova.db", "keystone/keystone.db", "glance/glance.db")
 _IMAGES = "glance/images"
 _HYPERVISORS = "hypervisors"
-#: Not in a backup: logs, what is under way, what the next start makes anew.
+#: Folders not in a backup: logs, temporary files, and files that the next start creates.
 _LEFT_OUT = ("log", "broker", "agents", "glance/staging", "glance/tasks", "glance/locks", _IMAGES, _HYPERVISORS)
 _LEFT_OUT_SUFFIXES = (".db", "-wal", "-shm", "-journal", ".lock", ".part", ".new")
 _CHUNK = 2**20
@@ -46,9 +46,9 @@ Progress = Callable[[str, int, int], None]
 
 
 def back_up(data: Path, target: Path, on_progress: Progress = lambda _what, _done, _total: None) -> int:
-    """Save the data folder of an embedded cloud as ``target``, whole or not at all. Returns the bytes saved.
+    """Save the data folder of an embedded cloud as ``target``, completely or not at all. Return the bytes saved.
 
-    Raises: ConfigurationError, when there is no such cloud or ``target`` is in use; OSError.
+    Raises: ConfigurationError if the cloud does not exist or ``target`` is in use; OSError.
     """
     if not (data / "kilonova.db").is_file():
         raise ConfigurationError(f"{data} holds no embedded cloud (no kilonova.db)")
@@ -71,9 +71,9 @@ def back_up(data: Path, target: Path, on_progress: Progress = lambda _what, _don
 
 
 def restore(backup: Path, data: Path, on_progress: Progress = lambda _what, _done, _total: None) -> int:
-    """Make ``data`` the data folder that was saved as ``backup``, whole or not at all. Returns its bytes.
+    """Restore ``backup`` as the data folder ``data``, completely or not at all. Return the bytes restored.
 
-    Raises: ConfigurationError, when the backup is none or damaged, or ``data`` is in use; OSError.
+    Raises: ConfigurationError if the backup is invalid or damaged, or ``data`` is in use; OSError.
     """
     files = _read_list(backup)
     total = sum(int(file["bytes"]) for file in files.values())
@@ -85,14 +85,14 @@ def restore(backup: Path, data: Path, on_progress: Progress = lambda _what, _don
             except FileNotFoundError:
                 raise ConfigurationError(f"{backup} is damaged: {name} is missing") from None
             if _described(draft / name) != expected:
-                raise ConfigurationError(f"{backup} is damaged: {name} is not as it was saved")
+                raise ConfigurationError(f"{backup} is damaged: size or checksum of {name} differs")
             done += expected["bytes"]
             on_progress("restoring", done, total)
     return total
 
 
 class _written_as_a_whole:  # noqa: N801 - used as a function
-    """A new folder that gets its name when the block ends without an error, and is removed otherwise."""
+    """A new folder that gets its final name if the block succeeds, and is removed otherwise."""
 
     def __init__(self, target: Path) -> None:
         self._target = target
@@ -112,7 +112,7 @@ class _written_as_a_whole:  # noqa: N801 - used as a function
             return
         for path in (*self._draft.rglob("*"), self._draft):
             _sync(path)
-        self._draft.replace(self._target)  # over an empty folder, too
+        self._draft.replace(self._target)  # also replaces an empty folder
         _sync(self._target.parent)
 
 
@@ -129,7 +129,7 @@ def _copy_pages(source: Path, copy: Path, name: str, on_progress: Progress) -> N
     _private_folder(copy.parent)
     os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     with closing(sqlite3.connect(source, timeout=30)) as theirs, closing(sqlite3.connect(copy)) as ours:
-        # One state throughout, however much is written meanwhile: without this SQLite would start over each time.
+        # A read transaction pins one snapshot; without it SQLite would restart the backup after each write.
         theirs.execute("BEGIN")
         theirs.execute("SELECT count(*) FROM sqlite_master").fetchone()
         theirs.backup(
@@ -139,13 +139,13 @@ def _copy_pages(source: Path, copy: Path, name: str, on_progress: Progress) -> N
             sleep=0.0,
         )
         theirs.execute("ROLLBACK")
-        ours.execute("PRAGMA journal_mode = WAL")  # as the services expect it; still one file once it is closed
+        ours.execute("PRAGMA journal_mode = WAL")  # the mode that the services expect; closing leaves a single file
         if (answer := ours.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
             raise ConfigurationError(f"{source} is damaged: {answer}")
 
 
 def _copy_images(data: Path, draft: Path, on_progress: Progress) -> None:
-    """Copy the file of every image that the copied database names; one that went meanwhile needs a newer copy."""
+    """Copy the image files listed in the copied database; if one is deleted meanwhile, copy the database again."""
     database = draft / "glance/glance.db"
     if not database.is_file():
         return
@@ -166,7 +166,7 @@ def _copy_images(data: Path, draft: Path, on_progress: Progress) -> None:
             return
         database.unlink()
         _copy_database(data / "glance/glance.db", database, "glance/glance.db", on_progress)
-    raise Unavailable("images are named that have no file, or are deleted faster than they can be copied")
+    raise Unavailable("some images of Glance's database have no file, or are deleted while they are copied")
 
 
 def _image_files(database: Path) -> list[str]:
@@ -191,13 +191,13 @@ def _read_list(backup: Path) -> dict[str, dict[str, Any]]:
     try:
         listed = json.loads((backup / LIST).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{backup} is no backup: {LIST} cannot be read") from error
+        raise ConfigurationError(f"{backup} is not a backup: {LIST} cannot be read") from error
     if listed.get("format") != _FORMAT:
-        raise ConfigurationError(f"{backup} was made by a release that writes another format of backups")
+        raise ConfigurationError(f"{backup} has the backup format of another release")
     files: dict[str, dict[str, Any]] = listed["files"]
     for name in files:
         if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise ConfigurationError(f"{backup} is no backup: {LIST} names {name}")
+            raise ConfigurationError(f"{backup} is not a valid backup: {LIST} contains the path {name}")
     return files
 
 

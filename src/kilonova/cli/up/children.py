@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Child processes that log to a file, die with this process, and are stopped by their own id."""
+"""Child processes that log to a file, are killed when this process dies, and are stopped by their own pid."""
 
 import contextlib
 import http.client
@@ -22,7 +22,7 @@ AnyWatched = TypeVar("AnyWatched", bound="Watched")
 
 
 class Watched(Protocol):
-    """What runs below this process, and must not end before it. ``pidfd``: of its process."""
+    """A process that must run as long as the supervisor. ``pidfd``: of the process."""
 
     name: str
     log: Path
@@ -34,7 +34,7 @@ class Watched(Protocol):
 
 
 class Child:
-    """One running child. Start it from the main thread: it dies with the thread that started it."""
+    """One running child. Start it from the main thread: it is killed when the thread that started it exits."""
 
     def __init__(
         self,
@@ -59,18 +59,18 @@ class Child:
                 stderr=subprocess.STDOUT,
                 cwd=cwd,
                 env=_environment(os.environ, python_path),
-                start_new_session=True,  # Ctrl-C in a terminal is for the supervisor alone
-                preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  # one thread, nothing imported
+                start_new_session=True,  # Ctrl-C must reach the supervisor only
+                preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  # safe: one thread, no import after fork
             )
         self.pid = self._process.pid
         self.pidfd = os.pidfd_open(self.pid)
 
     def ended(self) -> bool:
-        """Say whether the process is over, without reaping it: its id stays its own until `reap`."""
+        """Return whether the process has exited, without reaping it: its pid is not reused until `reap`."""
         return has_ended(self)
 
     def answers(self) -> bool:
-        """Say whether the service answers its probe with success."""
+        """Return whether the service answers its probe successfully."""
         where = urlsplit(self.probe_url)
         connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=2)
         try:
@@ -85,14 +85,14 @@ class Child:
         signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
 
     def reap(self) -> None:
-        """End whatever is left of the process and of what it started."""
+        """Kill the process and its process group, and reap it."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
         os.close(self.pidfd)
 
     def obituary(self) -> str:
-        """Say how the process ended and what it wrote last. Waits for its end."""
+        """Return the exit status or signal and the last lines of the log. Waits for the exit."""
         end = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
         if end is None or end.si_code == os.CLD_EXITED:
             how = f"ended with exit status {end.si_status if end else 'unknown'}"
@@ -100,7 +100,7 @@ class Child:
             how = f"was killed by {signal.Signals(end.si_status).name}"
         with self.log.open("rb") as file:
             found = os.fstat(file.fileno())
-            start = self._log_start if found.st_ino == self._log_inode else 0  # it may have been rotated meanwhile
+            start = self._log_start if found.st_ino == self._log_inode else 0  # the log may have been rotated
             file.seek(max(start, found.st_size - 16_384))
             last = file.read().decode(errors="replace").splitlines()[-_LAST_WORDS:]
         if not last:
@@ -109,17 +109,17 @@ class Child:
 
 
 def has_ended(child: Watched) -> bool:
-    """Say whether a process is over, without reaping it."""
+    """Return whether a process has exited, without reaping it."""
     return bool(_ended([child], 0))
 
 
 def wait_for_an_end(children: Sequence[Watched]) -> Watched:
-    """Sleep until one of the children ends."""
+    """Wait until one of the children exits, and return it."""
     return _ended(children, None)[0]
 
 
 def stop(children: Sequence[Child], patience_s: float = _STOP_PATIENCE_S) -> None:
-    """Ask all to stop, wait, then end the rest. Returns when none is left."""
+    """Send SIGTERM to all, wait, then kill the rest. Returns when all have exited."""
     for child in children:
         child.ask_to_stop()
     deadline = time.monotonic() + patience_s
@@ -132,8 +132,8 @@ def stop(children: Sequence[Child], patience_s: float = _STOP_PATIENCE_S) -> Non
 
 
 def _ended(children: Sequence[AnyWatched], timeout_s: float | None) -> list[AnyWatched]:
-    """Wait until one of the children ends, and return those that have. ``timeout_s``: None for however long."""
-    poll = select.poll()  # select() itself knows no descriptors above 1,023
+    """Wait until a child exits, and return all that have exited. ``timeout_s``: None for no timeout."""
+    poll = select.poll()  # select() fails for descriptors above 1,023
     for child in children:
         poll.register(child.pidfd, select.POLLIN)
     ended = dict(poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
@@ -145,9 +145,9 @@ def _open_log(path: Path) -> IO[bytes]:
 
 
 def _environment(inherited: Mapping[str, str], python_path: Sequence[str] = ()) -> dict[str, str]:
-    """Leave out what would change a service from outside: OpenStack clients' and services' settings, fake headers.
+    """Return the environment of children, without OpenStack settings and variables that look like HTTP headers.
 
-    ``python_path``: folders to import modules from, after those that the inherited environment names.
+    ``python_path``: folders added to the end of PYTHONPATH.
     """
     kept = {name: value for name, value in inherited.items() if not name.startswith(("OS_", "HTTP_X_"))}
     direct = ",".join(filter(None, (kept.get("no_proxy"), "127.0.0.1", "localhost", "::1")))

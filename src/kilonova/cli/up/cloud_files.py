@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a data folder: passwords, ``kilonova.conf``, ``clouds.yaml`` and the companions' settings."""
+"""Files of a data folder: passwords, ``kilonova.conf``, ``clouds.yaml`` and the settings of Keystone and Glance."""
 
 import fcntl
 import json
@@ -32,7 +32,7 @@ REGION = "RegionOne"
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """One cloud on this machine: where its data is and where its services listen."""
+    """One cloud on this machine: its data folder and the addresses of its services."""
 
     folder: Path
     compute: Address
@@ -59,7 +59,7 @@ class Cloud:
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """The administrator, the services' own account, a plain member of another project, and the proxy of consoles."""
+    """Accounts of the administrator, the services, an ordinary member of another project, and the console proxy."""
 
     admin: Account
     service: Account
@@ -68,7 +68,9 @@ class Accounts:
 
 
 def make_folder(folder: Path) -> tuple[Path, ...]:
-    """Have the data folder, private to its owner. Returns what others could read so far. Raises: ConfigurationError."""
+    """Create the data folder with mode 0700. Return the paths that were accessible to others. Raises:
+    ConfigurationError.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         inner = [folder / name for name in ("log", "keystone", "glance", "hypervisors")]
@@ -84,7 +86,7 @@ def make_folder(folder: Path) -> tuple[Path, ...]:
 
 
 def lock_folder(folder: Path) -> int:
-    """Hold the folder until this process ends. Returns the lock's file descriptor. Raises: Unavailable."""
+    """Lock the folder until this process exits. Return the lock's file descriptor. Raises: Unavailable."""
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -98,7 +100,7 @@ def lock_folder(folder: Path) -> int:
 
 
 def accounts(folder: Path) -> Accounts:
-    """Read the accounts with the folder's own random passwords, made when they are first asked for."""
+    """Read the accounts of the folder; their random passwords are created on first use."""
     path = folder / "passwords.json"
     passwords: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     missing = {"admin", "service", "demo", "console"} - passwords.keys()
@@ -114,7 +116,7 @@ def accounts(folder: Path) -> Accounts:
 
 
 def write_companion_settings(cloud: Cloud, people: Accounts) -> None:
-    """Write what Keystone and Glance are told, the catalogue with the present addresses included."""
+    """Write the settings of Keystone and Glance, including the catalogue with the current addresses."""
     compute = cloud.compute.public_url
     keystone = KeystoneSettings(
         folder=str(cloud.folder / "keystone"),
@@ -146,7 +148,7 @@ def write_companion_settings(cloud: Cloud, people: Accounts) -> None:
 
 
 def login_of(cloud: Cloud, account: Account) -> dict[str, str]:
-    """Return what a section of a configuration file says of an account."""
+    """Return the keystoneauth options of an account for a section of a configuration file."""
     return {
         "auth_url": f"{cloud.identity.local_url}/identity",
         "auth_type": "password",
@@ -168,13 +170,12 @@ def write_conf(
     broker: Mapping[str, Mapping[str, Any]] | None = None,
     parts: Sequence[Mapping[str, Mapping[str, Any]]] = (),
 ) -> None:
-    """Write ``kilonova.conf``: what this supervisor knows, then what the scenario adds to it, then rules.
+    """Write ``kilonova.conf`` from the options of the supervisor, of the scenario, and of the embedded rules.
 
-    ``operator_options``: what the operator's own file says; it is read by itself, after this one.
-    ``broker``: what leads to the hosts where these are not in the control process. ``parts``: what tells it of others
-    that belong to the cloud.
+    ``operator_options``: those of the operator's file, which the control process reads after this one. ``broker``:
+    options that connect to agent processes, if these run the hosts. ``parts``: options for other parts of the cloud.
 
-    Without accounts it says nothing of identity and images, which are the operator's.
+    Without accounts the options of identity and images are left to the operator.
     """
     sections: dict[str, Mapping[str, object]] = {
         "DEFAULT": {
@@ -190,7 +191,7 @@ def write_conf(
             "state_dir": cloud.folder / "hypervisors",
             **({"scenario": cloud.scenario} if cloud.scenario else {}),
         },
-        # Nobody wants to run out of servers on a machine of his own; `openstack quota set` still limits a project.
+        # No quotas on a private machine; `openstack quota set` still limits a project.
         "quota": {"instances": -1, "cores": -1, "ram": -1},
     }
     if people is not None:
@@ -216,7 +217,7 @@ def write_conf(
 
 
 def write_clouds_yaml(cloud: Cloud, people: Accounts) -> None:
-    """Write ``clouds.yaml`` with ``kilonova`` for the administrator and ``kilonova-demo`` for the plain member."""
+    """Write ``clouds.yaml`` with the clouds ``kilonova`` (administrator) and ``kilonova-demo`` (ordinary member)."""
     clouds = {
         name: {
             "auth": {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proxy of consoles that ``kilonova up`` starts, so that the addresses that users are given lead somewhere.
+"""The console proxy of ``kilonova up``, to which the console URLs of users lead.
 
-It has a file of its own, with the password of a user who may do nothing but ask what tokens lead to.
+Its configuration file has the password of a user who may only look up console tokens.
 """
 
 import sys
@@ -18,7 +18,7 @@ from kilonova.scenario.options import conf_text, with_defaults
 
 Sections = Mapping[str, Mapping[str, Any]]
 
-#: What is taken over from the operator's own file: not where it listens, which is said on the command line.
+#: Options copied from the operator's file. The addresses to listen on are set on the command line.
 _TAKEN_OVER = (
     ("DEFAULT", "debug"),
     ("DEFAULT", "web"),
@@ -28,14 +28,14 @@ _TAKEN_OVER = (
     ("console", "idle_timeout"),
     ("consoleauth", "enforce_session_timeout"),
 )
-#: Who asks about tokens, where that is not an account of the cloud itself.
+#: Sections with the credentials for looking up tokens, if the cloud has no account of its own.
 _USERS = ("nova", "service_user")
 _PAGE, _WEB = "vnc_lite.html", "/usr/share/novnc"
 
 
 @dataclass(frozen=True, slots=True)
 class ConsolePart:
-    """Where the proxy listens, and what it is called in a data folder."""
+    """The proxy's addresses and its files in the data folder."""
 
     folder: Path
     vnc: Address
@@ -52,7 +52,7 @@ class ConsolePart:
         }
 
     def options(self) -> Sections:
-        """Return what tells control processes of this proxy."""
+        """Return the options that make control processes use this proxy in console URLs."""
         return {
             "vnc": {"novncproxy_base_url": f"{self.vnc.public_url}/{_PAGE}"},
             "serial_console": {
@@ -62,15 +62,15 @@ class ConsolePart:
         }
 
     def start(self, compute_url: str, login: Mapping[str, str] | None, operator: Sections) -> Child:
-        """Write its file, and start it: see :meth:`write`."""
+        """Write the proxy's configuration file, and start the proxy: see :meth:`write`."""
         file = self.write(compute_url, login, operator)
         command = (sys.executable, "-m", "kilonova", "console-proxy", "--config-file", str(file))
         return Child("console-proxy", command, self.log, f"{self.vnc.local_url}/healthcheck", self.folder)
 
     def write(self, compute_url: str, login: Mapping[str, str] | None, operator: Sections) -> Path:
-        """Write its file, and return that.
+        """Write the proxy's configuration file and return its path.
 
-        ``login``: of its user; None where ``operator``, the operator's own file, says who that is.
+        ``login``: credentials of the proxy's user; None if ``operator``, the operator's file, has them.
         """
         users = {name: operator[name] for name in _USERS if name in operator} if login is None else {"nova": login}
         taken: dict[str, dict[str, Any]] = {}
@@ -98,11 +98,11 @@ class ConsolePart:
         return file
 
     def lacks_novnc(self, operator: Sections) -> bool:
-        """Whether browsers are told to look for noVNC elsewhere."""
+        """Whether noVNC is missing in the folder where the proxy serves it."""
         folder = operator.get("DEFAULT", {}).get("web", _WEB)
         return bool(folder) and not (Path(folder) / _PAGE).is_file()
 
 
 def is_possible(operator: Sections) -> bool:
-    """Whether the operator's own file says as whom a proxy asks about tokens."""
+    """Whether the operator's file has credentials for looking up tokens."""
     return any(operator.get(name, {}).get("auth_type") for name in _USERS)

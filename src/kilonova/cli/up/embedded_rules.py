@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of the embedded cloud: Nova's default filters, and those that act on the metadata of aggregates.
+"""Scheduling rules of the embedded cloud: Nova's default filters, and those that read aggregate metadata.
 
-``kilonova api`` keeps Nova's defaults. Here an aggregate with metadata works without a configuration file: these
-filters ask nothing of hosts without such metadata. Two of them fall back to an option on every host, so both options
-are out of the way and aggregates alone set limits.
+``kilonova api`` keeps Nova's defaults. In the embedded cloud, aggregate metadata takes effect without a configuration
+file: the added filters pass hosts without such metadata. Two of them fall back to an option for every host; both
+options are set high, so that only aggregates limit hosts.
 """
 
 from collections.abc import Mapping
@@ -25,14 +25,14 @@ _CHOOSING = (
     *(("filter_scheduler", name) for name in ("enabled_filters", "available_filters")),
     *(("DEFAULT", name) for name in ("scheduler_default_filters", "scheduler_available_filters")),
 )
-"""Sections and options, past names included, by which somebody chooses filters."""
+"""(section, option) of the options that choose filters, including deprecated names."""
 
 Options = Mapping[str, Mapping[str, Any]]
 """Section → option → value."""
 
 
 def rule_options(*given: Options) -> Options:
-    """Return the options of the embedded cloud; none where ``given`` choose filters themselves."""
+    """Return the filter options of the embedded cloud; empty if ``given`` chooses filters."""
     if any(name in options.get(section, {}) for options in given for section, name in _CHOOSING):
         return {}
     return {

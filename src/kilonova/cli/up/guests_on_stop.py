@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--guests-on-stop stop``: shut down every guest of a libvirtd, as a machine does that is switched off."""
+"""``--guests-on-stop stop``: shuts down every guest of a libvirtd, as a machine does when it is switched off."""
 
 import logging
 import time
@@ -12,25 +12,25 @@ _LOOK_EVERY_S = 0.1
 
 
 def stop_guests(uri: str, patience_s: float) -> None:
-    """Press the power button of every guest, wait, and power off those that still run then."""
-    libvirt.registerErrorHandler(lambda _context, _error: None, None)  # else it writes to standard error by itself
+    """Ask every guest to shut down (ACPI), wait, and power off those still running."""
+    libvirt.registerErrorHandler(lambda _context, _error: None, None)  # else libvirt writes errors to standard error
     try:
         connection = libvirt.open(uri)
     except libvirt.libvirtError as error:
-        LOG.warning("libvirtd cannot be asked to shut guests down: %s", error)
+        LOG.warning("Cannot shut guests down: no connection to libvirtd: %s", error)
         return
     try:
         for guest in _running(connection):
-            with suppress(libvirt.libvirtError):  # a guest that is paused
+            with suppress(libvirt.libvirtError):  # a paused guest refuses
                 guest.shutdown()
         deadline = time.monotonic() + patience_s
         while _running(connection) and time.monotonic() < deadline:
             time.sleep(_LOOK_EVERY_S)
         for guest in _running(connection):
-            with suppress(libvirt.libvirtError):  # it has just ended
+            with suppress(libvirt.libvirtError):  # the guest has just stopped
                 guest.destroy()
     except libvirt.libvirtError as error:
-        LOG.warning("Guests could not be shut down: %s", error)
+        LOG.warning("Shutting guests down failed: %s", error)
     finally:
         with suppress(libvirt.libvirtError):
             connection.close()

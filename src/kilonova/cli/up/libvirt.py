@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``kilonova up --hypervisor libvirt`` has beside a cloud with simulated hosts only: a host of real guests.
+"""The host of real guests of ``kilonova up --hypervisor libvirt``, in addition to simulated hosts.
 
 ::
 
-    kilonova up ── libvirtd             DIR/libvirt; none where --config-file says which one to use
+    kilonova up ── libvirtd             DIR/libvirt; not started if --config-file names a libvirtd
                └── kilonova api         serves the host, whose guests are below DIR/instances; or, with --agents,
-                   kilonova compute     a process of its own does
+                   kilonova compute     an agent process serves it
 """
 
 import platform
@@ -25,30 +25,30 @@ from kilonova.errors import ConfigurationError
 from kilonova.scenario.options import with_defaults
 
 _DRIVER = "libvirt.LibvirtDriver"
-#: How long guests have to shut down when they are stopped with the cloud.
+#: Seconds for guests to shut down when they are stopped with the cloud.
 SHUTDOWN_S = 20.0
 
 Sections = Mapping[str, Mapping[str, Any]]
 
 
 class Hypervisor(StrEnum):
-    """What the hosts of a cloud are."""
+    """Kinds of hypervisors of a cloud."""
 
     SIMULATED = "simulated"
     LIBVIRT = "libvirt"
 
 
 class GuestsOnStop(StrEnum):
-    """What becomes of real guests when the cloud is stopped."""
+    """Treatment of real guests when the cloud is stopped."""
 
     KEEP = "keep"
     STOP = "stop"
 
 
 def require_libvirt(operator: Sections) -> None:
-    """Refuse a machine that cannot have real guests. Raises: ConfigurationError saying what is missing.
+    """Check that this machine can run real guests. Raises: ConfigurationError naming missing programs.
 
-    ``operator``: options of the operator's own file, which may name a libvirtd elsewhere.
+    ``operator``: options of the operator's file, which may name a remote libvirtd.
     """
     missing = [] if _given_uri(operator) else list(missing_programs())
     if find_spec("libvirt") is None:
@@ -66,16 +66,17 @@ def host_name(operator: Sections) -> str:
 
 
 def why_no_kvm_here() -> str | None:
-    """Say why guests of a libvirtd of this machine cannot run by KVM, None where they can. Takes up to 5 seconds."""
+    """Return why guests on this machine cannot use KVM, or None if they can. Takes up to 5 seconds."""
     architecture = platform.machine()
     emulator = f"qemu-system-{architecture}"
     return virt_type.why_no_kvm(shutil.which(emulator) or emulator, architecture, {"kvm"})
 
 
 class LibvirtSide:
-    """The host of real guests of a cloud, and its libvirtd. ``name``: of the host. ``why_no_kvm``: tries KVM.
+    """The host of real guests of a cloud, and its libvirtd.
 
-    ``why_emulated``: why guests of this libvirtd are emulated where nobody has said so; None where they are not.
+    ``name``: of the host. ``why_no_kvm``: tests KVM and returns why it fails, or None. ``why_emulated``: why guests are
+    emulated although no option says so; None if they are not.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class LibvirtSide:
         self.libvirtd = None if self._uri else Libvirtd(folder / "libvirt", self.name, emulates=emulates)
 
     def start(self) -> None:
-        """Start libvirtd, unless one was given, and wait until it takes connections. From the main thread.
+        """Start libvirtd, unless the operator named one, and wait until it accepts connections. From the main thread.
 
         Raises: ConfigurationError, Unavailable.
         """
@@ -99,14 +100,14 @@ class LibvirtSide:
             self.libvirtd.wait()
 
     def control_options(self, *, serves: bool) -> Sections:
-        """Return what tells the control process of the host. ``serves``: whether it has the host itself."""
-        resizes: Sections = {"DEFAULT": {"allow_resize_to_same_host": True}}  # there is often no other
+        """Return the control process's options for this host. ``serves``: whether the control process runs it."""
+        resizes: Sections = {"DEFAULT": {"allow_resize_to_same_host": True}}  # often there is only one such host
         if not serves:
             return resizes
         return with_defaults(self.options(), with_defaults(resizes, {"DEFAULT": {"control_serves_host": True}}))
 
     def options(self) -> Sections:
-        """Return what tells the process that serves the host of it; which does not try KVM a second time in vain."""
+        """Return the options of the process that runs the host's agent. They include the result of the KVM test."""
         libvirt = {"connection_uri": self._uri or (self.libvirtd.uri if self.libvirtd else "")}
         if self.why_emulated is not None:
             libvirt["virt_type"] = "qemu"
@@ -116,9 +117,9 @@ class LibvirtSide:
         }
 
     def stop(self, guests: GuestsOnStop) -> str:
-        """Stop libvirtd, and its guests if that is wanted. Returns what to say about those that go on.
+        """Stop libvirtd, and its guests if requested. Return a text about guests that keep running, or "".
 
-        Nobody else may act on guests any more.
+        Call it when no other process can act on the guests any more.
         """
         if self.libvirtd is None:
             return ""
@@ -132,9 +133,9 @@ class LibvirtSide:
         left = self.libvirtd.guests()
         if not left:
             return ""
-        noun, verb = ("guest goes", "it") if len(left) == 1 else ("guests go", "them")
+        noun, verb = ("guest keeps", "it") if len(left) == 1 else ("guests keep", "them")
         kill = shlex.join(["kill", *map(str, left.values())])
-        return f"{len(left)} {noun} on running; the next start finds {verb}. To end {verb}: {kill}"
+        return f"{len(left)} {noun} running; the next start finds {verb}. To kill {verb}: {kill}"
 
 
 def _given_uri(operator: Sections) -> str:

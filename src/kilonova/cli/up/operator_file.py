@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file that an operator gives to ``kilonova up``, read before those who understand its options."""
+"""Reads the file given to ``kilonova up --config-file``, before the processes that check its options."""
 
 import configparser
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from kilonova.errors import ConfigurationError
 
 
 def operator_options(file: Path | None) -> Mapping[str, Mapping[str, str]]:
-    """Return section → option → value of the operator's own file. Raises: ConfigurationError."""
+    """Return section → option → value of the operator's file. Raises: ConfigurationError."""
     parser = configparser.ConfigParser(
         strict=False, interpolation=None, allow_no_value=True, default_section="(no defaults)"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first flavors and the first image of a new cloud, made once: what is deleted later stays deleted."""
+"""Creates the first flavors and the first image of a new cloud, once: deleted ones are not created again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,14 +36,14 @@ FLAVORS = (
 
 
 class FirstContents:
-    """What a new cloud starts with. ``mark`` is a file that says that it is all there."""
+    """The first flavors and image of a new cloud. ``mark``: file that records that they have been created."""
 
     def __init__(self, mark: Path, admin: Account, auth_url: str, compute_url: str, image_url: str) -> None:
         self._mark = mark
         self._compute_url = compute_url
         self._image_url = image_url
         direct = requests.Session()
-        direct.trust_env = False  # these services are on this machine: no proxy is asked
+        direct.trust_env = False  # these services are on this machine: ignore proxies
         self._session = Session(
             session=direct,
             auth=Password(
@@ -57,7 +57,7 @@ class FirstContents:
         )
 
     def create(self, tick: Callable[[], None]) -> None:
-        """Create what is missing; a run that was cut short is finished by the next. ``tick`` is called now and then.
+        """Create what is missing; the next start completes an interrupted run. ``tick``: called after each flavor.
 
         Raises: Unavailable.
         """
@@ -67,7 +67,7 @@ class FirstContents:
                 tick()
             self._create_image()
         except (ClientException, requests.RequestException) as error:
-            raise Unavailable(f"the new cloud could not be filled: {error}") from error
+            raise Unavailable(f"creating the first flavors and image failed: {error}") from error
         write_private(self._mark, "flavors and image\n")
 
     def _create_flavor(self, flavor: FirstFlavor) -> None:
@@ -85,7 +85,7 @@ class FirstContents:
         for found in self._call("GET", f"{images}?name={tiny_image.NAME}&visibility=public").json()["images"]:
             if found["status"] == "active":
                 return
-            self._call("DELETE", f"{images}/{found['id']}", accept=(204,))  # an upload that was cut short
+            self._call("DELETE", f"{images}/{found['id']}", accept=(204,))  # an interrupted upload
         image = {
             "name": tiny_image.NAME,
             "disk_format": tiny_image.DISK_FORMAT,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Show what is starting: moving on a terminal, one line an event elsewhere."""
+"""Shows the progress of a start: animated on a terminal, else one line an event."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 
 class StartProgress:
-    """One line for each thing that starts. Draws only when told to: a drawing thread must not exist when forking."""
+    """A line for each process that starts. Draws only on ``tick``: a drawing thread would be unsafe with fork."""
 
     def __init__(self, terminal: bool | None = None) -> None:
         self._console = Console(file=sys.stdout, highlight=False)

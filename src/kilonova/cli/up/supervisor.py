@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``kilonova up`` runs: Keystone, Glance and the control process as children of one supervisor.
+"""The supervisor of ``kilonova up``: Keystone, Glance, the control process and others are its children.
 
 ::
 
@@ -7,10 +7,10 @@
                ├── glance        images,   http://HOST:9292
                ├── kilonova api  compute and placement, hosts
                ├── kilonova console-proxy  consoles, http://HOST:6080 and ws://HOST:6083 (``consoles.py``)
-               ├── with --agents, the broker and the processes that have the hosts instead (``agents.py``)
+               ├── with --agents, the broker and the agent processes, which then run the hosts (``agents.py``)
                └── with --hypervisor libvirt, the libvirtd of a host of real guests (``libvirt.py``)
 
-One folder holds everything. All children stop when the supervisor stops, however it stops; when one ends, all end.
+One folder holds all data. All children stop when the supervisor stops, even by SIGKILL; if one exits, all are stopped.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """What the operator asked for. ``config_file`` comes after the generated file, so it wins."""
+    """Options of ``kilonova up``. ``config_file`` is read after the generated file, so its options win."""
 
     folder: Path
     compute: Address
@@ -76,7 +76,7 @@ class UpOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What was asked for, checked. ``hosts``: the simulated ones; ``own_host``: the one with real guests, if any."""
+    """Checked options. ``hosts``: simulated hosts; ``own_host``: the host of real guests, if any."""
 
     options: UpOptions
     scenario: Scenario
@@ -86,7 +86,10 @@ class _Plan:
 
 
 def run(options: UpOptions) -> None:
-    """Start everything, say so, and return when told to stop. Raises: ConfigurationError, Unavailable."""
+    """Start all processes, announce the cloud, and return when stopped by a signal.
+
+    Raises: ConfigurationError, Unavailable.
+    """
     started = time.monotonic()
     plan = _plan(options)
     options = plan.options
@@ -112,34 +115,39 @@ def run(options: UpOptions) -> None:
 
 
 def _plan(options: UpOptions) -> _Plan:
-    """Check what was asked for. Raises: ConfigurationError."""
+    """Check the options. Raises: ConfigurationError."""
     options = _with_configured_bind(options)
     scenario = load_scenario(options.scenario) if options.scenario else Scenario(name="")
     operator = operator_options(options.config_file)
     if not options.companions and not is_possible(operator):
-        options = replace(options, consoles=None)  # no account could ask what tokens lead to
+        options = replace(options, consoles=None)  # the proxy would have no credentials for looking up tokens
     hosts = tuple(host.name for host in (scenario.hosts if options.scenario else default_hosts(options.hosts)))
     own_host = None
     if options.hypervisor is Hypervisor.LIBVIRT:
         require_libvirt(operator)
         own_host = host_name(operator)
         if own_host in hosts:
-            raise ConfigurationError(f"a simulated host is called {own_host}, too; set [DEFAULT] host in --config-file")
+            raise ConfigurationError(
+                f"a simulated host has the name {own_host}, too; set [DEFAULT] host in --config-file"
+            )
     if options.agents:
         require_possible(options.agents, len(hosts), operator, own_host)
     return _Plan(options, scenario, operator, hosts, own_host)
 
 
 def _make_folder(folder: Path) -> None:
-    os.umask(0o077)  # also what Keystone and Glance write is private
+    os.umask(0o077)  # applies to files of Keystone and Glance, too
     if exposed := make_folder(folder):
         names = ", ".join(map(str, exposed[:3]))
         more = f" and {len(exposed) - 3} more" if len(exposed) > 3 else ""
-        _say(f"warning: others could read or write {names}{more}; from now on only you can")
+        _say(f"warning: other users could access {names}{more}; the permissions are now restricted to you")
 
 
 def _start(plan: _Plan, parts: ProcessParts, last_words: list[str], started: float) -> Sequence[Watched]:
-    """Start everything and announce it; return what has to go on. ``last_words``: filled by what stops."""
+    """Start all processes and announce the cloud; return those that must keep running.
+
+    ``last_words``: receives texts to print after the stop.
+    """
     options = plan.options
     cloud = Cloud(
         folder=options.folder,
@@ -188,7 +196,7 @@ def _start_processes(
     watched: list[Watched],
     parts: ProcessParts,
 ) -> None:
-    """Start the children, add them to ``watched``, and wait until all of these answer."""
+    """Start the children, add them to ``watched``, and wait until all watched processes answer."""
     children: list[Child] = []
     parts.opened("children", lambda: stop(children))
     with StartProgress() as progress:
@@ -213,7 +221,7 @@ def _announce(plan: _Plan, cloud: Cloud, real: LibvirtSide | None, seconds: floa
 
 
 def _settle_databases(folder: Path) -> None:
-    """Leave each database in one file, so that whoever copies the folder copies everything."""
+    """Merge each database's WAL into its file, so that a copy of the folder is complete."""
     from kilonova.db.core.engines import settle  # noqa: PLC0415 - start-up time
 
     for name in backup_files.DATABASES:
@@ -223,21 +231,21 @@ def _settle_databases(folder: Path) -> None:
 def _stop_on_signals() -> None:
     for number in _STOP_SIGNALS:
         if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
-            continue  # nohup: stay when the terminal goes
+            continue  # started by nohup: survive the end of the terminal
         signal.signal(number, signal.default_int_handler)
 
 
 def _say(text: str) -> None:
-    with contextlib.suppress(OSError):  # the terminal may be gone, which is why we stop
+    with contextlib.suppress(OSError):  # the terminal may be closed, which may be the reason for the stop
         print(text, flush=True)
 
 
 def _with_configured_bind(options: UpOptions) -> UpOptions:
-    """Let ``[api] bind`` of the operator's own file decide where the control process is looked for."""
+    """Replace the address of the control process by ``[api] bind`` of the operator's file, if set."""
     of_the_api = operator_options(options.config_file).get("api", {})
     if of_the_api.get("cert_file"):
         raise ConfigurationError(
-            f"[api] cert_file in {options.config_file}: the services of `kilonova up` find each other over HTTP; put a "
+            f"[api] cert_file in {options.config_file}: the services of `kilonova up` use HTTP among themselves; put a "
             "proxy with the certificate in front, or serve HTTPS with `kilonova api`."
         )
     bind = of_the_api.get("bind")
@@ -264,7 +272,7 @@ def _start_children(
     operator: Sections,
     side: AgentSide | None,
 ) -> Iterator[Child]:
-    """Start one child after the other, the slowest first, without waiting for any."""
+    """Start the children in turn, the slowest first, without waiting until they answer."""
     companion = (sys.executable, "-m")
     if options.companions:
         yield Child(
@@ -319,7 +327,7 @@ def _wait_until_up(children: Sequence[Watched], progress: StartProgress) -> None
 def _fill(cloud: Cloud, people: Accounts, progress: StartProgress) -> None:
     from kilonova.cli.up.seeding import FirstContents  # noqa: PLC0415 - start-up time
 
-    progress.start("contents", "making the first flavors and the first image")
+    progress.start("contents", "creating the first flavors and the first image")
     FirstContents(
         cloud.folder / "seeded",
         people.admin,
@@ -327,7 +335,7 @@ def _fill(cloud: Cloud, people: Accounts, progress: StartProgress) -> None:
         compute_url=f"{cloud.compute.local_url}/compute/v2.1",
         image_url=cloud.image.local_url,
     ).create(progress.tick)
-    progress.finish("contents", "flavors and image are there")
+    progress.finish("contents", "flavors and image are created")
 
 
 def _announcement(cloud: Cloud, options: UpOptions, seconds: float) -> Announcement:

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A disk image of 512 KiB with a guest that counts its boots: enough to see a server live, small enough to make here.
+"""A disk image of 512 KiB with a guest that counts its boots, for seeing a server run without a download.
 
-A PC with a BIOS starts it from any disk, and from a CD. It writes a line to the first serial port and to the screen,
-such as ``Kilonova test image: boot 2, disks 1``; the count is kept on its disk. It powers off for the power button and
-for the key ``q``, and ``r`` resets it. It needs no memory to speak of, and next to no processor time.
+A PC with a BIOS boots it from any disk, and from a CD. To the first serial port and to the screen it writes a line such
+as ``Kilonova test image: boot 2, disks 1``; the boot count is stored on its disk. It powers off on the power button and
+on the key ``q``; ``r`` resets it. It needs very little memory and processor time.
 """
 
 import struct
 
 NAME = "tiny"
 DISK_FORMAT = "raw"
-SIZE_BYTES = 512 * 1024  # SeaBIOS starts nothing from a disk of less than one cylinder, which is 504 KiB
+SIZE_BYTES = 512 * 1024  # SeaBIOS boots no disk of less than one cylinder, 504 KiB
 
 _SECTOR_BYTES = 512
 _OBEYS_ACPI = 445
 _PARTITION_TABLE = 446
 
-#: ``tiny_image.S``, assembled; tests/guests compares them.
+#: Machine code of ``tiny_image.S``; tests/guests compares them.
 _CODE = bytes.fromhex(
     "fa31c08ed88ec08ed0bc007cfbfcea137c00008816057db80102e8a0007308c706007e0000eb0aff06007eb80103e88c0080"
     "3ebd7d007407ba0206b80001efbe067de89f00be1c7de89900a1007ee87b00be227de88d000fb6067504e86d00be467de87f"
@@ -27,8 +27,8 @@ _CODE = bytes.fromhex(
     "6f77657220627574746f6e0d0a00706f776572696e67206f66660d0a00"
 )
 
-# A CD begins with 16 sectors for the system that it starts. Then a boot record says where the catalogue is from which
-# the BIOS learns what to load: here the boot sector of the disk. (El Torito, version 1.0)
+# A bootable CD has 16 reserved sectors, then a descriptor, then a boot record with the sector of the boot catalogue,
+# which tells the BIOS what to load: here the disk's boot sector. (El Torito, version 1.0)
 _CD_SECTOR_BYTES = 2048
 _CD_BOOT_RECORD = 17
 _CD_CATALOGUE = 18
@@ -36,24 +36,24 @@ _CD_LOADS_SECTORS = 4  # of 512 bytes
 
 
 def tiny_image(*, obeys_acpi: bool = True) -> bytes:
-    """Build the image: a boot sector with one partition, as image services expect of a disk, and what starts a CD.
+    """Build the image: a boot sector with one partition, as on a disk, and the boot catalogue of a CD.
 
-    ``obeys_acpi``: whether the guest notices the power button.
+    ``obeys_acpi``: whether the guest reacts to the power button.
     """
     image = bytearray(SIZE_BYTES)
     image[: len(_CODE)] = _CODE
     image[_OBEYS_ACPI] = obeys_acpi
     sectors = SIZE_BYTES // _SECTOR_BYTES
-    partition = struct.pack("<B3xB3xII", 0x80, 0x83, 1, sectors - 1)  # active, Linux, all but the boot sector
+    partition = struct.pack("<B3xB3xII", 0x80, 0x83, 1, sectors - 1)  # active, type Linux, from sector 1 to the end
     image[_PARTITION_TABLE : _PARTITION_TABLE + len(partition)] = partition
     image[_SECTOR_BYTES - 2 : _SECTOR_BYTES] = b"\x55\xaa"
     record = _CD_BOOT_RECORD * _CD_SECTOR_BYTES
     image[record : record + 30] = b"\0CD001\1EL TORITO SPECIFICATION"
     struct.pack_into("<I", image, record + 0x47, _CD_CATALOGUE)
     catalogue = _CD_CATALOGUE * _CD_SECTOR_BYTES
-    validation = struct.pack("<BB2x24sHBB", 1, 0, b"Kilonova", 0, 0x55, 0xAA)  # for a PC; the words add up to 0
+    validation = struct.pack("<BB2x24sHBB", 1, 0, b"Kilonova", 0, 0x55, 0xAA)  # for a PC; its words add up to 0
     checksum = -sum(struct.unpack("<16H", validation)) % 0x10000
     struct.pack_into("<32s", image, catalogue, validation)
     struct.pack_into("<H", image, catalogue + 28, checksum)
-    struct.pack_into("<BBHBxHI", image, catalogue + 32, 0x88, 0, 0, 0, _CD_LOADS_SECTORS, 0)  # as it is, at sector 0
+    struct.pack_into("<BBHBxHI", image, catalogue + 32, 0x88, 0, 0, 0, _CD_LOADS_SECTORS, 0)  # no emulation
     return bytes(image)

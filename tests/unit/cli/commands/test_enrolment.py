@@ -163,7 +163,7 @@ def test_revoked_agents_are_listed_and_may_be_enrolled_again(cloud: Cloud) -> No
         (["enrol", "rack2", "--host", "no/de"], "Host name 'no/de' is not valid"),
         (["enrol", "../x", "--host", "node2"], "An agent cannot be named '../x'"),
         (["enrol", "x" * 129, "--host", "node2"], "An agent cannot be named 'xxx"),
-        (["enrol", "control", "--host", "node2"], "control is the user of the control processes at the broker"),
+        (["enrol", "control", "--host", "node2"], "The user control of the broker is used by control processes"),
         (["enrol", "rack2", "--host", "node2", "--output", "nowhere/a.conf"], "nowhere/a.conf cannot be written"),
         (["enrol", "rack2", "--host", "node2", "--output", "."], ". is a folder"),
         (["enrol", "rack2", "--hosts-from", "nowhere"], "--hosts-from nowhere cannot be read: No such file"),
@@ -185,6 +185,6 @@ def test_without_a_broker_nobody_is_enrolled(cloud: Cloud) -> None:
     cloud.configure("")
     assert cloud.run("enrol", "rack1", "--host", "node1") == (
         2,
-        ["kilonova: [DEFAULT] transport_url is not set: agents in processes of their own need a broker."],
+        ["kilonova: [DEFAULT] transport_url is not set: agent processes need a broker."],
     )
     assert cloud.agents() == {}

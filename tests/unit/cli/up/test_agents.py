@@ -36,7 +36,7 @@ def test_without_rabbitmq_one_line_says_what_to_install(
 def test_each_agent_needs_a_host_and_the_broker_is_its_own() -> None:
     require_possible(3, 3, {})
     require_possible(0, 0, {"DEFAULT": {"transport_url": "rabbit://a:b@c"}})
-    with pytest.raises(ConfigurationError, match="--agents 4 is more than there are hosts"):
+    with pytest.raises(ConfigurationError, match="--agents 4 exceeds the number of hosts"):
         require_possible(4, 3, {})
     with pytest.raises(ConfigurationError, match="take transport_url out of --config-file"):
         require_possible(1, 3, {"DEFAULT": {"transport_url": "rabbit://a:b@c"}})

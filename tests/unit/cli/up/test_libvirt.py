@@ -56,7 +56,7 @@ def test_its_host_may_not_have_the_name_of_a_simulated_one(
     words = ["up", "--hypervisor", "libvirt", "--hosts", "2", "--config-file", str(tmp_path / "more.conf")]
     assert main([*words, "--data", str(tmp_path / "cloud")]) == 2
     assert capsys.readouterr().err == (
-        "kilonova: a simulated host is called node2, too; set [DEFAULT] host in --config-file\n"
+        "kilonova: a simulated host has the name node2, too; set [DEFAULT] host in --config-file\n"
     )
 
 
@@ -121,7 +121,7 @@ def test_with_agents_the_last_one_has_the_host_alone() -> None:
     assert share_out([], 1, "metal7") == {"agent1": ("metal7",)}
     require_possible(1, 0, {}, "metal7")
     require_possible(3, 2, {}, "metal7")
-    with pytest.raises(ConfigurationError, match="--agents 2 is more than there are hosts"):
+    with pytest.raises(ConfigurationError, match="--agents 2 exceeds the number of hosts"):
         require_possible(2, 0, {}, "metal7")
     with pytest.raises(ConfigurationError, match="--agents 1 is too few"):
         require_possible(1, 2, {}, "metal7")

@@ -48,13 +48,13 @@ def _listen(reuse_port: bool) -> socket.socket:
 def test_a_taken_port_is_named_with_who_needs_it(reuse_port: bool) -> None:
     with _listen(reuse_port) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(Unavailable, match=rf"port {port} on 127.0.0.1 is taken, and Glance needs it"):
+        with pytest.raises(Unavailable, match=rf"port {port} on 127.0.0.1 is in use, and Glance needs it"):
             require_free({"Glance": Address("127.0.0.1", port)}, patience_s=0)
     require_free({"Glance": Address("127.0.0.1", port)}, patience_s=0)
 
 
 def test_two_services_cannot_have_one_port() -> None:
-    with pytest.raises(ConfigurationError, match="port 5000 is given to a and to b"):
+    with pytest.raises(ConfigurationError, match="port 5000 is assigned to both a and b"):
         require_free({"a": Address("127.0.0.1", 5000), "b": Address("127.0.0.1", 5000)})
 
 

@@ -33,7 +33,7 @@ def test_the_limits_are_those_of_the_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[api]\nkey_file = /k.pem\n", "cert_file is not"),
+        ("[api]\nkey_file = /k.pem\n", "key_file is set without cert_file"),
         ("[api]\ncert_file = /no/c.pem\n", "/no/c.pem"),
     ],
 )

@@ -56,7 +56,7 @@ def test_without_a_user_there_is_a_warning_and_hosts_are_told_nothing(
     caplog.set_level(logging.WARNING)
     told = settings(tmp_path, GLANCE)
     assert image_session(told) is None
-    assert "hosts get no image data" in caplog.text
+    assert "Hosts get no image data" in caplog.text
     assert ImageOffers(told, office(), available=False).to_read("node1", IMAGE) is None
     caplog.clear()
     assert image_session(settings(tmp_path, "")) is None

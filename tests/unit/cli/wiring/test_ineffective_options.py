@@ -27,7 +27,7 @@ BASE = "[database]\nconnection = sqlite://\n"
         ("[filter_shceduler]\nenabled_filters = A\n", "[filter_shceduler] enabled_filters has no effect: the option does"),
         ("[DEFAULT]\ndebgu = true\n", "[DEFAULT] debgu has no effect: the option does not exist."),
         ("[oslo_messaging_rabbit]\nconn_pool_ttl = 7\n", "conn_pool_ttl has no effect: each process has one"),
-        ("[scheduler]\nworkers = 4\n", "[scheduler] workers has no effect: decisions are made where"),
+        ("[scheduler]\nworkers = 4\n", "[scheduler] workers has no effect: the process that handles a request"),
         ("[filter_scheduler]\nmax_io_ops_per_host = 4\n", "IoOpsFilter and AggregateIoOpsFilter are not enabled."),
         (
             "[DEFAULT]\nscheduler_host_manager = x\n",

@@ -214,9 +214,9 @@ STOPS = {
         "Two rules have the name 'QuietHostsFilter'",
     ),
     "no such filter": ({}, "[filter_scheduler]\nenabled_filters = QuietHostsFilter\n", "QuietHostsFilter"),
-    "no such driver": ({}, "driver = Nobody\n", "'Nobody' (a name without a module path)"),
-    "a driver's path that leads nowhere": ({}, "driver = acme.Nobody\n", "'acme.Nobody' (No module named 'acme')"),
-    "a class that is no driver": ({"one": QUIET}, "driver = one.QuietHostsFilter\n", "is no scheduler driver"),
+    "no such driver": ({}, "driver = Nobody\n", "'Nobody' cannot be loaded (a name without a module path)"),
+    "a driver's path that leads nowhere": ({}, "driver = acme.Nobody\n", "'acme.Nobody' cannot be loaded (No module named 'acme')"),
+    "a class that is no driver": ({"one": QUIET}, "driver = one.QuietHostsFilter\n", "is not a scheduler driver"),
     "a driver that decides nothing": (
         {"one": "from kilonova.scheduler.driver import Scheduler\nclass Idle(Scheduler): pass\n"},
         "driver = one.Idle\n",
@@ -267,7 +267,7 @@ def test_entry_points_that_cannot_be_used_stop_the_start_when_they_are_asked_for
         acme=BUSY + QUIET,
     )
     assert rules(folder)[0].engine.filters
-    for name, words in (("broken", "cannot be loaded: No module named 'acme_missing'"), ("none", "has no passes")):
+    for name, words in (("broken", "cannot be loaded: No module named 'acme_missing'"), ("none", "lacks passes")):
         with pytest.raises(ConfigurationError, match=words):
             rules(folder, f"[filter_scheduler]\nenabled_filters = {name}\n")
     (folder / "own.py").write_text(QUIET)

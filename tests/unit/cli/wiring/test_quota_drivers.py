@@ -52,7 +52,7 @@ def test_a_class_from_outside_has_the_limits(folder: Path) -> None:
 @pytest.mark.parametrize("said", ["1 / 0", "'nonsense'", "{'cores': 'many'}"])
 def test_one_that_fails_refuses_the_request_that_asked(folder: Path, said: str) -> None:
     (folder / "own_quotas.py").write_text(DRIVER.replace('{"cores": self.cores // 2}', said))
-    with pytest.raises(Unavailable, match="cannot be told at present"):
+    with pytest.raises(Unavailable, match="are not available at present"):
         source(folder, "own_quotas.Nested").of_project("p")
 
 

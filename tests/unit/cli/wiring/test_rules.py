@@ -144,11 +144,11 @@ def test_a_path_may_lead_to_a_class_a_function_or_a_built_in_rule_by_its_nova_pa
         ),
         (
             {"available_filters": ("TroveImageFilter", "no.such.Module", "os.nothing")},
-            ["available_filters takes dotted paths", "'TroveImageFilter'", "'no.such.Module'", "'os.nothing'"],
+            ["available_filters must be dotted paths", "'TroveImageFilter'", "'no.such.Module'", "'os.nothing'"],
         ),
         ({"available_filters": (f"{HERE}.HERE",)}, ["neither a class nor a function"]),
-        ({"available_filters": (f"{HERE}.numbers",)}, ["numbers", "no such rule"]),
-        ({"available_filters": (f"{HERE}.NovaWeigher",)}, ["NovaWeigher", "no such rule"]),
+        ({"available_filters": (f"{HERE}.numbers",)}, ["numbers", "lacks passes"]),
+        ({"available_filters": (f"{HERE}.NovaWeigher",)}, ["NovaWeigher", "lacks passes"]),
         ({"weight_classes": ("RAMWeigher", f"{HERE}.NovaRule")}, ["weight_classes", "'RAMWeigher'", "NovaRule"]),
     ],
 )

@@ -67,11 +67,11 @@ def test_by_default_hosts_are_simulated_and_keep_their_guests_below_instances_pa
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("vmwareapi.VMwareVCDriver", "cannot use 'vmwareapi.VMwareVCDriver' (No module named 'vmwareapi')"),
+        ("vmwareapi.VMwareVCDriver", "'vmwareapi.VMwareVCDriver' cannot be loaded (No module named 'vmwareapi')"),
         ("audited_driver.NoDriver", "has no attribute 'NoDriver'"),
         ("half.Half", "'half.Half' has no report, list_guests"),
         ("half.Pausing", "'half.Pausing' implements some abilities incompletely: it lacks unpause"),
-        ("half.value", "'half.value' is no class"),
+        ("half.value", "'half.value' is not a class"),
         ("half.Broken", "Broken cannot be created (ValueError: no hypervisor here)"),
         ("metal", "'metal' cannot be loaded (a name without a module path)"),
     ],
