@@ -54,7 +54,7 @@ def test_a_host_that_is_not_there(operator: Client) -> None:
 
 def test_the_list_reads_well(control: Control, operator: Client, capsys: pytest.CaptureFixture[str]) -> None:
     show_images(operator.get("/hosts/node1/images").body, output_console())
-    assert capsys.readouterr().out == "Host node1 keeps no images.\n"
+    assert capsys.readouterr().out == "Host node1 caches no images.\n"
     keep(control, IMAGE, 5000, age_s=7250)
     answer = json.loads(json.dumps(operator.get("/hosts/node1/images").body))
     used = {**answer["images"][0], "guests": ["a", "b", "c", "d", "e"], "disk_format": "qcow2"}

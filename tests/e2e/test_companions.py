@@ -182,7 +182,7 @@ def test_a_taken_port_is_named(cloud: Supervisor, own: Supervisor) -> None:
     own.ports[1] = cloud.ports[2]
     _, err = own.start().process.communicate(timeout=60)
     assert own.process.returncode == 1
-    assert err == (f"kilonova: port {own.ports[1]} on 127.0.0.1 is taken, and Keystone (--identity-port) needs it\n")
+    assert err == (f"kilonova: port {own.ports[1]} on 127.0.0.1 is in use, and Keystone (--identity-port) needs it\n")
 
 
 def test_the_last_line_of_glance_says_why_it_ended(cloud: Supervisor, tmp_path: Path) -> None:

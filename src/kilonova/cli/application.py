@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the command that was asked for, load only that, and turn expected errors into one line and an exit code."""
+"""The ``kilonova`` application: imports only the requested command, and turns errors into one line and an exit code."""
 
 import importlib
 import os
@@ -21,8 +21,8 @@ from kilonova.errors import (
     full_disk,
 )
 
-# Each command is a function for typer, or a typer.Typer with commands of its own, in a module named after it. The help
-# shows them under these headings, in this order.
+# Command → function for typer, or typer.Typer with subcommands, in a module named after the command. The help lists
+# commands under these headings, in this order.
 COMMANDS: Mapping[str, Mapping[str, str]] = {
     "A cloud on this machine": {
         "up": "kilonova.cli.commands.up:up",
@@ -57,15 +57,15 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-# Whatever typer raises for arguments it cannot use, whichever library it has that from.
+# All exceptions of typer for invalid arguments, which may come from libraries that it includes.
 _USAGE_ERRORS = tuple(
     kind for kind in typer.BadParameter.__mro__ if issubclass(kind, Exception) and kind.__module__.startswith("typer")
 )
 
 
 def run(command: Callable[..., Any], argv: Sequence[str]) -> int:
-    """Run the command that `build` returned. Returns its exit code, as `main` does."""
-    if sys.stdout is None:  # it was closed before the start: then nobody wants to read
+    """Run the command that `build` returned. Return its exit code, as `main` does."""
+    if sys.stdout is None:  # stdout was closed before the start: discard the output
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
     try:
         result = command(args=argv, prog_name="kilonova", standalone_mode=False)
@@ -75,13 +75,13 @@ def run(command: Callable[..., Any], argv: Sequence[str]) -> int:
     except StorageFull as error:
         return _complain(error.what, code=1)
     except Unavailable as error:
-        return _complain(*error.message.splitlines(), code=1)  # further lines are the last words of a child process
+        return _complain(*error.message.splitlines(), code=1)  # further lines are the last output of a child process
     except (ConfigurationError, InvalidRequest) as error:
         return _complain(error.message, code=2)
     except KilonovaError as error:
         return _complain(error.message, code=1)
     except BrokenPipeError:
-        _write_no_more()  # whoever read has enough, as `head` does
+        _write_no_more()  # the reader has closed the pipe, as `head` does
         return 1
     except OSError as error:
         if error.errno in NO_ROOM:
@@ -96,19 +96,19 @@ def run(command: Callable[..., Any], argv: Sequence[str]) -> int:
 
 
 def _complain(*lines: str, code: int) -> int:
-    """Print each text as one line, whatever it holds of what was typed or read."""
+    """Print each text as one line, without control characters from input."""
     first, *further = map(_as_line, lines or ("",))
     print(f"kilonova: {first}", *further, sep="\n", file=sys.stderr)
     return code
 
 
 def _as_line(text: str) -> str:
-    """Return a text without line breaks and without what a terminal would obey."""
+    """Return a text without line breaks and without control characters of terminals."""
     return "".join(each if each.isprintable() else " " for each in " ".join(text.splitlines()))
 
 
 def _write_no_more() -> None:
-    """Have what is still to be written to standard output vanish, or the end of the process would fail over it."""
+    """Discard buffered output, else flushing it at exit would fail."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -118,7 +118,7 @@ def _write_no_more() -> None:
 
 
 def build(wanted: str) -> Callable[..., Any]:
-    """Build the application with the one command that is wanted, or with all of them for help and for mistakes."""
+    """Build the application with the requested command only, or with all commands for help and unknown commands."""
     app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
 
     @app.callback()
@@ -128,7 +128,7 @@ def build(wanted: str) -> Callable[..., Any]:
             bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
         ] = False,
     ) -> None:
-        """OpenStack Compute and Placement in one process. `kilonova COMMAND --help` says more."""
+        """OpenStack Compute and Placement in one process. See `kilonova COMMAND --help`."""
 
     is_known = any(wanted in commands for commands in COMMANDS.values())
     for heading, commands in COMMANDS.items():

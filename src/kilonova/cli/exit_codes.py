@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the exit code of a command says beside success and failure."""
+"""Exit codes of commands that report findings by exit code 1."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +9,9 @@ from kilonova.errors import ConfigurationError, KilonovaError
 
 @contextmanager
 def one_is_an_answer() -> Iterator[None]:
-    """Have a command whose exit code 1 tells that something was found end with 2 when it could not look.
+    """Make a command exit with 2 for errors, because its exit code 1 reports findings.
 
-    Raises: ConfigurationError, for any error of Kilonova's own.
+    Raises: ConfigurationError for any error of Kilonova.
     """
     try:
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the ``kilonova`` command begins. It imports little itself, so that Ctrl-C is heeded from the first moment."""
+"""Entry point of the ``kilonova`` command. Imports little at first, so that Ctrl-C works from the start."""
 
 import signal
 import sys
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit code: 0, 1 for a failure, 2 for input that has to change."""
+    """Run one command. Return the exit code: 0, 1 for a failure, 2 for invalid input."""
     argv = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     with _ended_by_ctrl_c():
-        from kilonova.cli import application  # noqa: PLC0415 - it and the command take half a second to import
+        from kilonova.cli import application  # noqa: PLC0415 - importing it and the command takes half a second
 
         command = application.build(argv[0])
     return application.run(command, argv)
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _ended_by_ctrl_c() -> Iterator[None]:
-    """Have Ctrl-C end the process at once and silently: while modules are imported there is nothing to tidy up."""
+    """Make Ctrl-C kill the process silently while modules are imported: there is nothing to clean up yet."""
     is_python_s = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not is_python_s or threading.current_thread() is not threading.main_thread():
         yield

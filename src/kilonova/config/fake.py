@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[fake]: simulated hosts."""
+"""[fake]: options of simulated hosts."""
 
 from dataclasses import dataclass
 from pathlib import Path

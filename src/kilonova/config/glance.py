@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[glance]: the image service."""
+"""[glance]: endpoints of the image service."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar

@@ -15,7 +15,7 @@ _OF_TEXT = frozenset({Path})
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How a field is written in a file, as far as its name and type do not define it.
+    """Format of a field in a configuration file, as far as the field's name and type do not define it.
 
     ``name``, ``group``: set if they differ from the field's name and the section's group. ``former``: deprecated
     (group, name) pairs that are still read. ``repeats``: whether each value of a tuple has a line of its own. ``read``:

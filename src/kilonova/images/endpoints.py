@@ -36,7 +36,7 @@ class Endpoints:
         self._present = 0
 
     def request(self, path: str, method: str, **more: Any) -> Any:
-        """Return the answer, whatever its status. Raises: ClientException if no endpoint answers."""
+        """Return the answer with any status. Raises: ClientException if no endpoint answers."""
         tries = len(self._adapters) if method in _REPEATABLE else 1
         for left in reversed(range(tries)):
             index = self._present

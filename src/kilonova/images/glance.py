@@ -113,7 +113,7 @@ class GlanceImages:
         return image_of(answer.json())
 
     def _ask(self, path: str, token: str | None) -> Any:
-        """Return the answer, whatever its status. Retries if the service is unreachable or answers 503."""
+        """Return the answer with any status. Retries if the service is unreachable or answers 503."""
         headers = {"X-Auth-Token": token or "", **outgoing_headers()}
         try:
             answer = self._glance.request(path, "GET", headers=headers, authenticated=False)

@@ -160,7 +160,7 @@ class TestHostAggregates:
     def test_the_scenario_is_replayed_on_its_own_cloud_alone(self, stock: StockCloud) -> None:
         other = stock.kilonova("demo", "trove")
         assert (other.returncode, other.stdout) == (2, "")
-        assert "it has no host compute1, compute2, compute3; it also has node1" in other.stderr
+        assert "missing hosts: compute1, compute2, compute3; additional hosts: node1" in other.stderr
         assert f"kilonova up --scenario trove --data {stock.supervisor.folder}" in other.stderr
         own = stock.kilonova("demo", "fast-io")
         assert own.returncode == 0, own.stdout + own.stderr

@@ -55,7 +55,7 @@ class TestImpossible:
 
     def test_what_cannot_be_explained(self, stock: StockCloud) -> None:
         unknown = stock.kilonova("explain", "nobody")
-        assert (unknown.returncode, unknown.stderr) == (2, "kilonova: no server and no request is called nobody\n")
+        assert (unknown.returncode, unknown.stderr) == (2, "kilonova: no server or request has the name nobody\n")
         member = stock.kilonova("explain", "nobody", "--os-cloud", "kilonova-demo")
         assert member.returncode == 1
         assert member.stderr.startswith("kilonova: Policy doesn't allow kilonova:decisions:show")

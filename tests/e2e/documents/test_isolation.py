@@ -54,7 +54,7 @@ class TestIsolation:
 
         read = stock.kilonova("audit", "rules")
         assert read.returncode == 0, read.stdout + read.stderr
-        assert "Everything that is asked for is read." in read.stdout
+        assert "Every property is read by a rule." in read.stdout
         stock.do("image", "set", "--property", "tesora_editon=enterprise", "cirros-tagged")
         read = stock.kilonova("audit", "rules")
         assert read.returncode == 1

@@ -35,5 +35,7 @@ def test_links_to_folders_that_are_gone_are_removed_and_others_are_not(tmp_path:
 
 def test_what_somebody_else_has_put_there_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "kn-own").symlink_to(tmp_path)
-    with pytest.raises(ConfigurationError, match="exists already for another user or folder; choose a folder with a shorter path"):
+    with pytest.raises(
+        ConfigurationError, match="exists already for another user or folder; choose a folder with a shorter path"
+    ):
         make_short_way(tmp_path / "kn-own", tmp_path / "folder")

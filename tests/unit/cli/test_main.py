@@ -22,7 +22,7 @@ from kilonova.cli.up.data_folder import default_folder
         (["up", "--hosts", "-1"], "--hosts"),
         (["up", "--bind", "8774"], "--bind must be HOST:PORT"),
         (["up", "--identity-port", "70000"], "--identity-port"),
-        (["up", "--scenario", "nowhere"], "no scenario and no file is called 'nowhere'"),
+        (["up", "--scenario", "nowhere"], "no scenario or file has the name 'nowhere'"),
         (["up", "--config-file", "/nonexistent.conf"], "--config-file /nonexistent.conf is not a file"),
         (["up", "--no-companions"], "--no-companions needs --config-file"),
         (["up", "--data", "/proc/kilonova"], "cannot use the data folder /proc/kilonova"),

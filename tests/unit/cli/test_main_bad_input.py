@@ -149,7 +149,7 @@ def test_what_no_service_of_a_cloud_answers(
 def test_a_field_that_is_not_in_an_answer(odd_service: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     login = f"endpoint: '{odd_service}/200:%7B%7D!', token: t"
     (tmp_path / "clouds.yaml").write_text(f"clouds: {{kilonova: {{auth_type: admin_token, auth: {{{login}}}}}}}")
-    assert "without 'count'" in said_of(["servers", "count", "--data", str(tmp_path)], 1, capsys)
+    assert "without the field 'count'" in said_of(["servers", "count", "--data", str(tmp_path)], 1, capsys)
 
 
 def test_what_a_terminal_would_obey_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,7 +91,7 @@ def test_the_log_has_what_its_driver_says(tmp_path: Path, caplog: pytest.LogCapt
             "[oslo_messaging_notifications]\ndriver = pigeon\n",
             "driver is 'pigeon'; it must be one of log, messaging",
         ),
-        ("[oslo_messaging_notifications]\ndriver = messagingv2\ntransport_url = carrier://x\n", "cannot be used"),
+        ("[oslo_messaging_notifications]\ndriver = messagingv2\ntransport_url = carrier://x\n", "is invalid"),
         ("[notifications]\nfile = /nowhere/at/all.json\n", "cannot be written"),
     ],
 )

@@ -81,7 +81,7 @@ def test_no_hosts_is_no_crash() -> None:
 
 
 def test_an_option_that_nothing_reads_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"there is no option \[filter_scheduler\] enabled_filter\."):
+    with pytest.raises(ConfigurationError, match=r"unknown option \[filter_scheduler\] enabled_filter\."):
         settings_of(scenario_of({"name": "n", "options": {"filter_scheduler": {"enabled_filter": "X"}}}, "here"))
 
 

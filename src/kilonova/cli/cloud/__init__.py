@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running cloud as commands reach it: connection, shared options, names, and printing."""
+"""Access of commands to a running cloud: connection, shared options, names of servers, and printing."""

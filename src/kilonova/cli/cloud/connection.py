@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reach a running cloud as its clients do: through ``clouds.yaml``, Keystone and the catalogue."""
+"""Connection to a running cloud as any client: through ``clouds.yaml``, Keystone and the catalogue."""
 
 import logging
 import os
@@ -25,20 +25,20 @@ FILE_VARIABLE = "OS_CLIENT_CONFIG_FILE"
 CLOUD_VARIABLE = "OS_CLOUD"
 _URL = re.compile(r"https?://[^\s'\"]+")
 
-# Its warnings would stand beside the one line that says the same.
+# Its warnings would repeat the error that the command prints.
 logging.getLogger("keystoneauth").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)
 class CloudName:
-    """A cloud of a ``clouds.yaml``; without a file it is looked for where every client looks."""
+    """A cloud in a ``clouds.yaml``; without a file, the standard places are searched."""
 
     name: str
     file: Path | None = None
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a client has to find in its environment to use this cloud, and nothing else that would steer it."""
+        """The environment for a client of this cloud, without other variables that would configure the client."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
         if self.file is not None:
             kept[FILE_VARIABLE] = str(self.file)
@@ -46,9 +46,10 @@ class CloudName:
 
 
 def find_cloud(data: Path | None, os_cloud: str | None) -> CloudName:
-    """Choose the cloud: of ``--data``, else of the environment's file, else of the default data folder, else any known.
+    """Return the cloud that ``--data``, the environment, the default data folder or the standard places define.
 
-    Raises: ConfigurationError, when the folder that was named has no ``clouds.yaml``, or the default one is none.
+    The first of them counts. Raises: ConfigurationError if the folder of ``--data`` has no ``clouds.yaml``, or a file
+    is invalid.
     """
     name = os_cloud or os.environ.get(CLOUD_VARIABLE) or DEFAULT_CLOUD
     if data is not None:
@@ -63,31 +64,31 @@ def find_cloud(data: Path | None, os_cloud: str | None) -> CloudName:
 
 
 def _clouds_in(file: Path) -> Mapping[str, Any]:
-    """Return what a file says of each cloud. Raises: ConfigurationError naming the file."""
+    """Return cloud name → its settings from a file. Raises: ConfigurationError naming the file."""
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     except OSError as error:
         raise ConfigurationError(f"{file}: {error.strerror}") from error
     except (ValueError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"{file} is no YAML: {error}") from error
+        raise ConfigurationError(f"{file} is not valid YAML: {error}") from error
     clouds = (content.get("clouds") or {}) if isinstance(content, Mapping) else None
     if not isinstance(clouds, Mapping):
-        raise ConfigurationError(f"{file} is no clouds.yaml: a mapping with the key clouds is expected")
+        raise ConfigurationError(f"{file} is not a clouds.yaml: it needs a mapping with the key clouds")
     return clouds
 
 
 class Connection:
-    """Calls to one cloud as one of its users. Errors come as Kilonova's own.
+    """Calls to one cloud as one of its users. Errors are converted to Kilonova's own.
 
-    Raises, in every call: Unavailable when the cloud or the service cannot be reached, Forbidden, NotFound, Conflict,
-    InvalidRequest for all other refusals.
+    Every call raises Unavailable if the cloud or the service cannot be reached; Forbidden, NotFound or Conflict; and
+    InvalidRequest for all other 4xx answers.
     """
 
     def __init__(self, cloud: CloudName) -> None:
         self.cloud = cloud
         files = None
         if cloud.file is not None:
-            _clouds_in(cloud.file)  # a file that is none would be passed over
+            _clouds_in(cloud.file)  # openstacksdk ignores an invalid file silently
             files = [str(cloud.file)]
         try:
             region: CloudRegion = OpenStackConfig(config_files=files, load_envvars=False).get_one(cloud=cloud.name)
@@ -95,7 +96,7 @@ class Connection:
         except (ConfigException, failures.ClientException) as error:
             raise ConfigurationError(f"cloud {cloud.name!r}: {error}") from error
         except (AttributeError, TypeError, ValueError, OSError, yaml.YAMLError) as error:
-            # The library takes what is in the file at its word.
+            # openstacksdk does not validate the types of values in the file.
             where = cloud.file or "a clouds.yaml"
             raise ConfigurationError(f"cloud {cloud.name!r} of {where} cannot be used: {error}") from error
         self._region = region.get_region_name()
@@ -111,7 +112,7 @@ class Connection:
         return self.call("GET", service, path, version, params=query)
 
     def call(self, method: str, service: str, path: str, version: str | None = None, **arguments: Any) -> Any:
-        """Return the decoded answer, None for an empty one. ``service``: type in the catalogue."""
+        """Return the decoded answer, or None if it is empty. ``service``: type in the catalogue."""
         adapter = Adapter(self._session, service_type=service, interface="public", region_name=self._region)
         headers = {"OpenStack-API-Version": f"{service} {version}"} if version else {}
         try:
@@ -124,18 +125,18 @@ class Connection:
 
 
 class _Answer(dict[str, Any]):
-    """What a service answered. A field that is not in it is a fault of the service, not of who looks for it."""
+    """The answer of a service. Reading a missing field raises Unavailable, because the service is at fault."""
 
     def __init__(self, content: Mapping[str, Any], service: str) -> None:
         super().__init__(content)
         self._service = service
 
     def __missing__(self, name: str) -> Any:
-        raise Unavailable(f"the {self._service} service answered without {name!r}: is it a Kilonova?")
+        raise Unavailable(f"the {self._service} service answered without the field {name!r}: is it Kilonova?")
 
 
 def _answer(reply: requests.Response, service: str) -> _Answer | None:
-    """Return the decoded answer, None for an empty one to what reads nothing. Raises: Unavailable when it is none."""
+    """Return the decoded answer, or None for an empty one to a change. Raises: Unavailable if it is no JSON object."""
     if not reply.content and reply.request.method != "GET":
         return None
     try:
@@ -143,21 +144,21 @@ def _answer(reply: requests.Response, service: str) -> _Answer | None:
     except ValueError:
         content = None
     if not isinstance(content, Mapping):
-        raise Unavailable(f"the {service} service answered with no JSON object: is it a Kilonova?")
+        raise Unavailable(f"the {service} service answered, but not with a JSON object: is it Kilonova?")
     return _Answer(content, service)
 
 
 def _as_own(error: Exception, service: str, cloud: CloudName) -> Exception:
     if isinstance(error, failures.EndpointNotFound):
-        return Unavailable(f"the cloud's catalogue has no service of type {service!r}: is it a Kilonova?")
+        return Unavailable(f"the cloud's catalogue has no service of type {service!r}: is it Kilonova?")
     if isinstance(error, failures.Unauthorized):
         where = f" of {cloud.file}" if cloud.file else ""
         return Unavailable(
-            f"Keystone does not accept the password of cloud {cloud.name!r}{where}: was the cloud made anew since, "
-            "or is another one running?"
+            f"Keystone rejects the password of cloud {cloud.name!r}{where}: the cloud may have been recreated, "
+            "or another cloud may be running"
         )
     url = _URL.search(str(error))
-    return Unavailable(f"the cloud cannot be reached: no good answer from {url[0].rstrip('.:,') if url else service}")
+    return Unavailable(f"the cloud cannot be reached: no valid answer from {url[0].rstrip('.:,') if url else service}")
 
 
 def _refusal(status: int, message: str, service: str) -> Exception:

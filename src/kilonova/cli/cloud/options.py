@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands that talk to a running cloud share: their options, and the connection that these lead to."""
+"""Shared options of commands for a running cloud, and the connection that they select."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
@@ -18,23 +18,23 @@ DataFolder = Annotated[
 AdminCloud = Annotated[
     str | None, typer.Option(metavar="NAME", help="Cloud of an administrator in clouds.yaml; default: kilonova.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print what the operator API answers.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the operator API's answer as JSON.")]
 
 
 class Api(Protocol):
-    """What commands that only read need of a connection to a cloud."""
+    """The part of a connection that reading commands need."""
 
     def get(self, service: str, path: str, version: str | None = None, **query: str) -> Any: ...
 
 
 class WritableApi(Api, Protocol):
-    """What commands that change something need."""
+    """The part of a connection that changing commands need."""
 
     def call(self, method: str, service: str, path: str, version: str | None = None, **arguments: Any) -> Any: ...
 
 
 def connect(data: Path | None, os_cloud: str | None) -> "Connection":
-    """Return a connection to the cloud of the options. Raises: ConfigurationError."""
+    """Return a connection to the cloud that the options select. Raises: ConfigurationError."""
     from kilonova.cli.cloud.connection import Connection, find_cloud  # noqa: PLC0415  # slow to import
 
     return Connection(find_cloud(data, os_cloud))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How commands print: the console, and how hosts and rules look wherever they are named."""
+"""Console output of commands, and common texts for hosts and rules."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ _WIDTH_OF_A_PIPE = 120
 
 
 def output_console() -> Console:
-    """Return the console to print on: as wide as the terminal, or of a fixed width into a pipe."""
+    """Return the output console: as wide as the terminal, or of a fixed width if not a terminal."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_WIDTH_OF_A_PIPE)
 
@@ -31,7 +31,7 @@ def plain_table() -> Table:
 
 
 def host_text(place: Mapping[str, Any]) -> str:
-    """Name a host, with its hypervisor where that is called otherwise."""
+    """Return the name of a host, with its hypervisor's if that differs."""
     host, node = str(place["host"]), str(place["node"])
     return host if host == node else f"{host} ({node})"
 
@@ -45,7 +45,7 @@ def hosts_text(count: int) -> str:
 
 
 def removed_text(step: Mapping[str, Any]) -> Text:
-    """Say how many hosts a step removed and why, and which ones where that is known."""
+    """Return how many hosts a step removed and why, and their names if known."""
     text = Text()
     text.append(f"{hosts_text(step['hosts_in'] - step['hosts_out'])}, {step['reason']}", style="yellow")
     if step.get("removed"):
@@ -55,12 +55,12 @@ def removed_text(step: Mapping[str, Any]) -> Text:
 
 
 def unread_lines(*answers: Mapping[str, Any]) -> list[Text]:
-    """Say what nobody reads, each thing once, and which rules may read anything."""
+    """Return lines on request data that no rule reads, without duplicates, and on rules that may read any data."""
     texts = dict.fromkeys(each["text"] for answer in answers for each in answer["unread"])
     lines = [Text(f"Not read: {text}.", style="yellow") for text in texts]
     if rules := dict.fromkeys(rule for answer in answers for rule in answer["may_read_anything"]):
         known = ", ".join(rules)
-        lines.append(Text(f"What is read cannot be told: {known} may read anything.", style="dim"))
+        lines.append(Text(f"Unread data cannot be determined: {known} may read anything.", style="dim"))
     return lines
 
 
@@ -77,7 +77,7 @@ def ranking_table(ranked: Sequence[Mapping[str, Any]], chosen: str | None) -> Ta
 
 
 def hosts_table(hosts: Sequence[Mapping[str, Any]]) -> Table:
-    """Return a table of hosts with everything that keeps each of them out."""
+    """Return a table of hosts with all reasons that reject each of them."""
     table = plain_table()
     table.add_column("Host", overflow="fold")
     table.add_column("What keeps it out", overflow="fold", ratio=1)

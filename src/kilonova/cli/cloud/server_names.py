@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find a server by the name or the id that an operator gave."""
+"""Finds a server by the name or id that an operator gave."""
 
 import re
 
@@ -10,11 +10,11 @@ UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def server_id(api: Api, name: str, *, neither: str = "no server") -> str:
-    """Return the id of the server of this name. Raises: InvalidRequest for none (``neither``), or for several."""
+    """Return the id of the server of this name. Raises: InvalidRequest for none (text: ``neither``), or for several."""
     listed = api.get("compute", "/servers", name=f"^{re.escape(name)}$", all_tenants="1")["servers"]
     found = [server["id"] for server in listed if server["name"] == name]
     if len(found) > 1:
-        raise InvalidRequest(f"{len(found)} servers are called {name}; give an id: {', '.join(found)}")
+        raise InvalidRequest(f"{len(found)} servers have the name {name}; give an id: {', '.join(found)}")
     if not found:
-        raise InvalidRequest(f"{neither} is called {name}")
+        raise InvalidRequest(f"{neither} has the name {name}")
     return str(found[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands that read the configuration of a cloud share: their options, and the settings that these lead to."""
+"""Shared options of commands that read a cloud's configuration, and the settings that they select."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def settings_of_cloud(config_file: Sequence[str] | None, data: Path | None) -> "Settings":
-    """Return what the configuration files say, or that of the data folder, or of the default one.
+    """Return the settings of the configuration files, or else of the data folder or the default data folder.
 
     Raises: ConfigurationError.
     """
@@ -31,5 +31,5 @@ def settings_of_cloud(config_file: Sequence[str] | None, data: Path | None) -> "
         return load_settings(config_file)
     conf = conf_of_folder(data)
     if not conf.is_file():
-        raise ConfigurationError(f"{conf} is not there; name the cloud with --data or --config-file")
+        raise ConfigurationError(f"{conf} does not exist; select the cloud with --data or --config-file")
     return load_settings([str(conf)])

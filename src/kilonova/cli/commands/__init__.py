@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One module a command, named after it; ``kilonova.cli.application`` loads only the one that was asked for."""
+"""Commands, one module each, named after the command; ``kilonova.cli.application`` imports only the requested one."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``kilonova hosts`` shows: where the agent of each host is, what it speaks, and what its drivers lack."""
+"""Output of ``kilonova hosts``: process, message version and missing abilities of each host's agent."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from kilonova.cli.cloud.printing import output_console, plain_table, print_json
 
 
 def list_agents(api: Api, query: Mapping[str, str], *, as_json: bool) -> None:
-    """Print one page of hosts."""
+    """Print one page of the list of hosts."""
     answer = api.get(OPERATOR, "/hosts", **{name: value for name, value in query.items() if value})
     if as_json:
         print_json(answer)
@@ -21,7 +21,7 @@ def list_agents(api: Api, query: Mapping[str, str], *, as_json: bool) -> None:
 
 
 def show_hosts(answer: Mapping[str, Any], console: Console) -> None:
-    """Print one line for each host."""
+    """Print a line for each host."""
     found = answer["hosts"]
     if not found:
         console.print("There are no hosts.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova api`: serve the API alone (with the scheduler, the conductor and any simulated hosts it was told of)."""
+"""`kilonova api`: a control process, which serves the APIs with scheduler, conductor and configured simulated hosts."""
 
 import atexit
 import gc
@@ -16,16 +16,17 @@ from kilonova.errors import ConfigurationError
 
 CONFIG_VARIABLE = "KILONOVA_CONFIG"
 _SWITCH_INTERVAL_S = 0.0005
-#: New objects after which the collector looks for cycles. Requests leave none; 700 would be one look in two requests.
+#: Threshold of the cyclic garbage collector. Requests leave no cycles; the default of 700 would collect every two
+#: requests.
 _COLLECT_AFTER = 20_000
 
 
 def api(
     config_file: Annotated[list[str], typer.Option("--config-file", help="Configuration file; later ones win.")],
 ) -> None:
-    """Serve the compute, placement and operator APIs on the configured address."""
+    """Serve the compute, Placement and operator APIs on the configured address."""
     from kilonova.cli.wiring.http_server import http_server, open_port  # noqa: PLC0415 - start-up time
-    from kilonova.config.load import load_settings  # noqa: PLC0415 - what follows is slow to import and needed by this command only
+    from kilonova.config.load import load_settings  # noqa: PLC0415 - slow to import, needed by this command only
     from kilonova.server.serving import serve_until_told  # noqa: PLC0415 - start-up time
 
     settings = load_settings(config_file)
@@ -40,11 +41,11 @@ def api(
 
 
 def require_protected(api: Any) -> None:
-    """Refuse to serve an API without authentication to other machines. Raises: ConfigurationError."""
+    """Raise ConfigurationError if an API without authentication would be reachable from other machines."""
     if api.auth_strategy != "noauth2" or api.noauth2_beyond_loopback or addresses.is_loopback(api.bind.host):
         return
     raise ConfigurationError(
-        f"[api] auth_strategy = noauth2 makes anybody an administrator, and {api.bind.host} can be reached from other "
+        f"[api] auth_strategy = noauth2 makes every client an administrator, and {api.bind.host} is open to other "
         "machines: bind to 127.0.0.1, use keystone, or set [api] noauth2_beyond_loopback = true."
     )
 
@@ -57,20 +58,20 @@ def application() -> Callable[..., Any]:
 
     files = [path for path in os.environ.get(CONFIG_VARIABLE, "").split(os.pathsep) if path]
     if not files:
-        raise ConfigurationError(f"{CONFIG_VARIABLE} names no configuration file.")
+        raise ConfigurationError(f"{CONFIG_VARIABLE} must list the configuration files.")
     strip_environment_headers()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     gc.set_threshold(_COLLECT_AFTER)
     settings = load_settings(files)
     configure_log(settings.log)
     control = start_control_process(settings)
-    gc.freeze()  # modules, routes, schemas and the like stay until the end
+    gc.freeze()  # modules, routes and schemas live as long as the process
     atexit.register(control.close)
     return control.application
 
 
 def require_known_scenario_options(settings: Any) -> None:
-    """Raises: ConfigurationError for a scenario that sets an option that does not exist."""
+    """Raise ConfigurationError if the scenario sets an unknown option."""
     from kilonova.cli.scenarios.settings import require_known_options  # noqa: PLC0415 - start-up time
     from kilonova.scenario.load import load_scenario  # noqa: PLC0415 - start-up time
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova audit``: prove that what is meant to hold does hold in a running cloud."""
+"""``kilonova audit``: checks a running cloud for isolation leaks and for properties that no rule reads."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,13 +18,13 @@ _COLORS = {"leak": "red", "fault": "yellow", "note": "cyan"}
 _ANY_OTHER = "*"
 
 app = typer.Typer(
-    no_args_is_help=True, help="Find hosts that take servers they should not, and properties no rule reads."
+    no_args_is_help=True, help="Find hosts that accept servers they should not, and properties no rule reads."
 )
 
 
 @app.callback()
 def audit() -> None:
-    """Find hosts that take servers they should not, and properties no rule reads."""
+    """Find hosts that accept servers they should not, and properties no rule reads."""
 
 
 @app.command()
@@ -34,7 +34,7 @@ def isolation(
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,
 ) -> int:
-    """Try every flavor with every image and project on every host, and name leaks; exit code 1 when there are any."""
+    """Check every flavor with every image and project on every host for leaks; exit code 1 if there are any."""
     return report_isolation(connect(data, os_cloud), as_json=as_json)
 
 
@@ -45,12 +45,12 @@ def rules(
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,
 ) -> int:
-    """Name what flavors, images and aggregates ask for and no rule reads; exit code 1 when there is any."""
+    """List properties of flavors, images and aggregates that no rule reads; exit code 1 if there are any."""
     return report_unread(connect(data, os_cloud), as_json=as_json)
 
 
 def report_unread(api: Api, *, as_json: bool) -> int:
-    """Print what nobody reads in a cloud. Returns the exit code: 1 when something is found."""
+    """Print the properties in a cloud that no rule reads. Return the exit code: 1 if there are any."""
     report: Mapping[str, Any] = api.get(OPERATOR, "/rules")["rules"]
     if as_json:
         print_json({"rules": report})
@@ -60,7 +60,7 @@ def report_unread(api: Api, *, as_json: bool) -> int:
 
 
 def show_unread(report: Mapping[str, Any], console: Console) -> None:
-    """Print what nobody reads, or why that cannot be told, and what was examined."""
+    """Print the unread properties, or why they are unknown, and the numbers of examined objects."""
     for line in unread_lines(report):
         console.print(line, soft_wrap=True)
     examined = report["examined"]
@@ -71,11 +71,11 @@ def show_unread(report: Mapping[str, Any], console: Console) -> None:
     if report["unread"]:
         console.print(Text(f"{len(report['unread'])} found.", style="red"))
     elif not report["may_read_anything"]:
-        console.print(Text("Everything that is asked for is read.", style="green"))
+        console.print(Text("Every property is read by a rule.", style="green"))
 
 
 def report_isolation(api: Api, *, as_json: bool) -> int:
-    """Print the audit of a cloud. Returns the exit code: 1 when something is found, 0 for notes and nothing."""
+    """Print the isolation audit of a cloud. Return the exit code: 1 for findings, 0 for notes only or none."""
     report: Mapping[str, Any] = api.get(OPERATOR, "/isolation")["isolation"]
     if as_json:
         print_json({"isolation": report})
@@ -85,7 +85,7 @@ def report_isolation(api: Api, *, as_json: bool) -> int:
 
 
 def show(report: Mapping[str, Any], console: Console) -> None:
-    """Print the pools, the findings, and what was examined."""
+    """Print the pools, the findings, and the numbers of examined objects."""
     if report["pools"]:
         console.print(_pools(report))
         console.print()
@@ -111,14 +111,14 @@ def _pools(report: Mapping[str, Any]) -> Table:
     for pool in report["pools"]:
         known = report["examined"]["projects"]
         groups = [Text(group_text(group, known)) for group in pool["may_enter"]]
-        entering = Text("\n").join(groups) if groups else Text("nobody", "yellow")
+        entering = Text("\n").join(groups) if groups else Text("no server", "yellow")
         table.add_row(", ".join(pool["aggregates"]), pool["rule"], ", ".join(pool["hosts"]) or "none", entering)
-    table.add_row("", "", ", ".join(report["open_hosts"]) or "none", Text("everybody else", style="dim"))
+    table.add_row("", "", ", ".join(report["open_hosts"]) or "none", Text("all other servers", style="dim"))
     return table
 
 
 def group_text(group: Mapping[str, Any], known: Sequence[str]) -> str:
-    """Name servers in one line. ``known``: all projects that were told apart."""
+    """Return a one-line description of a group of servers. ``known``: all projects that the audit distinguishes."""
     projects = [name for name in group["projects"] if name != _ANY_OTHER]
     if set(group["projects"]) == set(known):
         where = "any project"
@@ -146,5 +146,5 @@ def _show_finding(finding: Mapping[str, Any], known: Sequence[str], console: Con
 def _servers(servers: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [f"server {each['name']} ({each['id']}) on {each['host']}" for each in servers[:_SERVERS_SHOWN]]
     if len(servers) > _SERVERS_SHOWN:
-        lines.append(f"and {len(servers) - _SERVERS_SHOWN} more; --json names them all")
+        lines.append(f"and {len(servers) - _SERVERS_SHOWN} more; --json lists all")
     return lines

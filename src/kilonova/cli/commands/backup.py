@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova backup` and `kilonova restore`: save an embedded cloud whole, also while it runs, and bring it back."""
+"""`kilonova backup` and `kilonova restore`: saves a complete embedded cloud, even while it runs, and restores it."""
 
 import os
 import sys
@@ -23,31 +23,31 @@ _Data = Annotated[
 
 
 def backup(
-    target: Annotated[Path, typer.Argument(metavar="DIR", help="Where to: a new or empty folder.")],
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="The backup: a new or empty folder.")],
     data: _Data = None,
 ) -> None:
-    """Save a cloud of `kilonova up` whole: databases, keys, passwords, images, simulated hosts. It may be running."""
+    """Back up a cloud of `kilonova up`: databases, keys, passwords, images, simulated hosts. It may be running."""
     folder, target = _absolute(data or default_folder()), _absolute(target)
     os.umask(0o077)
     with _progress() as progress:
         saved = backup_files.back_up(folder, target, _shown(progress))
-    print(f"{folder} is saved as {target} ({saved / 2**20:.1f} MiB). It holds passwords and keys: keep it private.")
+    print(f"{folder} is saved as {target} ({saved / 2**20:.1f} MiB). It contains passwords and keys: keep it private.")
 
 
 def restore(
     source: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `kilonova backup` made.")],
     data: _Data = None,
 ) -> None:
-    """Bring back a cloud that `kilonova backup` saved, into a data folder that is new or empty."""
+    """Restore a cloud that `kilonova backup` saved, to a new or empty data folder."""
     folder, source = _absolute(data or default_folder()), _absolute(source)
     os.umask(0o077)
     with _progress() as progress:
         backup_files.restore(source, folder, _shown(progress))
-    print(f"{source} is restored as {folder}. Start it with: kilonova up --data {folder}")
+    print(f"{source} is restored to {folder}. Start it with: kilonova up --data {folder}")
 
 
 def _progress() -> Progress:
-    """Return bars for a person at a terminal, and nothing for a file or a pipe."""
+    """Return a progress bar for a terminal, or a disabled one for a file or a pipe."""
     return Progress(transient=True, disable=not sys.stdout.isatty())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova compute`: agents in processes of their own, which know the broker and nothing else of a cloud."""
+"""`kilonova compute`: agent processes, which have no access to a cloud except through the broker."""
 
 import logging
 from typing import Annotated
@@ -10,9 +10,7 @@ from kilonova.cli.commands import enrolment, ticket_keys
 from kilonova.errors import ConfigurationError
 
 LOG = logging.getLogger(__name__)
-app = typer.Typer(
-    help="Run an agent of hosts in a process of its own; enrol and revoke agents.", invoke_without_command=True
-)
+app = typer.Typer(help="Run an agent process for hosts; enrol and revoke agents.", invoke_without_command=True)
 
 
 @app.callback()
@@ -22,11 +20,11 @@ def compute(
         list[str] | None, typer.Option("--config-file", help="Configuration file; later ones win.")
     ] = None,
 ) -> None:
-    """Serve the hypervisors of the configuration file over the broker, until told to end."""
+    """Run the agents of the configured hosts over the broker, until a signal stops the process."""
     if context.invoked_subcommand is not None:
         return
     if not config_file:
-        raise ConfigurationError("Name the configuration file of this process with --config-file.")
+        raise ConfigurationError("Set the configuration file of this process with --config-file.")
     _serve(config_file)
 
 
@@ -40,7 +38,10 @@ def _serve(config_file: list[str]) -> None:
     process = make_agent_process(settings)
     configure_log(settings.log)
     for option in settings.needless:
-        LOG.warning("%s is set, and an agent needs none: whoever breaks into this machine has it", option)
+        LOG.warning(
+            "%s is set, but agents do not need it: remove the secret, which an attacker on this machine could read",
+            option,
+        )
     serve_until_told(process, reread_debug(lambda: load_agent_settings(config_file).log))
 
 

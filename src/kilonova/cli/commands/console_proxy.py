@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova console-proxy`: let browsers and other WebSocket clients use consoles, each with a token."""
+"""`kilonova console-proxy`: connects browsers and other WebSocket clients that have a token to consoles of guests."""
 
 import ssl
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # slow to import, and not needed to show the help
     from kilonova.config.console_proxy import ConsoleProxySettings, ProxySettings
     from kilonova.console_proxy.proxy import ConsoleProxy
 
-#: How often open consoles are looked at whose tokens may expire.
+#: Interval in seconds at which the tokens of open consoles are checked for expiry.
 _RECHECK_S = 30.0
 _SOCKETS_OF_A_CONSOLE = 2
 
@@ -22,9 +22,9 @@ def console_proxy(
         list[str] | None, typer.Option("--config-file", help="Configuration file; later ones win.")
     ] = None,
 ) -> None:
-    """Serve consoles of guests to WebSocket clients that have a token, and noVNC to browsers."""
+    """Serve consoles of guests to WebSocket clients with a token, and noVNC to browsers."""
     if not config_file:
-        raise ConfigurationError("Name the configuration file of this process with --config-file.")
+        raise ConfigurationError("Set the configuration file of this process with --config-file.")
     from kilonova.cli.wiring.log import configure_log, reread_debug  # noqa: PLC0415 - slow to import
     from kilonova.config.console_proxy import load_proxy_settings  # noqa: PLC0415 - start-up time
     from kilonova.server.serving import serve_until_told  # noqa: PLC0415 - start-up time
@@ -36,7 +36,7 @@ def console_proxy(
 
 
 def make_proxy(settings: "ProxySettings") -> "ConsoleProxy":
-    """Return the proxy that the settings ask for, which listens already. Raises: ConfigurationError, Unavailable."""
+    """Return the proxy that the settings describe, listening. Raises: ConfigurationError, Unavailable."""
     from kilonova.console_proxy.proxy import ConsoleProxy, ProxyLimits  # noqa: PLC0415 - start-up time
     from kilonova.console_proxy.tokens import ComputeApi  # noqa: PLC0415 - start-up time
     from kilonova.identity.keystone import compute_adapter_of  # noqa: PLC0415 - start-up time
@@ -45,20 +45,18 @@ def make_proxy(settings: "ProxySettings") -> "ConsoleProxy":
 
     proxy, consoles = settings.proxy, settings.consoles
     if set(proxy.auth_schemes) != {"none"}:
-        raise ConfigurationError("[vnc] auth_schemes: only 'none' is known to this release.")
+        raise ConfigurationError("[vnc] auth_schemes: only 'none' is supported.")
     kinds = (
         (consoles.vnc_enabled, ConsoleProtocol.VNC, proxy.vnc_host, proxy.vnc_port),
         (consoles.serial_enabled, ConsoleProtocol.SERIAL, proxy.serial_host, proxy.serial_port),
     )
     if not any(enabled for enabled, *_ in kinds):
-        raise ConfigurationError(
-            "Neither [vnc] enabled nor [serial_console] enabled is true: there is nothing to serve."
-        )
+        raise ConfigurationError("The proxy has nothing to serve: set [vnc] enabled or [serial_console] enabled.")
     adapter = compute_adapter_of(settings.conf)
     if adapter is None:
         raise ConfigurationError(
-            "Neither [nova] nor [service_user] says as which user the compute API is asked about tokens; "
-            "it needs the role service."
+            "Neither [nova] nor [service_user] has credentials for looking up tokens in the compute API; "
+            "their user needs the role service."
         )
     possible = connections_possible(_SOCKETS_OF_A_CONSOLE * proxy.max_connections) // _SOCKETS_OF_A_CONSOLE
     return ConsoleProxy(
@@ -81,7 +79,7 @@ def make_proxy(settings: "ProxySettings") -> "ConsoleProxy":
 
 
 def _tls_of(proxy: "ConsoleProxySettings") -> ssl.SSLContext | None:
-    """Return what TLS needs, None without a certificate. Raises: ConfigurationError."""
+    """Return the TLS context, or None without a certificate. Raises: ConfigurationError."""
     from kilonova.server.listening import tls_context  # noqa: PLC0415 - start-up time
 
     if proxy.cert_file is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova db`: look after the database."""
+"""`kilonova db`: schema upgrades, purging and online data migrations of the database."""
 
 from datetime import datetime
 from typing import Annotated
@@ -10,12 +10,12 @@ from rich.progress import Progress
 from kilonova.cli.cloud.settings import ConfigFiles, DataFolder, settings_of_cloud
 from kilonova.errors import InvalidRequest
 
-#: For how long the server may say nothing while tables are changed: nobody waits for a request here.
+#: Response timeout of the database during schema changes, in seconds; long, because no request waits.
 _PATIENCE_S = 120.0
 
 _MAYBE_MORE, _SOME_FAILED = 1, 2
 
-app = typer.Typer(no_args_is_help=True, help="Upgrade the database, and remove deleted servers from it for good.")
+app = typer.Typer(no_args_is_help=True, help="Upgrade the database schema and data, and purge deleted servers.")
 
 
 @app.command()
@@ -23,7 +23,7 @@ def upgrade(
     config_file: ConfigFiles = None,
     data: DataFolder = None,
 ) -> None:
-    """Apply every missing migration. Safe to repeat."""
+    """Apply all missing schema migrations. Idempotent."""
     from kilonova.db import schema  # noqa: PLC0415 - slow to import and needed by this command only
     from kilonova.db.database import Database  # noqa: PLC0415 - start-up time
 
@@ -42,14 +42,14 @@ def purge(
     before: Annotated[
         datetime,
         typer.Option(
-            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="Purge what was deleted before this date or time (UTC)."
+            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="Purge servers deleted before this date or time (UTC)."
         ),
     ],
     config_file: ConfigFiles = None,
     data: DataFolder = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be removed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the rows that would be removed.")] = False,
 ) -> None:
-    """Remove deleted servers with their faults, decisions and request specs for good. Runs beside a running cloud."""
+    """Purge deleted servers with their faults, decisions and request specs. The cloud may be running."""
     from kilonova.clock import utc_now  # noqa: PLC0415 - start-up time
     from kilonova.db import purge as purging  # noqa: PLC0415 - start-up time
     from kilonova.db import schema  # noqa: PLC0415 - start-up time
@@ -79,12 +79,12 @@ def online_data_migrations(
     config_file: ConfigFiles = None,
     data: DataFolder = None,
     max_count: Annotated[
-        int | None, typer.Option("--max-count", metavar="N", help="Change N rows at most, and then end.")
+        int | None, typer.Option("--max-count", metavar="N", help="Change N rows at most, then exit.")
     ] = None,
 ) -> int:
-    """Bring data of earlier releases into their present form, beside a running cloud. Safe to end and to repeat.
+    """Migrate data of earlier releases to the current format. The cloud may run. Can be interrupted and repeated.
 
-    Exit code 0: all is done; 1: --max-count was reached, and there may be more; 2: some rows cannot be changed.
+    Exit code 0: complete; 1: --max-count was reached, more rows may be left; 2: some rows cannot be migrated.
     """
     from kilonova.db import online_migrations, schema  # noqa: PLC0415 - start-up time
     from kilonova.db.database import Database  # noqa: PLC0415 - start-up time
@@ -113,4 +113,4 @@ def online_data_migrations(
 
 @app.callback()
 def db() -> None:
-    """Upgrade the database, and remove deleted servers from it for good."""
+    """Upgrade the database schema and data, and purge deleted servers."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova demo``: play a scenario against a running cloud with the stock client, and tell where servers went."""
+"""``kilonova demo``: plays a scenario against a running cloud with the ``openstack`` client and shows the result."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,13 +26,13 @@ def demo(
     data: DataFolder = None,
     os_cloud: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Administrator's cloud in clouds.yaml; the plain member's is NAME-demo."),
+        typer.Option(
+            metavar="NAME", help="Administrator's cloud in clouds.yaml; that of the ordinary member is NAME-demo."
+        ),
     ] = None,
-    clean: Annotated[
-        bool, typer.Option("--clean", help="Remove what an earlier run made, and do nothing else.")
-    ] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Only remove the resources of an earlier run.")] = False,
 ) -> int:
-    """Play a scenario with the `openstack` client and show where each server went, and why."""
+    """Play a scenario with the `openstack` client and show the host of each server, and why."""
     from kilonova.cli.cloud.connection import CloudName, Connection, find_cloud  # noqa: PLC0415 - start-up time
     from kilonova.cli.scenarios.cloud_match import differences  # noqa: PLC0415  # slow to import
     from kilonova.cli.scenarios.player import OpenStackClient, ScenarioPlayer, Seat  # noqa: PLC0415 - start-up time
@@ -41,7 +41,7 @@ def demo(
     scenario = load_scenario(path)
     if any(server.remote_address for server in scenario.servers):
         raise ConfigurationError(
-            f"scenario {scenario.name} asks for servers from several addresses, which one client cannot pretend: "
+            f"scenario {scenario.name} needs requests from several client addresses, which one client cannot send: "
             "start its cloud with `kilonova up` and send requests through proxies that set X-Forwarded-For"
         )
     console = output_console()
@@ -55,8 +55,8 @@ def demo(
     if different := differences(scenario, apis["admin"]):
         where = f" --data {data}" if data else ""
         raise ConfigurationError(
-            f"this cloud is not the one of scenario {scenario.name}: {'; '.join(different)}. "
-            f"Start that one: kilonova up --scenario {name}{where}"
+            f"this cloud does not match scenario {scenario.name}: {'; '.join(different)}. "
+            f"Start a matching cloud: kilonova up --scenario {name}{where}"
         )
     ids = {project: apis[project].project_id for project in PROJECTS}
     seats = {project: Seat(apis[project], OpenStackClient(cloud, say)) for project, cloud in clouds.items()}
@@ -71,7 +71,7 @@ def demo(
 
 
 def tell(scenario: Scenario, player: "ScenarioPlayer", console: Console) -> int:
-    """Print where every server is and why. Returns the exit code: 1 when the scenario expects something else."""
+    """Print the host of every server and the reasons. Return the exit code: 1 if the scenario expects otherwise."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, ratio in (("Server", None), ("Project", None), ("Host", None), ("Why", 1)):
         table.add_column(heading, overflow="fold", ratio=ratio)

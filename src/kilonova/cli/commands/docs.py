@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova docs`: pages of the documentation that are made from the code."""
+"""`kilonova docs`: prints pages of docs/ that are generated from the code."""
 
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Print pages of docs/ that are made from the code.", no_args_is_help=True)
+app = typer.Typer(help="Print pages of docs/ that are generated from the code.", no_args_is_help=True)
 
 
 class Form(StrEnum):
@@ -16,14 +16,14 @@ class Form(StrEnum):
 
 @app.callback()
 def _docs() -> None:
-    """Print pages of docs/ that are made from the code."""
+    """Print pages of docs/ that are generated from the code."""
 
 
 @app.command()
 def states(
     form: Annotated[Form, typer.Option("--format", help="A table of all actions, or a picture.")] = Form.MARKDOWN,
 ) -> None:
-    """Print where each action of a server may start, which tasks it shows and where it ends."""
+    """Print each action of servers with its initial states, its task states and its final state."""
     from kilonova.cli.pages import states  # noqa: PLC0415 - start-up time
 
     print(states.markdown() if form is Form.MARKDOWN else states.svg(), end="")
@@ -31,7 +31,7 @@ def states(
 
 @app.command()
 def notifications() -> None:
-    """Print which notifications there are, from whom, and what they look like."""
+    """Print all notifications with their publishers, payloads and samples."""
     from kilonova.cli.pages import notifications  # noqa: PLC0415 - start-up time
 
     print(notifications.markdown(), end="")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova compute enrol``, ``agents`` and ``revoke``: who may speak at the broker, and for which hosts.
+"""``kilonova compute enrol``, ``agents`` and ``revoke``: agents allowed at the broker, and their hosts.
 
-They work on the database, beside control processes, which notice within seconds.
+The commands write to the database; running control processes notice within seconds.
 """
 
 import re
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # slow to import, and not needed to show the help
 _HOSTS_SHOWN = 4
 _NUMBERS = re.compile(r"([0-9]+)")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name, and its user at the broker.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name, which is also its user at the broker.")]
 Result = TypeVar("Result")
 
 
@@ -40,33 +40,34 @@ def add_commands(app: typer.Typer) -> None:
 
 def enrol(
     name: Name,
-    host: Annotated[list[str] | None, typer.Option(metavar="HOST", help="A host that it is the agent of.")] = None,
+    host: Annotated[list[str] | None, typer.Option(metavar="HOST", help="A host of this agent; repeatable.")] = None,
     hosts_from: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A file with such hosts, one a line; # begins a comment.")
+        Path | None, typer.Option(metavar="FILE", help="File with hosts of this agent, one a line; # starts a comment.")
     ] = None,
     remove_host: Annotated[
-        list[str] | None, typer.Option(metavar="HOST", help="A host that another agent will have.")
+        list[str] | None, typer.Option(metavar="HOST", help="A host to take away from this agent; repeatable.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Its configuration file.", show_default="NAME.conf")
+        Path | None,
+        typer.Option(metavar="FILE", help="The agent's configuration file, to be written.", show_default="NAME.conf"),
     ] = None,
     definitions: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write here what RabbitMQ imports, queues included.")
+        Path | None, typer.Option(metavar="FILE", help="File to write RabbitMQ definitions to: account and queues.")
     ] = None,
     cert_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Instead of a password it shows this certificate, a file on its own machine; the common name is NAME.",
+            help="Client certificate instead of a password, a file on the agent's machine; its common name is NAME.",
         ),
     ] = None,
     key_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The key, if it is not in the same file.")
+        Path | None, typer.Option(metavar="FILE", help="Private key, unless it is in --cert-file.")
     ] = None,
     config_file: ConfigFiles = None,
     data: DataFolder = None,
 ) -> None:
-    """Let an agent speak for hosts, and write its configuration file. Repeat it for a new password or more hosts."""
+    """Enrol an agent for hosts, and write its configuration file. Repeat for a new password or more hosts."""
     from kilonova.bundled_services.private_file import write_private  # noqa: PLC0415 - start-up time
     from kilonova.cli.up.agent_account import AgentAccount  # noqa: PLC0415 - start-up time
     from kilonova.db import enrolment  # noqa: PLC0415 - start-up time
@@ -84,24 +85,24 @@ def enrol(
     if definitions is not None:
         write_private(definitions, account.definitions())
     console = output_console()
-    console.print(f"Agent {name} may speak for {counted(len(agent.hosts), 'host')}: {_hosts_text(agent.hosts)}.")
+    console.print(f"Agent {name} is enrolled for {counted(len(agent.hosts), 'host')}: {_hosts_text(agent.hosts)}.")
     console.print(f"Its configuration, with {_proof(account)}: {conf}", soft_wrap=True)
     had_account = known is not None and known.revoked_at is None
-    print("Have its account at the broker:")
+    print("Create its account at the broker:")
     if definitions is not None:
         _print_commands([f"rabbitmqctl import_definitions {shlex.quote(str(definitions))}"])
     else:
         if account.password is not None:
-            print(f"  (the first one asks for the password, which is in {conf})")
+            print(f"  (the first command asks for the password, which is in {conf})")
         _print_commands(account.commands(is_known=had_account))
 
 
 def agents(
     config_file: ConfigFiles = None,
     data: DataFolder = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON, with all of their hosts.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the agents as JSON, with all their hosts.")] = False,
 ) -> None:
-    """List the agents that are enrolled, and those that were revoked."""
+    """List enrolled and revoked agents."""
     from kilonova.db import enrolment  # noqa: PLC0415 - start-up time
 
     with open_database(settings_of_cloud(config_file, data)) as database, database.read() as connection:
@@ -111,7 +112,7 @@ def agents(
         return
     console = output_console()
     if not found:
-        console.print("No agent is enrolled: `kilonova compute enrol NAME --host HOST` does that.")
+        console.print("No agent is enrolled. Enrol one: kilonova compute enrol NAME --host HOST")
         return
     table = plain_table()
     for title in ("Agent", "Hosts", "", "Enrolled", "Revoked"):
@@ -124,7 +125,7 @@ def agents(
 
 
 def revoke(name: Name, config_file: ConfigFiles = None, data: DataFolder = None) -> None:
-    """Listen to an agent no more. Its hosts stay as they are, without an agent."""
+    """Revoke an agent: its messages are ignored. Its hosts and their servers stay, without an agent."""
     from kilonova.cli.up.agent_account import revocation_commands  # noqa: PLC0415 - start-up time
     from kilonova.db import enrolment  # noqa: PLC0415 - start-up time
 
@@ -132,16 +133,18 @@ def revoke(name: Name, config_file: ConfigFiles = None, data: DataFolder = None)
     with open_database(settings) as database:
         agent = _write(database, lambda tx: enrolment.revoke(tx, name))
     console = output_console()
-    console.print(f"Agent {name} is revoked: within seconds nobody listens to it, and its hosts count as down.")
+    console.print(f"Agent {name} is revoked: within seconds its messages are ignored, and its hosts count as down.")
     url = settings.rabbit.transport_url
-    print("Close its account at the broker, too:")
+    print("Delete its account at the broker, too:")
     _print_commands(revocation_commands(name, url.virtual_host if url else "/"))
     if agent.hosts:
         host = agent.hosts[0]
-        console.print(f"To give its hosts another agent: kilonova compute enrol NAME --host {host} …", soft_wrap=True)
+        console.print(
+            f"To enrol another agent for its hosts: kilonova compute enrol NAME --host {host} …", soft_wrap=True
+        )
 
 
-# --- what is asked for ------------------------------------------------------------------------------------------------
+# --- input ------------------------------------------------------------------------------------------------------------
 
 
 def _certificate(cert_file: Path | None, key_file: Path | None) -> "Certificate | None":
@@ -158,14 +161,14 @@ def _hosts_in(file: Path) -> Iterator[str]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InvalidRequest(f"--hosts-from {file} cannot be read: {why}") from error
     named = (line.partition("#")[0].strip() for line in lines)
     return filter(None, named)
 
 
 def _require_writable(path: Path) -> None:
-    """Refuse what could not be written afterwards: a new password that is nowhere would be of no use."""
+    """Raise InvalidRequest if a file cannot be written. Checked first: a new password that is not saved is lost."""
     if path.is_dir():
         raise InvalidRequest(f"{path} is a folder")
     if not path.parent.is_dir():
@@ -196,14 +199,14 @@ def _find(database: "Database", name: str) -> "EnrolledAgent | None":
 
 
 def _write(database: "Database", job: Callable[..., Result]) -> Result:
-    """Write, with what the operator has to change as bad input."""
+    """Run a write transaction. Conflict and NotFound become InvalidRequest, for the exit code of bad input."""
     try:
         return database.write(job)
     except (Conflict, NotFound) as error:
         raise InvalidRequest(error.message) from error
 
 
-# --- how it looks -----------------------------------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------------------------------
 
 
 def _proof(account: "AgentAccount") -> str:
@@ -211,7 +214,7 @@ def _proof(account: "AgentAccount") -> str:
 
 
 def _print_commands(commands: Sequence[str]) -> None:
-    for command in commands:  # as they are, to be copied: a console would break lines
+    for command in commands:  # not through the console, which would wrap lines that are to be copied
         print(f"  {command}")
 
 

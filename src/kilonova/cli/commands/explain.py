@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova explain``: what the scheduler decided, rule by rule, and why no other host."""
+"""``kilonova explain``: shows scheduling decisions rule by rule, and why other hosts were rejected."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -34,12 +34,12 @@ def explain(
     name: Annotated[str, typer.Argument(metavar="REQUEST_ID|SERVER", help="A request id, or a server's name or id.")],
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
-    replay: Annotated[bool, typer.Option("--replay", help="Decide again, and say what comes out otherwise.")] = False,
-    hosts: Annotated[bool, typer.Option("--hosts", help="Show every host with all that kept it out.")] = False,
-    host: Annotated[str, typer.Option(metavar="NAME", help="Show all that kept this host out.")] = "",
+    replay: Annotated[bool, typer.Option("--replay", help="Repeat the decision, and show differences.")] = False,
+    hosts: Annotated[bool, typer.Option("--hosts", help="Show every host with all reasons that rejected it.")] = False,
+    host: Annotated[str, typer.Option(metavar="NAME", help="Show all reasons that rejected this host.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Say which rules removed which hosts for a server, and how the rest was ranked."""
+    """Show which rules removed which hosts for a server, and how the others were ranked."""
     query = query_of(replay=replay, hosts=hosts, host=host)
     decisions = find_decisions(connect(data, os_cloud), name, **query)
     if as_json:
@@ -49,7 +49,7 @@ def explain(
 
 
 def query_of(*, replay: bool, hosts: bool, host: str) -> dict[str, str]:
-    """Return what the operator API is asked for beyond the decisions."""
+    """Return the query parameters for the operator API."""
     query = {"replay": "true"} if replay else {}
     if hosts or host:
         query |= {"hosts": "true", "limit": str(_HOSTS_SHOWN)}
@@ -64,23 +64,23 @@ def find_decisions(api: Api, name: str, **query: str) -> Decisions:
         return _decisions(api, name, query)
     except NotFound:
         if _REQUEST_ID.fullmatch(name):
-            raise InvalidRequest(f"no decision is kept for request {name}") from None
-    uuid = server_id(api, name, neither="no server and no request")
+            raise InvalidRequest(f"no decision is stored for request {name}") from None
+    uuid = server_id(api, name, neither="no server or request")
     try:
         return _decisions(api, uuid, query)
     except NotFound:
-        raise InvalidRequest(f"no decision is kept for server {name} ({uuid})") from None
+        raise InvalidRequest(f"no decision is stored for server {name} ({uuid})") from None
 
 
 def _decisions(api: Api, name: str, query: Mapping[str, str]) -> Decisions:
     if not _ID.fullmatch(name):
-        raise NotFound(f"{name!r} is no id")
+        raise NotFound(f"{name!r} is not an id")
     found: Decisions = api.get(OPERATOR, f"/decisions/{name}", **query)["decisions"]
     return found
 
 
 def show(decisions: Decisions, console: Console) -> None:
-    """Print one funnel for each decision."""
+    """Print the funnel and ranking of each decision."""
     attempts = _attempts(decisions)
     for number, decision in enumerate(decisions):
         if number:
@@ -93,7 +93,7 @@ def show(decisions: Decisions, console: Console) -> None:
 
 
 def _attempts(decisions: Decisions) -> Sequence[int]:
-    """Return for each decision how many there were by then for the same server and request."""
+    """Return the attempt number of each decision among those of the same server and request."""
     made: dict[tuple[str, str], int] = {}
     numbers = dict.fromkeys(range(len(decisions)), 0)
     for number in sorted(numbers, key=lambda number: str(decisions[number]["created_at"])):
@@ -109,7 +109,7 @@ def _show_one(decision: Mapping[str, Any], attempt: int, console: Console) -> No
     console.print(Text(f"Server {decision['server_id']}{move}{again}", style="bold"))
     console.print(f"request {decision['request_id']}, decided {decision['created_at']}")
     if decision["forced"]:
-        console.print("The host was forced: no filter was asked.")
+        console.print("The host was forced: no filter ran.")
     console.print()
     console.print(_funnel(steps))
     console.print()
@@ -132,14 +132,14 @@ def _show_ranking(decision: Mapping[str, Any], ranked: Sequence[Mapping[str, Any
 
 def _show_replay(replay: Mapping[str, Any], console: Console) -> None:
     if not replay["possible"]:
-        console.print(Text(f"It cannot be decided again. {replay['reason']}", style="yellow"))
+        console.print(Text(f"The decision cannot be repeated. {replay['reason']}", style="yellow"))
         return
     for note in replay["notes"]:
         console.print(Text(f"Note: {note}", style="yellow"))
     if replay["identical"]:
-        console.print(Text("Decided again, everything comes out the same.", style="green"))
+        console.print(Text("The repeated decision is identical.", style="green"))
     else:
-        console.print(Text("Decided again, it comes out otherwise:", style="red"))
+        console.print(Text("The repeated decision differs:", style="red"))
         for difference in replay["differences"]:
             console.print(Text(f"  {difference}"))
     if "hosts" in replay:

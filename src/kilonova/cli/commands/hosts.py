@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova hosts``: where the agents of hosts are, which guests are not where they are recorded, and what to do."""
+"""``kilonova hosts``: lists hosts with their agents, and stray guests with their remedies."""
 
 from typing import Annotated
 
@@ -9,9 +9,7 @@ from kilonova.cli.cloud.options import AdminCloud, AsJson, DataFolder, connect
 from kilonova.cli.commands.agents_of_hosts import list_agents
 from kilonova.cli.commands.strays import list_strays, remove_guest
 
-app = typer.Typer(
-    invoke_without_command=True, help="List hosts and their agents, find guests that are not where they are recorded."
-)
+app = typer.Typer(invoke_without_command=True, help="List hosts with their agents, and stray guests.")
 app.command("remove-guest")(remove_guest)
 
 
@@ -19,16 +17,16 @@ app.command("remove-guest")(remove_guest)
 def hosts(
     context: typer.Context,
     strays: Annotated[
-        bool, typer.Option("--strays", help="List guests that are not where their servers are recorded.")
+        bool, typer.Option("--strays", help="List stray guests: those not where their servers are recorded.")
     ] = False,
-    host: Annotated[str, typer.Option(metavar="HOST", help="Only this one, or those of this one.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 100,
-    marker: Annotated[str, typer.Option(metavar="LAST", help="Only those after this one.")] = "",
+    host: Annotated[str, typer.Option(metavar="HOST", help="Only this host, or strays of this host.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most entries.")] = 100,
+    marker: Annotated[str, typer.Option(metavar="LAST", help="Only entries after this one.")] = "",
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,
 ) -> None:
-    """List hosts with the process that each agent is in, or the guests that are not where they are recorded."""
+    """List hosts with the processes of their agents, or stray guests."""
     if context.invoked_subcommand is None:
         query = {"host": host, "marker": marker, "limit": str(limit)}
         list_these = list_strays if strays else list_agents

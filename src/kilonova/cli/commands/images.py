@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova images``: which images a host keeps, for which guests, and for how long nobody has used them."""
+"""``kilonova images``: lists the image cache of a host with the guests that use each image, and unused times."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -19,12 +19,12 @@ _AGES = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def images(
-    host: Annotated[str, typer.Argument(metavar="HOST", help="The host whose agent is asked.")],
+    host: Annotated[str, typer.Argument(metavar="HOST", help="The host.")],
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the images that a host keeps, with their sizes, their age, and the guests that need them."""
+    """List the images that a host caches, with their sizes, unused times, and the guests that use them."""
     try:
         answer = connect(data, os_cloud).get(OPERATOR, f"/hosts/{quote(host, safe='')}/images")
     except NotFound as error:
@@ -35,14 +35,14 @@ def images(
         show_images(answer, output_console())
 
 
-# --- how it looks -----------------------------------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------------------------------
 
 
 def show_images(answer: Mapping[str, Any], console: Console) -> None:
-    """Print one line for each image, and how much room all of them take."""
+    """Print a line for each cached image, and the total size."""
     found = answer["images"]
     if not found:
-        console.print(f"Host {answer['host']} keeps no images.", markup=False)
+        console.print(f"Host {answer['host']} caches no images.", markup=False)
         return
     table = plain_table()
     for name in ("Image", "Format", "Size", "Unused for", "Guests"):

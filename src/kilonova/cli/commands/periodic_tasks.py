@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova status tasks``: which periodic tasks a control process has, when each last ran, and how that went."""
+"""``kilonova status tasks``: lists the periodic tasks of a control process with the results of their last runs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,12 +12,12 @@ from kilonova.cli.cloud.printing import output_console, plain_table, print_json
 
 
 def tasks(data: DataFolder = None, os_cloud: AdminCloud = None, as_json: AsJson = False) -> None:
-    """List the periodic tasks of the control process that answers, with their last runs. Times are UTC."""
+    """List the periodic tasks of the control process that answers, with their last runs. Times are in UTC."""
     list_tasks(connect(data, os_cloud), as_json=as_json)
 
 
 def list_tasks(api: Api, *, as_json: bool) -> None:
-    """Ask a control process, and print what it answers."""
+    """Query a control process, and print its periodic tasks."""
     health = api.get(OPERATOR, "/health")["health"]
     if as_json:
         print_json({"process": health["process"], "periodic_tasks": health["periodic_tasks"]})
@@ -25,11 +25,11 @@ def list_tasks(api: Api, *, as_json: bool) -> None:
         show_tasks(health, output_console())
 
 
-# --- how it looks -----------------------------------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------------------------------
 
 
 def show_tasks(health: Mapping[str, Any], console: Console) -> None:
-    """Print one line for each task."""
+    """Print a line for each task."""
     table = plain_table()
     for name, justify in (("Name", "left"), ("Every", "right"), ("Last run", "left"), ("Took", "right")):
         table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
@@ -44,7 +44,10 @@ def show_tasks(health: Mapping[str, Any], console: Console) -> None:
             _result(task),
         )
     console.print(table)
-    console.print(f"Of control process {health['process']}; the others and agents have their own.", markup=False)
+    console.print(
+        f"Tasks of control process {health['process']}; other control processes and agents have their own.",
+        markup=False,
+    )
 
 
 def _result(task: Mapping[str, Any]) -> Text:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova placement`: look after what is allocated."""
+"""`kilonova placement`: audit and repair of inventories and allocations."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from kilonova.db.audits.finding import Finding
     from kilonova.db.database import Database
 
-app = typer.Typer(no_args_is_help=True, help="Find what does not add up in inventories and allocations, and mend it.")
+app = typer.Typer(no_args_is_help=True, help="Find and repair inconsistencies of inventories and allocations.")
 
-#: Mending one thing may bring another to light, but never for long.
+#: Most rounds of audit and repair: a repair may reveal another finding.
 _ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A finding and what became of it: ``found`` (nothing was tried), ``mended`` or ``left``, and then why."""
+    """A finding and its state: ``found`` (no repair tried), ``mended``, or ``left`` with the reason."""
 
     finding: "Finding"
     state: str
@@ -35,7 +35,7 @@ class Outcome:
 
 @app.callback()
 def placement() -> None:
-    """Find what does not add up in inventories and allocations, and mend it."""
+    """Find and repair inconsistencies of inventories and allocations."""
 
 
 @app.command()
@@ -43,10 +43,10 @@ def placement() -> None:
 def audit(
     config_file: ConfigFiles = None,
     data: DataFolder = None,
-    fix: Annotated[bool, typer.Option("--fix", help="Mend each finding, in a transaction of its own.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Repair each finding, in a transaction of its own.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> int:
-    """Find and explain whatever in the database contradicts itself; exit code 1 when something does, or stays so."""
+    """Find and explain inconsistencies in the database; exit code 1 if any are found, or left by --fix."""
     from kilonova.db.database import Database  # noqa: PLC0415 - slow to import and needed by this command only
 
     database = Database(settings_of_cloud(config_file, data).database.connection)
@@ -58,7 +58,7 @@ def audit(
 
 
 def _require_usable(database: "Database") -> None:
-    """Raise ConfigurationError unless there is a database of this release: an audit neither makes nor upgrades one."""
+    """Raise ConfigurationError unless the database has this release's schema: an audit does not change it."""
     from kilonova.db import schema  # noqa: PLC0415 - start-up time
 
     where = database.url.render_as_string(hide_password=True)
@@ -90,8 +90,8 @@ def _mend_all(database: "Database") -> list[Outcome]:
         lock = lock_database(database)
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"--fix cannot run beside the control process: {error.message} Stop it first; "
-            "without --fix the audit may run beside it."
+            f"--fix cannot run while the control process runs: {error.message} Stop it first; "
+            "without --fix the audit can run at any time."
         ) from error
     with lock or nullcontext():
         mended: list[Outcome] = []
@@ -100,7 +100,10 @@ def _mend_all(database: "Database") -> list[Outcome]:
             mended += [outcome for outcome in outcomes if outcome.state == "mended"]
             if all(outcome.state != "mended" for outcome in outcomes):
                 return [*mended, *outcomes]
-        return [*mended, *(Outcome(finding, "left", "it came back") for finding in _findings(database))]
+        return [
+            *mended,
+            *(Outcome(finding, "left", "it reappeared after its repair") for finding in _findings(database)),
+        ]
 
 
 def _mend(write: Callable[[Any], None], finding: "Finding") -> Outcome:
@@ -130,14 +133,14 @@ def _print(outcomes: Sequence[Outcome]) -> None:
         if outcome.state == "found":
             print(f"    --fix {finding.remedy}.")
         elif outcome.state == "mended":
-            print(f"    Mended: {finding.remedy}.")
+            print(f"    Repaired: {finding.remedy}.")
         else:
-            print(f"    Not mended: {outcome.reason}")
+            print(f"    Not repaired: {outcome.reason}")
     mended = sum(outcome.state == "mended" for outcome in outcomes)
     left = len(outcomes) - mended
     if not outcomes:
-        print("Nothing is wrong.")
+        print("No inconsistencies found.")
     elif mended:
-        print(f"{mended} mended, {left} left.")
+        print(f"{mended} repaired, {left} left.")
     else:
         print(f"{left} found.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova policy`: the rules that say who may do what, a policy file to start from, and what a file makes of them."""
+"""`kilonova policy`: lists access rules, writes a sample policy file, and checks policy files."""
 
 import logging
 import sys
@@ -19,12 +19,14 @@ if TYPE_CHECKING:  # slow to import, and not needed to show the help
 
 _FROM_INPUT = "-"
 
-app = typer.Typer(no_args_is_help=True, help="See who may do what, and check policy files.")
+app = typer.Typer(no_args_is_help=True, help="List access rules, and check policy files.")
 
 PolicyFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Policy file in the place of [oslo_policy] policy_file.")
+    Path | None, typer.Option(metavar="FILE", help="Policy file to use instead of [oslo_policy] policy_file.")
 ]
-Filter = Annotated[str | None, typer.Argument(metavar="TEXT", help="Only rules with this text in name or route.")]
+Filter = Annotated[
+    str | None, typer.Argument(metavar="TEXT", help="Only rules with this text in their name or routes.")
+]
 
 
 @app.command("list")
@@ -35,7 +37,7 @@ def list_rules(
     policy_file: PolicyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List every rule with its default, what is in force instead, and the routes that it guards."""
+    """List every rule with its current check, its default if it differs, and the routes that it guards."""
     policy = _policy(_conf(config_file, data), policy_file)
     rules = [_described(policy, each) for each in sorted(policy.rules, key=lambda each: str(each.name))]
     rules = [each for each in rules if text is None or text in " ".join([each["name"], *each["routes"]])]
@@ -71,10 +73,10 @@ def _described(policy: "Policy", rule: Any) -> dict[str, Any]:
 @app.command()
 def sample(
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File to write; without it the sample is printed.")
+        Path | None, typer.Option(metavar="FILE", help="File to write; default: standard output.")
     ] = None,
 ) -> None:
-    """Write a policy.yaml with every rule and its default, all of them commented out."""
+    """Write a policy.yaml with every rule and its default, all commented out."""
     from kilonova.api.policy import BASE_RULES  # noqa: PLC0415 - start-up time
     from kilonova.cli.commands.policy_sample import sample_text  # noqa: PLC0415 - start-up time
     from kilonova.cli.wiring.apis import RULES  # noqa: PLC0415 - start-up time
@@ -98,46 +100,46 @@ def check(
     data: DataFolder = None,
     policy_file: PolicyFile = None,
     rule: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only this rule: exit code 1 if it does not let the caller pass.")
+        str | None, typer.Option(metavar="NAME", help="Only this rule; exit code 1 if it refuses the caller.")
     ] = None,
     token: Annotated[
         str | None,
-        typer.Option(metavar="TOKEN", help="Token of the caller, asked of Keystone; - reads standard input."),
+        typer.Option(
+            metavar="TOKEN", help="Token of the caller, validated by Keystone; - reads it from standard input."
+        ),
     ] = None,
     user: Annotated[str | None, typer.Option(metavar="ID", help="User id of the caller.")] = None,
-    project: Annotated[
-        str | None, typer.Option(metavar="ID", help="Project id that the caller's token is for.")
-    ] = None,
+    project: Annotated[str | None, typer.Option(metavar="ID", help="Project id of the caller's token.")] = None,
     role: Annotated[
-        list[str] | None, typer.Option(metavar="ROLE", help="A role of the caller there; repeatable.")
+        list[str] | None, typer.Option(metavar="ROLE", help="A role of the caller in the project; repeatable.")
     ] = None,
     target_project: Annotated[
-        str | None, typer.Option(metavar="ID", help="Project of what is asked for; default: the caller's.")
+        str | None, typer.Option(metavar="ID", help="Project of the requested resource; default: the caller's.")
     ] = None,
     target_user: Annotated[
-        str | None, typer.Option(metavar="ID", help="Owner of what is asked for; default: the caller.")
+        str | None, typer.Option(metavar="ID", help="Owner of the requested resource; default: the caller.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check the policy files; with a caller, tell which rules let that caller pass.
+    """Check the policy files; with a caller, list which rules pass or refuse that caller.
 
-    Exit code 2 for names that no rule has and for checks that cannot be understood.
+    Exit code 2 for unknown rule names and for invalid checks.
     """
     conf = _conf(config_file, data)
     policy = _policy(conf, policy_file)
     known = {str(each.name) for each in policy.rules}
     if rule is not None and rule not in known:
-        raise InvalidRequest(f"--rule {rule}: there is no such rule; `kilonova policy list` has them")
+        raise InvalidRequest(f"--rule {rule}: unknown rule; `kilonova policy list` shows all rules")
     credentials = _caller(conf, token, user, project, role)
     if credentials is None:
         if any((rule, target_project, target_user)):
-            raise InvalidRequest("say who the caller is: --token, or --user, --project and --role")
+            raise InvalidRequest("set the caller: --token, or --user, --project and --role")
         for each in policy.findings:
             print(each)
         wrong = [each for each in policy.findings if not each.is_harmless]
         if wrong:
-            raise ConfigurationError(f"{counted(len(wrong), 'line')} of the policy files will not do what it seems to")
-        print(f"The policy files are in order: they set {policy.set_by_files} of {counted(len(known), 'rule')}.")
+            raise ConfigurationError(f"{counted(len(wrong), 'line')} of the policy files without the intended effect")
+        print(f"The policy files are valid: they set {policy.set_by_files} of {counted(len(known), 'rule')}.")
         return 0
     target = {"project_id": target_project or credentials.project_id, "user_id": target_user or credentials.user_id}
     wanted = [rule] if rule is not None else sorted(known)
@@ -157,12 +159,12 @@ def _public(credentials: "Credentials") -> dict[str, Any]:
 def _caller(
     conf: Any, token: str | None, user: str | None, project: str | None, roles: Sequence[str] | None
 ) -> "Credentials | None":
-    """Return who asks, None when nobody was named. Raises: InvalidRequest for half a caller."""
+    """Return the caller's credentials, or None without a caller. Raises: InvalidRequest for an incomplete caller."""
     from kilonova.api.policy import Credentials  # noqa: PLC0415 - start-up time
 
     if token is not None:
         if user or project or roles:
-            raise InvalidRequest("--token says who the caller is; leave --user, --project and --role out")
+            raise InvalidRequest("--token excludes --user, --project and --role")
         from kilonova.identity.keystone import told_of_token  # noqa: PLC0415 - start-up time
 
         told = told_of_token(conf, sys.stdin.readline().strip() if token == _FROM_INPUT else token)
@@ -184,7 +186,7 @@ def _caller(
 
 
 def _conf(config_file: Sequence[str] | None, data: Path | None) -> Any:
-    """Return the oslo.config of a cloud; one without a file where no cloud is named and none is in the usual folder."""
+    """Return the oslo.config of a cloud, or one without files if no cloud is given and the default folder has none."""
     if config_file or data or conf_of_folder(None).is_file():
         return settings_of_cloud(config_file, data).conf
     return _without_files()
@@ -199,8 +201,8 @@ def _without_files() -> Any:
 
 
 def _policy(conf: Any, policy_file: Path | None) -> "Policy":
-    """Raises: InvalidRequest, ConfigurationError."""
-    logging.getLogger("kilonova").addHandler(logging.NullHandler())  # what is found is printed
+    """Return the policy of the configuration or of ``policy_file``. Raises: InvalidRequest, ConfigurationError."""
+    logging.getLogger("kilonova").addHandler(logging.NullHandler())  # findings are printed, not logged
     from kilonova.api.policy_files import use_file  # noqa: PLC0415 - start-up time
     from kilonova.cli.wiring.apis import policy_of  # noqa: PLC0415 - start-up time
 
@@ -213,4 +215,4 @@ def _policy(conf: Any, policy_file: Path | None) -> "Policy":
 
 @app.callback()
 def policy() -> None:
-    """See who may do what, and check policy files."""
+    """List access rules, and check policy files."""

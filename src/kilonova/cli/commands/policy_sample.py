@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy.yaml that changes nothing: every rule with its default, what it is for, and what it guards, in comments."""
+"""Generator of a sample policy.yaml: every rule with its default, purpose and routes, in comments."""
 
 import textwrap
 from collections.abc import Iterable
@@ -7,14 +7,14 @@ from typing import Any
 
 _WIDTH = 118
 _HEAD = """\
-# Who may do what, for [oslo_policy] policy_file. Every line that is commented out shows the default.
-# Take out the comment sign of a rule and change its check; `kilonova policy check` reads the result.
-# The file is read again within a second of a change.
+# Access rules, for [oslo_policy] policy_file. Each commented line shows a default.
+# To change a rule, uncomment it and edit its check; `kilonova policy check` checks the file.
+# Changes of the file take effect within a second.
 """
 
 
 def sample_text(rules: Iterable[Any]) -> str:
-    """Return the sample, as YAML."""
+    """Return the text of the sample policy file (YAML)."""
     return _HEAD + "".join(f"\n{_block(rule)}" for rule in rules)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova read-only`: have the APIs answer reads only, for instance while a restored database is looked at."""
+"""`kilonova read-only`: makes the APIs refuse changes, for instance to inspect a restored database."""
 
 import time
 from collections.abc import Iterator
@@ -16,9 +16,7 @@ from kilonova.errors import InvalidRequest
 if TYPE_CHECKING:  # slow to import, and not needed to show the help
     from kilonova.db.database import Database
 
-app = typer.Typer(
-    no_args_is_help=True, help="Have the APIs answer reads only, while the cloud runs or before it starts."
-)
+app = typer.Typer(no_args_is_help=True, help="Make the APIs read-only, while the cloud runs or before it starts.")
 _LONGEST_REASON = 255
 
 
@@ -26,9 +24,9 @@ _LONGEST_REASON = 255
 def on(
     config_file: ConfigFiles = None,
     data: DataFolder = None,
-    reason: Annotated[str, typer.Option(help="What clients are told.")] = "",
+    reason: Annotated[str, typer.Option(help="Reason, shown to clients.")] = "",
 ) -> None:
-    """Refuse whatever changes something with 503, in every control process. What is under way goes on."""
+    """Refuse changing requests with 503, in every control process. Running operations continue."""
     from kilonova.api.read_only import KNOWN_FOR_S  # noqa: PLC0415 - start-up time
     from kilonova.db import switches  # noqa: PLC0415 - start-up time
 
@@ -42,26 +40,26 @@ def on(
 
 @app.command()
 def off(config_file: ConfigFiles = None, data: DataFolder = None) -> None:
-    """Take requests that change something again."""
+    """Accept changing requests again."""
     from kilonova.api.read_only import KNOWN_FOR_S  # noqa: PLC0415 - start-up time
     from kilonova.db import switches  # noqa: PLC0415 - start-up time
 
     with _database(config_file, data) as database:
         database.write(lambda tx: switches.turn_off(tx, switches.READ_ONLY))
     time.sleep(KNOWN_FOR_S)
-    print("The APIs take requests that change something again.")
+    print("The APIs accept changes again.")
 
 
 @app.command()
 @one_is_an_answer()
 def status(config_file: ConfigFiles = None, data: DataFolder = None) -> int:
-    """Tell whether the APIs are read-only: exit code 1 if they are."""
+    """Show whether the APIs are read-only; exit code 1 if they are."""
     from kilonova.db import switches  # noqa: PLC0415 - start-up time
 
     with _database(config_file, data) as database, database.read() as connection:
         switch = switches.find(connection, switches.READ_ONLY)
     if switch is None:
-        print("The APIs take requests that change something.")
+        print("The APIs accept changes.")
         return 0
     print(f"The APIs are read-only since {switch.since:%Y-%m-%dT%H:%M:%SZ}: {switch.reason or 'no reason was given'}")
     return 1
@@ -82,4 +80,4 @@ def _database(config_file: list[str] | None, data: Path | None) -> "Iterator[Dat
 
 @app.callback()
 def read_only() -> None:
-    """Have the APIs answer reads only, while the cloud runs or before it starts."""
+    """Make the APIs read-only, while the cloud runs or before it starts."""

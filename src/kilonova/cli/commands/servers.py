@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova servers``: what administrators may do about servers that Nova has no API for."""
+"""``kilonova servers``: operations of administrators on servers for which Nova has no API."""
 
 from typing import Annotated
 
@@ -10,20 +10,20 @@ from kilonova.cli.cloud.printing import print_json
 from kilonova.cli.cloud.server_names import UUID, server_id
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 
-app = typer.Typer(no_args_is_help=True, help="Count servers, take one out of its group, give it other hints.")
+app = typer.Typer(no_args_is_help=True, help="Count servers, remove a server from its group, replace its hints.")
 _Server = Annotated[str, typer.Argument(metavar="SERVER", help="Name or id.")]
 
 
 @app.command("count")
 def count(
     filters: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME=VALUE…", help="Filters as of GET /servers: status=ERROR.")
+        list[str] | None, typer.Argument(metavar="NAME=VALUE…", help="Filters of GET /servers, such as status=ERROR.")
     ] = None,
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print how many servers of all projects there are, or how many match all filters."""
+    """Print the number of servers of all projects that match all filters."""
     answer = connect(data, os_cloud).get(OPERATOR, "/servers/count", **{"all_tenants": "1", **_pairs(filters)})
     if as_json:
         print_json(answer)
@@ -38,23 +38,23 @@ def leave_group(
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
 ) -> None:
-    """Take a server out of its server group. It stays where it runs, and neither heeds the other any more."""
+    """Remove a server from its server group. It stays on its host, and the policy no longer applies to it."""
     api = connect(data, os_cloud)
     _change(api, "POST", server, "leave-group", {"leave_group": {"server_group": group}})
-    print(f"Server {server} is no member of server group {group} any more.")
+    print(f"Server {server} is no longer a member of server group {group}.")
 
 
 @app.command("set-hints")
 def set_hints(
     server: _Server,
     hints: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME=VALUE…", help="All hints it shall have; a name may come again.")
+        list[str] | None, typer.Argument(metavar="NAME=VALUE…", help="All hints of the server; names may repeat.")
     ] = None,
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replace the scheduler hints of a server but for that of its group. Its next moves ask with them."""
+    """Replace the scheduler hints of a server except that of its group. Its next moves use them."""
     given: dict[str, list[str]] = {}
     for name, value in map(_pair, hints or ()):
         given.setdefault(name, []).append(value)
@@ -83,5 +83,5 @@ def _pairs(texts: list[str] | None) -> dict[str, str]:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
-        raise InvalidRequest(f"{text!r} is no NAME=VALUE")
+        raise InvalidRequest(f"{text!r} is not NAME=VALUE")
     return name, value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova simulate``: do to a simulated host what somebody beside Kilonova could do, and see what becomes of it."""
+"""``kilonova simulate``: changes guests of a simulated host behind Kilonova's back, to see how the cloud reacts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,7 +17,7 @@ from kilonova.errors import InvalidRequest
 from kilonova.model.instance import PowerState
 
 Host = Annotated[str, typer.Argument(metavar="HOST", help="A simulated host.")]
-Guest = Annotated[str, typer.Argument(metavar="SERVER", help="The id of its server.")]
+Guest = Annotated[str, typer.Argument(metavar="SERVER", help="Id of the guest's server.")]
 StateDir = Annotated[
     Path | None, typer.Option(metavar="DIR", help="[fake] state_dir of the host's process, instead of --data.")
 ]
@@ -30,7 +30,7 @@ app = typer.Typer(
 
 @app.command()
 def guests(host: Host, data: DataFolder = None, state_dir: StateDir = None) -> None:
-    """List the guests of a host, as its hypervisor has them."""
+    """List the guests of a host with the states on its hypervisor."""
     table = plain_table()
     for name in ("Server", "State"):
         table.add_column(name, overflow="fold")
@@ -41,7 +41,7 @@ def guests(host: Host, data: DataFolder = None, state_dir: StateDir = None) -> N
 
 @app.command()
 def stop(host: Host, server: Guest, data: DataFolder = None, state_dir: StateDir = None) -> None:
-    """Power a guest off, or shut it down from within."""
+    """Power a guest off, as the guest itself or its hypervisor could."""
     _change(host, server, data, state_dir, _into(PowerState.SHUTDOWN))
 
 
@@ -59,7 +59,7 @@ def pause(host: Host, server: Guest, data: DataFolder = None, state_dir: StateDi
 
 @app.command()
 def crash(host: Host, server: Guest, data: DataFolder = None, state_dir: StateDir = None) -> None:
-    """Have a guest crash."""
+    """Crash a guest."""
     _change(host, server, data, state_dir, _into(PowerState.CRASHED))
 
 
@@ -71,7 +71,7 @@ def remove(host: Host, server: Guest, data: DataFolder = None, state_dir: StateD
 
 @app.command("power-loss")
 def power_loss(host: Host, data: DataFolder = None, state_dir: StateDir = None) -> None:
-    """Cut the power of a host: all of its guests are off. Restart its agent to see what it does as the host boots."""
+    """Cut the power of a host: all its guests are off. Restart its agent to simulate the boot of the host."""
     off = _into(PowerState.SHUTDOWN)
     _put(host, data, state_dir, lambda places: {uuid: off(place) for uuid, place in places.items()})
 
@@ -105,5 +105,5 @@ def _file(host: str, data: Path | None, state_dir: Path | None) -> GuestFile:
     folder = (state_dir or (data or default_folder()) / "hypervisors").expanduser()
     file = folder / f"{quote(host, safe='')}.json"
     if not file.is_file():
-        raise InvalidRequest(f"There is no simulated host {host} with guests in {folder}.")
+        raise InvalidRequest(f"No simulated host {host} has guests in {folder}.")
     return GuestFile(host, file)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova status`: what is to be mended before or after an upgrade, as ``nova-status`` tells it; periodic tasks."""
+"""`kilonova status`: checks before and after an upgrade, printed as by ``nova-status``; periodic tasks."""
 
 import logging
 import textwrap
@@ -16,7 +16,7 @@ from kilonova.errors import ConfigurationError
 if TYPE_CHECKING:  # slow to import, and not needed to show the help
     from kilonova.cli.commands.upgrade_checks import Checked
 
-app = typer.Typer(no_args_is_help=True, help="Check whether a cloud can be upgraded, list periodic tasks.")
+app = typer.Typer(no_args_is_help=True, help="Check whether a cloud is ready for an upgrade, list periodic tasks.")
 app.command("tasks")(tasks)
 _UNEXPECTED = 255
 _WIDTH = 100
@@ -25,20 +25,20 @@ _TITLE = "Upgrade Check Results"
 
 @app.command("upgrade-check")
 def upgrade_check(config_file: ConfigFiles = None, data: DataFolder = None, as_json: AsJson = False) -> int:
-    """Look at configuration, database, agents and work under way.
+    """Check configuration, database, agents and running workflows before or after an upgrade.
 
-    Exit code 0: all is well; 1: something is to be looked at; 2: something has to be mended first; 255: a check broke.
+    Exit code 0: success; 1: warnings; 2: a problem has to be solved first; 255: a check failed to run.
     """
     from kilonova.cli.commands.upgrade_checks import check_all  # noqa: PLC0415 - start-up time
 
     settings = settings_of_cloud(config_file, data)
-    logging.getLogger("kilonova").addHandler(logging.NullHandler())  # what is found is printed
+    logging.getLogger("kilonova").addHandler(logging.NullHandler())  # findings are printed, not logged
     try:
         checked = list(check_all(settings))
     except ConfigurationError:
         raise
     except Exception as error:  # noqa: BLE001 - the exit code says so
-        print(f"kilonova: a check broke: {type(error).__name__}: {error}")
+        print(f"kilonova: a check failed to run: {type(error).__name__}: {error}")
         return _UNEXPECTED
     if as_json:
         told = [{"check": one.name, "result": one.result.word, "details": one.details} for one in checked]
@@ -49,7 +49,7 @@ def upgrade_check(config_file: ConfigFiles = None, data: DataFolder = None, as_j
 
 
 def table_of(checked: Iterable["Checked"]) -> str:
-    """Return the results as ``nova-status`` frames them."""
+    """Return the results in the frame of ``nova-status``."""
     blocks = [[_TITLE]]
     for one in checked:
         details = textwrap.wrap(f"Details: {one.details or 'None'}", _WIDTH, subsequent_indent="  ")
@@ -62,4 +62,4 @@ def table_of(checked: Iterable["Checked"]) -> str:
 
 @app.callback()
 def status() -> None:
-    """Check whether a cloud can be upgraded, list periodic tasks."""
+    """Check whether a cloud is ready for an upgrade, list periodic tasks."""

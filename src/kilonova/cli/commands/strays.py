@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests that are not where their servers are recorded, and what to do about them: a part of ``kilonova hosts``."""
+"""Stray guests and their removal: a part of ``kilonova hosts``."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from kilonova.errors import Conflict, InvalidRequest, NotFound
 
 
 def list_strays(api: Api, query: Mapping[str, str], *, as_json: bool) -> None:
-    """Print what hosts have reported. ``query``: ``host``, ``limit`` and ``marker``, each as far as it is given."""
+    """Print the stray guests that hosts have reported. ``query``: optional ``host``, ``limit`` and ``marker``."""
     answer = api.get(OPERATOR, "/strays", **{name: value for name, value in query.items() if value})
     if as_json:
         print_json(answer)
@@ -23,13 +23,13 @@ def list_strays(api: Api, query: Mapping[str, str], *, as_json: bool) -> None:
 
 
 def remove_guest(
-    host: Annotated[str, typer.Argument(metavar="HOST", help="The host that has it.")],
-    guest: Annotated[str, typer.Argument(metavar="GUEST", help="Its id, as `--strays` shows it.")],
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Host of the guest.")],
+    guest: Annotated[str, typer.Argument(metavar="GUEST", help="Id of the guest, from `--strays`.")],
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have a stray guest and its disks removed from a host, for good."""
+    """Remove a stray guest and its disks from a host."""
     try:
         body = {"remove": {"host": host, "guest": guest}}
         answer = connect(data, os_cloud).call("POST", OPERATOR, "/strays/remove", json=body)
@@ -40,17 +40,17 @@ def remove_guest(
     elif answer["removal"]["host_was_asked"]:
         print(f"Host {host} removes guest {guest}.")
     else:
-        print(f"Host {host} cannot be asked at present. It removes guest {guest} when it reports its guests again.")
+        print(f"Host {host} is not reachable. It removes guest {guest} when it reports its guests again.")
 
 
-# --- how it looks -----------------------------------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------------------------------
 
 
 def show_strays(answer: Mapping[str, Any], console: Console) -> None:
-    """Print one line for each stray, and for each kind of them what may be done."""
+    """Print a line for each stray guest, and the remedy for each reason."""
     strays = answer["strays"]
     if not strays:
-        console.print("Every guest is where its server is recorded, as far as hosts have reported.")
+        console.print("No stray guests: every reported guest is where its server is recorded.")
         return
     table = plain_table()
     for name in ("Host", "Guest", "State", "Since", "Reason"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova compute rotate-ticket-key``: a new key for the tickets with which hosts get image data."""
+"""``kilonova compute rotate-ticket-key``: creates a new signing key for tickets of image data."""
 
 from typing import Annotated
 
@@ -13,12 +13,12 @@ def rotate_ticket_key(
     config_file: ConfigFiles = None,
     data: DataFolder = None,
     drop_old: Annotated[
-        bool, typer.Option("--drop-old", help="Have what was signed so far be void within a minute.")
+        bool, typer.Option("--drop-old", help="Invalidate all earlier tickets within a minute.")
     ] = False,
 ) -> None:
-    """Sign the tickets for image data with a new key. The old one is good until its tickets have expired."""
+    """Sign tickets for image data with a new key. The old key is valid until its tickets have expired."""
     from kilonova.db import ticket_keys  # noqa: PLC0415 - slow to import
 
     with enrolment.open_database(settings_of_cloud(config_file, data)) as database:
         database.write(lambda tx: ticket_keys.rotate(tx, drop_old=drop_old))
-    print("Tickets are signed with a new key within a minute." + (" Older ones are void." if drop_old else ""))
+    print("Tickets are signed with a new key within a minute." + (" Older tickets are invalid." if drop_old else ""))

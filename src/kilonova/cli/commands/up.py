@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova up``: what can be asked of a cloud on this machine. ``cli/up/supervisor.py`` runs it."""
+"""``kilonova up``: options of a cloud on this machine, which ``cli/up/supervisor.py`` runs."""
 
 import sys
 from pathlib import Path
@@ -26,52 +26,55 @@ def up(
         typer.Option(
             min=0,
             max=100_000,
-            help="How many compute hosts to simulate.",
+            help="Number of simulated compute hosts.",
             show_default="3, or 0 with --hypervisor libvirt",
         ),
     ] = None,
     hypervisor: Annotated[
-        Hypervisor, typer.Option(help="libvirt: this machine is a host, too, with real guests by QEMU.")
+        Hypervisor, typer.Option(help="libvirt: this machine is a host with real guests in QEMU.")
     ] = Hypervisor.SIMULATED,
     guests_on_stop: Annotated[
-        GuestsOnStop, typer.Option(help="Whether real guests go on running when the cloud is stopped.")
+        GuestsOnStop, typer.Option(help="Whether real guests keep running when the cloud is stopped.")
     ] = GuestsOnStop.KEEP,
     agents: Annotated[
         int,
         typer.Option(
-            min=0, max=1000, help="Processes that have the hosts, over a RabbitMQ; 0: the control process has."
+            min=0,
+            max=1000,
+            help="Number of agent processes for the hosts, over RabbitMQ; 0: the control process runs them.",
         ),
     ] = 0,
     data: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder for everything: database, images, passwords, logs.",
+            help="Data folder: database, images, passwords, logs.",
             show_default="$XDG_DATA_HOME/kilonova or ~/.local/share/kilonova",
         ),
     ] = None,
     bind: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where compute and placement listen; HOST is for all services.")
+        str, typer.Option(metavar="HOST:PORT", help="Address of compute and Placement; HOST is used for all services.")
     ] = "127.0.0.1:8774",
     identity_port: Annotated[int, typer.Option(min=1, max=65535, help="Keystone's port.")] = 5000,
     image_port: Annotated[int, typer.Option(min=1, max=65535, help="Glance's port.")] = 9292,
-    novnc_port: Annotated[int, typer.Option(min=1, max=65535, help="The port of VNC consoles.")] = 6080,
-    serial_port: Annotated[int, typer.Option(min=1, max=65535, help="The port of serial consoles.")] = 6083,
+    novnc_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of VNC consoles.")] = 6080,
+    serial_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of serial consoles.")] = 6083,
     scenario: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="Scenario: shapes the hosts, sets options.")
+        str | None, typer.Option(metavar="NAME|FILE", help="Scenario, which describes the hosts and sets options.")
     ] = None,
     config_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="More settings for the control process; they win.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Settings for the control process that override the generated ones."),
     ] = None,
     companions: Annotated[
         bool,
         typer.Option("--companions/--no-companions", help="Start Keystone and Glance, or use those of --config-file."),
     ] = True,
     console_proxy: Annotated[
-        bool, typer.Option("--console-proxy/--no-console-proxy", help="Start a proxy of consoles (40 MiB of memory).")
+        bool, typer.Option("--console-proxy/--no-console-proxy", help="Start a console proxy (40 MiB of memory).")
     ] = True,
 ) -> None:
-    """Start a cloud on this machine and keep it running until Ctrl-C."""
+    """Start a cloud on this machine and run it until Ctrl-C."""
     compute = addresses.parse(bind, "--bind")
     if config_file is not None and not config_file.is_file():
         raise ConfigurationError(f"--config-file {config_file} is not a file")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be in order before a cloud is upgraded, and after it: each check looks, and changes nothing."""
+"""Checks before and after the upgrade of a cloud; no check changes anything."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -21,12 +21,12 @@ from kilonova.messaging.codec import OLDEST, VERSION
 _GIB = 2**30
 _LITTLE, _TOO_LITTLE = 2 * _GIB, _GIB // 10
 _SHOWN = 5
-#: Within which a process that has ended is usually taken over from.
+#: Usual delay until another process takes over the work of one that has stopped.
 _GRACE = timedelta(seconds=60)
 
 
 class Result(IntEnum):
-    """As ``nova-status`` has them: the worst one is the exit code."""
+    """Results as in ``nova-status``: the worst is the exit code."""
 
     SUCCESS = 0
     WARNING = 1
@@ -45,7 +45,7 @@ class Checked:
 
 
 def check_all(settings: Settings) -> Iterator[Checked]:
-    """Look at the configuration, the database and those who work on it."""
+    """Yield the results of checks of the configuration, the database, agents and control processes."""
     yield _options(settings)
     yield _policies(settings)
     database = Database(settings.database.connection)
@@ -54,7 +54,7 @@ def check_all(settings: Settings) -> Iterator[Checked]:
         yield is_usable
         yield _disk(database, settings)
         if is_usable.result is Result.FAILURE or schema.current(database) != schema.head():
-            return  # what is in it is read as the present schema has it
+            return  # the other checks need the current schema
         checks: tuple[Callable[[Database], Checked], ...] = (_data, _agents, _leases, _workflows, _switches)
         for check in checks:
             yield check(database)
@@ -92,11 +92,11 @@ def _schema(database: Database) -> Checked:
     if found == wanted:
         return Checked(name, Result.SUCCESS)
     if found is not None and not schema.is_known(found):
-        return Checked(name, Result.FAILURE, f"It is at revision {found}, which this release does not know.")
-    where = f"It is at revision {found or 'none'}, and this release needs {wanted}: "
+        return Checked(name, Result.FAILURE, f"The schema is at revision {found}, which this release does not know.")
+    where = f"The schema is at revision {found or 'none'}, and this release needs {wanted}: "
     if database.is_sqlite:
-        return Checked(name, Result.WARNING, f"{where}the next start brings it there. Make a backup before.")
-    return Checked(name, Result.FAILURE, f"{where}run `kilonova db upgrade`. Make a backup before.")
+        return Checked(name, Result.WARNING, f"{where}the next start upgrades it. Make a backup first.")
+    return Checked(name, Result.FAILURE, f"{where}make a backup, then run `kilonova db upgrade`.")
 
 
 def _disk(database: Database, settings: Settings) -> Checked:
@@ -135,8 +135,10 @@ def _agents(database: Database) -> Checked:
     refused = [each for each in old if each.message_version < OLDEST]
     told = _some([f"agent {each.name} of release {each.release or 'unknown'}" for each in refused or old])
     if refused:
-        return Checked("Agents", Result.FAILURE, f"Two releases old or older, so this release refuses them: {told}.")
-    return Checked("Agents", Result.WARNING, f"One release old, to be upgraded before the next release: {told}.")
+        return Checked(
+            "Agents", Result.FAILURE, f"This release refuses agents that are two or more releases old: {told}."
+        )
+    return Checked("Agents", Result.WARNING, f"Agents one release old, to be upgraded before the next release: {told}.")
 
 
 def _leases(database: Database) -> Checked:
@@ -145,7 +147,9 @@ def _leases(database: Database) -> Checked:
     if not ended:
         return Checked("Leases", Result.SUCCESS)
     told = _some([f"{each.uuid} on {each.machine or 'an unknown machine'}" for each in ended])
-    return Checked("Leases", Result.WARNING, f"Work waits for a control process, since these have ended: {told}.")
+    return Checked(
+        "Leases", Result.WARNING, f"Unfinished work of stopped control processes waits for a running one: {told}."
+    )
 
 
 def _workflows(database: Database) -> Checked:
@@ -162,7 +166,7 @@ def _switches(database: Database) -> Checked:
         switch = switches.find(connection, switches.READ_ONLY)
     if switch is None:
         return Checked("Switches", Result.SUCCESS)
-    return Checked("Switches", Result.WARNING, "The APIs are read-only: `kilonova read-only off` ends that.")
+    return Checked("Switches", Result.WARNING, "The APIs are read-only: run `kilonova read-only off`.")
 
 
 def _some(told: list[str]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova whatif``: where servers would go, why no other host, and what is missing where none would do."""
+"""``kilonova whatif``: shows the hosts that servers would get, why others are rejected, and nearest misses."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Protocol
@@ -27,26 +27,26 @@ _SERVERS_SHOWN = 10
 
 
 class Api(Protocol):
-    """The call that is needed of a connection to a cloud."""
+    """The part of a connection that this command needs."""
 
     def call(self, method: str, service: str, path: str, version: str | None = None, **arguments: Any) -> Any: ...
 
 
-def whatif(  # one option for each thing that can be asked
+def whatif(  # one option for each part of a request
     flavor: Annotated[str, typer.Option(metavar="NAME|ID", help="The flavor.")],
-    image: Annotated[str | None, typer.Option(metavar="NAME|ID", help="The image; none if left out.")] = None,
+    image: Annotated[str | None, typer.Option(metavar="NAME|ID", help="The image; default: none.")] = None,
     zone: Annotated[str | None, typer.Option(metavar="ZONE[:HOST[:NODE]]", help="The availability zone.")] = None,
     hint: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A scheduler hint; repeatable.")] = None,
     group: Annotated[str | None, typer.Option(metavar="ID", help="The server group.")] = None,
-    project: Annotated[str | None, typer.Option(metavar="ID", help="For which project; your own if left out.")] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many servers, placed one after the other.")] = 1,
-    hosts: Annotated[bool, typer.Option("--hosts", help="Show every host with all that keeps it out.")] = False,
-    host_filter: Annotated[str, typer.Option(metavar="TEXT", help="Only hosts with this in their name.")] = "",
+    project: Annotated[str | None, typer.Option(metavar="ID", help="The project; default: your own.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="Number of servers, placed one after the other.")] = 1,
+    hosts: Annotated[bool, typer.Option("--hosts", help="Show every host with all reasons that reject it.")] = False,
+    host_filter: Annotated[str, typer.Option(metavar="TEXT", help="Only hosts with this text in their name.")] = "",
     as_json: AsJson = False,
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
 ) -> None:
-    """Say where servers would go, and why. Nothing is created, nothing changes."""
+    """Show on which hosts servers would be placed, and why. A dry run: nothing changes."""
     given = {"image": image, "availability_zone": zone, "group": group, "project_id": project}
     body = {
         "flavor": flavor,
@@ -71,18 +71,18 @@ def whatif(  # one option for each thing that can be asked
 
 
 def hints_of(texts: Sequence[str]) -> dict[str, list[str]]:
-    """Read ``KEY=VALUE`` texts; a key given twice has two values. Raises: InvalidRequest."""
+    """Parse ``KEY=VALUE`` texts; a repeated key has several values. Raises: InvalidRequest."""
     found: dict[str, list[str]] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise InvalidRequest(f"--hint takes KEY=VALUE, not {text!r}")
+            raise InvalidRequest(f"--hint must be KEY=VALUE, not {text!r}")
         found.setdefault(key, []).append(value)
     return found
 
 
 def ask(api: Api, body: Mapping[str, Any], host_filter: str, *, with_hosts: bool) -> dict[str, Any]:
-    """Return the answer of the operator API; with hosts its pages are put together."""
+    """Return the answer of the operator API; with hosts, its pages are merged."""
     query = {"host": host_filter} if host_filter else {}
     if not with_hosts:
         query["limit"] = "0"
@@ -97,13 +97,13 @@ def ask(api: Api, body: Mapping[str, Any], host_filter: str, *, with_hosts: bool
 
 
 def show(found: Mapping[str, Any], console: Console) -> None:
-    """Print funnel, ranking and nearest miss of the server that is explained, and where all servers would go."""
+    """Print funnel, ranking and nearest misses of the explained server, and the hosts of all servers."""
     servers, number = found["servers"], found["explained_server"]
     server = servers[number - 1]
     if number > 1:
         console.print(Text(f"Server {number} of the request", style="bold"))
     if server["forced"]:
-        console.print("The host is forced: no filter is asked.")
+        console.print("The host is forced: no filter runs.")
     console.print(_funnel(server["steps"], found["rules"]))
     console.print()
     if found["fits"]:
@@ -133,7 +133,7 @@ def _funnel(steps: Sequence[Mapping[str, Any]], rules: Sequence[Mapping[str, Any
     table.add_column("Removed, and why", overflow="fold", ratio=1)
     asked = {step["rule"]: step for step in steps}
     known = {rule["rule"] for rule in rules}
-    # Servers after the first start with the hosts that the one before them left; no rule says that.
+    # Later servers of a request start with a row that is not a rule: the hosts left by the server before.
     earlier = [{**step, "failed": "", "only_hindrance": 0} for step in steps if step["rule"] not in known]
     for rule in (*earlier, *rules):
         step = asked.pop(rule["rule"], None)
@@ -152,7 +152,7 @@ def _funnel(steps: Sequence[Mapping[str, Any]], rules: Sequence[Mapping[str, Any
 
 def _nearest(misses: Sequence[Mapping[str, Any]]) -> Table | Text:
     if not misses:
-        return Text("No small change of the request or of a host would make it fit.")
+        return Text("No small change of the request or of a host would make the server fit.")
     table = plain_table()
     table.add_column("It would fit with", overflow="fold", ratio=1)
     table.add_column("Best host", overflow="fold")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova workflows``: the long operations that are under way, and what to do about those that are stuck."""
+"""``kilonova workflows``: lists running workflows, and retries or abandons stuck ones."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -18,29 +18,29 @@ from kilonova.errors import Conflict, InvalidRequest, NotFound
 _COLORS = {"stuck": "red", "undoing": "yellow", "waiting": "cyan"}
 _STEP_MARKS = {"done": "✓", "under way": "→", "being undone": "←", "undone": "✗", "to come": ""}
 
-app = typer.Typer(
-    no_args_is_help=True, help="List builds, moves and other long operations, and mend those that are stuck."
-)
-Workflow = Annotated[str, typer.Argument(metavar="WORKFLOW", help="A workflow's id, as `list` shows it.")]
+app = typer.Typer(no_args_is_help=True, help="List builds, moves and other workflows, and retry or abandon stuck ones.")
+Workflow = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Id of a workflow, from `list`.")]
 
 
 @app.callback()
 def workflows() -> None:
-    """List builds, moves and other long operations, and mend those that are stuck."""
+    """List builds, moves and other workflows, and retry or abandon stuck ones."""
 
 
 @app.command("list")
 def list_(
-    kind: Annotated[str, typer.Option(metavar="KIND", help="Only these: build, resize, delete, …")] = "",
-    stuck: Annotated[bool, typer.Option("--stuck", help="Only those that wait for an operator.")] = False,
-    server: Annotated[str, typer.Option(metavar="SERVER", help="Only those of this server (name or id).")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 100,
-    marker: Annotated[str, typer.Option(metavar="WORKFLOW", help="Only those after this one.")] = "",
+    kind: Annotated[
+        str, typer.Option(metavar="KIND", help="Only workflows of this kind: build, resize, delete, …")
+    ] = "",
+    stuck: Annotated[bool, typer.Option("--stuck", help="Only stuck workflows, which wait for an operator.")] = False,
+    server: Annotated[str, typer.Option(metavar="SERVER", help="Only workflows of this server (name or id).")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most entries.")] = 100,
+    marker: Annotated[str, typer.Option(metavar="WORKFLOW", help="Only workflows after this one.")] = "",
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what is under way, the oldest first."""
+    """List unfinished workflows, the oldest first."""
     api = connect(data, os_cloud)
     query = {"kind": kind, "stuck": "true" if stuck else "", "marker": marker, "limit": str(limit)}
     if server:
@@ -54,7 +54,7 @@ def list_(
 
 @app.command()
 def show(workflow: Workflow, data: DataFolder = None, os_cloud: AdminCloud = None, as_json: AsJson = False) -> None:
-    """Show how far a workflow is, and why it goes no further."""
+    """Show the steps of a workflow, and why it does not continue."""
     answer = find(connect(data, os_cloud), workflow)
     if as_json:
         print_json(answer)
@@ -64,18 +64,18 @@ def show(workflow: Workflow, data: DataFolder = None, os_cloud: AdminCloud = Non
 
 @app.command()
 def retry(workflow: Workflow, data: DataFolder = None, os_cloud: AdminCloud = None, as_json: AsJson = False) -> None:
-    """Have a stuck workflow go on at the step where it stopped."""
+    """Resume a stuck workflow at the step where it stopped."""
     answer = act(connect(data, os_cloud), workflow, "retry")
     if as_json:
         print_json(answer)
     else:
         flow = answer["workflow"]
-        output_console().print(f"{flow['kind']} of server {flow['server_id']} goes on at step {flow['step']}.")
+        output_console().print(f"{flow['kind']} of server {flow['server_id']} continues at step {flow['step']}.")
 
 
 @app.command()
 def abandon(workflow: Workflow, data: DataFolder = None, os_cloud: AdminCloud = None, as_json: AsJson = False) -> None:
-    """Give a stuck workflow up. Its server stays in error, with all that it holds, until it is deleted."""
+    """Abandon a stuck workflow. Its server stays in error and keeps its resources until it is deleted."""
     answer = act(connect(data, os_cloud), workflow, "abandon")
     if as_json:
         print_json(answer)
@@ -84,7 +84,7 @@ def abandon(workflow: Workflow, data: DataFolder = None, os_cloud: AdminCloud = 
 
 
 def find(api: Api, uuid: str) -> Mapping[str, Any]:
-    """Return what the operator API says of a workflow. Raises: InvalidRequest for one that is not under way."""
+    """Return the operator API's description of a workflow. Raises: InvalidRequest if it is not running."""
     _require_uuid(uuid)
     try:
         answer: Mapping[str, Any] = api.get(OPERATOR, f"/workflows/{uuid}")
@@ -94,7 +94,7 @@ def find(api: Api, uuid: str) -> Mapping[str, Any]:
 
 
 def act(api: WritableApi, uuid: str, action: str) -> Mapping[str, Any]:
-    """Retry or abandon a workflow. Raises: InvalidRequest for one that is not under way or not stuck."""
+    """Retry or abandon a workflow. Raises: InvalidRequest if it is not running or not stuck."""
     _require_uuid(uuid)
     try:
         answer: Mapping[str, Any] = api.call("POST", OPERATOR, f"/workflows/{uuid}/{action}")
@@ -105,17 +105,17 @@ def act(api: WritableApi, uuid: str, action: str) -> Mapping[str, Any]:
 
 def _require_uuid(text: str) -> None:
     if not UUID.fullmatch(text):
-        raise InvalidRequest(f"{text!r} is no id of a workflow; `kilonova workflows list` shows them")
+        raise InvalidRequest(f"{text!r} is not the id of a workflow; `kilonova workflows list` shows the ids")
 
 
-# --- how it looks -----------------------------------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------------------------------
 
 
 def show_list(answer: Mapping[str, Any], console: Console) -> None:
-    """Print one line for each workflow."""
+    """Print a line for each workflow."""
     flows = answer["workflows"]
     if not flows:
-        console.print("Nothing is under way.")
+        console.print("There are no unfinished workflows.")
         return
     table = plain_table()
     for name in ("Workflow", "Kind", "Server", "Step", "State", "Age"):
@@ -127,22 +127,25 @@ def show_list(answer: Mapping[str, Any], console: Console) -> None:
     console.print(table)
     if stuck := [flow for flow in flows if flow["state"] == "stuck"]:
         console.print(
-            Text(f"{counted(len(stuck), 'workflow')} stuck: `kilonova workflows show WORKFLOW` says why.", style="red")
+            Text(
+                f"{counted(len(stuck), 'workflow')} stuck: `kilonova workflows show WORKFLOW` shows the reason.",
+                style="red",
+            )
         )
     if answer.get("workflows_links"):
         console.print(f"There are more: --marker {flows[-1]['id']}")
 
 
 def show_one(flow: Mapping[str, Any], console: Console) -> None:
-    """Print the steps of a workflow, and everything that keeps it from going on."""
+    """Print the steps of a workflow, and all reasons why it does not continue."""
     console.print(Text(f"{flow['kind']} {flow['id']}: {flow['state']}", style=_COLORS.get(flow["state"], "bold")))
-    alive = "" if flow["process"]["alive"] else ", which gives no sign of life: another one takes over"
+    alive = "" if flow["process"]["alive"] else ", whose lease has expired: another process takes over"
     lines = [
         f"server {flow['server_id']}" if flow["server_id"] else "",
         f"request {flow['request_id']}",
-        f"begun {flow['created_at']}, {_duration(flow['age_seconds'])} ago; at this step since {flow['since']}",
+        f"started {flow['created_at']}, {_duration(flow['age_seconds'])} ago; at this step since {flow['since']}",
         f"run by process {flow['process']['id']}{alive}",
-        f"step {flow['step']} broke {counted(flow['tries'], 'time')}" if flow["tries"] else "",
+        f"step {flow['step']} failed {counted(flow['tries'], 'time')}" if flow["tries"] else "",
         f"interrupted by {flow['interrupt']}" if flow["interrupt"] else "",
     ]
     for line in filter(None, lines):
@@ -155,8 +158,8 @@ def show_one(flow: Mapping[str, Any], console: Console) -> None:
         console.print(text)
     if flow["state"] == "stuck":
         console.print()
-        console.print(f"When the cause is mended: kilonova workflows retry {flow['id']}")
-        console.print(f"To give it up: kilonova workflows abandon {flow['id']}")
+        console.print(f"When the cause is removed: kilonova workflows retry {flow['id']}")
+        console.print(f"To abandon it: kilonova workflows abandon {flow['id']}")
 
 
 def _steps(steps: Sequence[Mapping[str, Any]]) -> Table:
@@ -183,14 +186,14 @@ def _reasons(failure: Mapping[str, Any] | None) -> list[Text]:
 
 
 def show_abandoned(given_up: Mapping[str, Any], console: Console) -> None:
-    """Print what is left over, and how it is cleaned up."""
+    """Print the resources that an abandoned workflow leaves behind, and how to release them."""
     server = given_up["server_id"]
-    console.print(f"{given_up['kind']} of server {server} is given up; the server stays in error.")
+    console.print(f"{given_up['kind']} of server {server} is abandoned; the server stays in error.")
     if given_up["hosts"]:
-        console.print(f"Guests of it may be on, and resources of it are held on: {', '.join(given_up['hosts'])}.")
+        console.print(f"Hosts with resources, and possibly guests, of the server: {', '.join(given_up['hosts'])}.")
     if migration := given_up["migration"]:
         console.print(f"Its {migration['type']} {migration['id']} stays open ({migration['status']}).")
-    console.print(f"To release all of that: openstack server delete {server}")
+    console.print(f"To release the server's resources: openstack server delete {server}")
 
 
 def _duration(seconds: int) -> str:

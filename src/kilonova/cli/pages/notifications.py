@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page about notifications: which there are, from whom, with which fields, and what they look like."""
+"""Generator of docs/notifications.md: events, publishers, payload fields and samples."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,8 +33,8 @@ _HEAD = """# Notifications
 
 Printed by `kilonova docs notifications`.
 
-Kilonova tells billing, monitoring and orchestration what happens to servers and other resources, in the two formats
-that they know from Nova: *unversioned* ones on the topic `notifications`, *versioned* ones on the topic
+Kilonova notifies billing, monitoring and orchestration of changes of servers and other resources, in the two formats of
+Nova: *unversioned* notifications on the topic `notifications`, *versioned* notifications on the topic
 `versioned_notifications`. Without a driver and without a file nothing is computed or sent.
 
 ## In the embedded cloud
@@ -53,8 +53,8 @@ INFO    nova-compute:node1   instance.create.start
 INFO    nova-compute:node1   instance.create.end
 ```
 
-The file is beside the logs unless it has an absolute path. It has a line of JSON for each notification, with the
-keys that it has at a broker. Only its owner can read it.
+A relative path is below the folder of the logs. The file has a line of JSON for each notification, with the same
+keys as at a broker. Only its owner can read it.
 
 ## At a broker
 
@@ -66,67 +66,68 @@ transport_url = rabbit://nova:PASSWORD@mq:5672/   # without it: that of [DEFAULT
 notification_format = versioned                   # unversioned (as in Nova), versioned or both
 ```
 
-oslo.messaging sends them, to the exchange `nova` (`control_exchange`); its own options, `[oslo_messaging_rabbit]`
-among them, have their usual names, and those that say nothing about Kilonova's own queues hold for these. The user
-at the broker needs the right to configure, write and read what is named after the topics and the exchange.
+oslo.messaging sends notifications to the exchange `nova` (`control_exchange`). Its own options, including those of
+`[oslo_messaging_rabbit]`, have their usual names; they apply even if Kilonova's own queues do not use them. The user
+at the broker needs permission to configure, write and read the topics' queues and the exchange.
 
 | option | default | |
 |---|---|---|
 | `[oslo_messaging_notifications] driver` | none | a line each: `messagingv2`, `messaging`, `log`, `routing`, `noop` |
 | `[oslo_messaging_notifications] transport_url` | `[DEFAULT] transport_url` | the broker |
-| `[oslo_messaging_notifications] topics` | `notifications` | of unversioned ones |
-| `[oslo_messaging_notifications] retry` | -1 | how often one is tried again; -1: until the broker is back |
+| `[oslo_messaging_notifications] topics` | `notifications` | topics of unversioned notifications |
+| `[oslo_messaging_notifications] retry` | -1 | number of retries after a failure; -1: until the broker is back |
 | `[notifications] notification_format` | `unversioned` | `unversioned`, `versioned` or `both` |
-| `[notifications] versioned_notifications_topics` | `versioned_notifications` | of versioned ones |
+| `[notifications] versioned_notifications_topics` | `versioned_notifications` | topics of versioned notifications |
 | `[notifications] notify_on_state_change` | none | `vm_state` or `vm_and_task_state`: send `instance.update` |
-| `[notifications] default_level` | `INFO` | priority of all that tell of no error |
-| `[notifications] bdms_in_notifications`, `include_share_mapping` | false | have `block_devices` and `shares` |
+| `[notifications] default_level` | `INFO` | priority of notifications that do not report an error |
+| `[notifications] bdms_in_notifications`, `include_share_mapping` | false | include `block_devices` and `shares` |
 | `[DEFAULT] control_exchange` | `nova` | the exchange at which consumers bind their queues |
-| `[notifications] file` | none | Kilonova's own: write them to a file, 5 of 200 MiB are kept |
-| `[notifications] queue_size` | 10000 | Kilonova's own: how many wait for a broker that is away |
+| `[notifications] file` | none | Kilonova's own: write notifications to a file; 5 files of 200 MiB are kept |
+| `[notifications] queue_size` | 10000 | Kilonova's own: most notifications queued while the broker is down |
 | `[DEFAULT] instance_usage_audit` | false | send `instance.exists` for every server after each period |
-| `[DEFAULT] instance_usage_audit_period` | `month` | `hour`, `day`, `month`, `year`, maybe with an offset: `day@6` |
+| `[DEFAULT] instance_usage_audit_period` | `month` | `hour`, `day`, `month`, `year`, also with an offset: `day@6` |
 
-`driver = log` writes to the log of the process, which cuts lines at 8 KiB; use `file` to have all of it.
-oslo.messaging is only loaded where a driver is set; it takes about 20 MiB of memory.
+`driver = log` writes to the log of the process, which cuts lines at 8 KiB; `file` has complete notifications.
+oslo.messaging is loaded only if a driver is set; it takes about 20 MiB of memory.
 
-## What is promised
+## Guarantees
 
-- Nothing is told before it is durable, and nobody waits for a broker. What is told of a server comes in order.
-- Each is sent at most once. One is lost when its process is killed before it was sent, when `queue_size` others
-  wait for a broker that is away, when `retry` says that it is given up, and when RabbitMQ goes away before it has
-  confirmed the one that is on its way: that one may have arrived, and counts as lost.
-  `kilonova_notifications_sent_total` and `kilonova_notifications_lost_total` count them, and the log says so, in one
-  line a minute. Compare with `instance.exists` what must not be missed.
-- A broker that is away, also at the start, is looked for again after 10 s at most, and then gets what waits. One that
-  stands still is noticed after `[oslo_messaging_rabbit] heartbeat_timeout_threshold`. A process that ends has no more
-  than six seconds of patience with either.
-- A server is shown as it was at that moment. No password, no user data and no token is part of any of them; the
-  public half of a key is. Faults have the details that administrators see.
-- Names of hosts are in them: let no tenant listen.
+- A notification is sent after the commit of the change, and no request or workflow waits for a broker. The
+  notifications of a server are sent in order.
+- Delivery is at most once. A notification is lost if its process is killed before sending it, if the queue of
+  `queue_size` is full while the broker is down, if `retry` is exhausted, and if RabbitMQ goes down before
+  confirming it: then it may have arrived, and counts as lost.
+  `kilonova_notifications_sent_total` and `kilonova_notifications_lost_total` count them, and losses are logged, one
+  line a minute. Reconcile billing data with `instance.exists`.
+- A connection to a broker that is down, even at the start, is retried every 10 s at most; then queued notifications are
+  sent. A frozen broker is detected after `[oslo_messaging_rabbit] heartbeat_timeout_threshold`. A process that stops
+  waits six seconds at most for either.
+- A payload shows the server as it was at that moment. No notification contains a password, user data or a token; the
+  public part of a key pair is included. Faults have the details that administrators see.
+- Payloads contain names of hosts: give users of projects no access to them.
 
-## Where it differs from Nova
+## Differences from Nova
 
-- What an API request does at once has its `start` and its `end` told together, when it is done. A request that is
-  refused tells nothing; Nova has told its `start` by then.
-- `instance.delete` is told in both formats, also of a server without a host, then by `nova-api`. By `forceDelete` such
-  a server is unversioned `compute.instance.force_delete`, as in Nova, and still versioned `instance.delete`, of which
-  Nova says nothing. Where Nova's API deletes a server because its host is down, that host's `nova-compute` tells of it
-  here.
-- A build that goes on to another host tells `create.start` and `create.error` for each of them; `compute_task` and
-  its `error` come once, when it is given up.
-- `instance.update` tells changes of states that it finds between two steps. What comes and goes within one is not
-  told.
+- For actions that an API request completes itself, `start` and `end` are sent together at the end. A refused request
+  sends nothing; Nova has sent `start` by then.
+- `instance.delete` is sent in both formats, even for a server without a host (by `nova-api`). For `forceDelete` of such
+  a server, the unversioned event is `compute.instance.force_delete`, as in Nova, and the versioned event is
+  `instance.delete`, which Nova does not send. For a server deleted while its host is down, the publisher is the host's
+  `nova-compute`; in Nova it is the API.
+- A build that is retried on another host sends `create.start` and `create.error` for each host; `compute_task` and
+  its `error` are sent once, when the build has failed.
+- `instance.update` reports changes of states between two steps of a workflow, not changes that are reverted within a
+  step.
 - `instance_type_id` is null, as flavors have no numbers here; `report_count` and `version` of services are 0.
 - The context has the request's id, user and project, and no token. Nova's has the token of the user.
-- `compute.exception` and its unversioned form tell which step failed, not with which arguments.
+- `compute.exception` and its unversioned form name the failed step, without its arguments.
 
-## Waiting for what they tell of
+## Not supported
 
 Volumes (`instance.volume_attach`, `volume_detach`, `volume_swap`, `volume.usage`), interfaces
 (`instance.interface_attach`, `interface_detach`, `ip_addresses`), shares (`instance.share_attach`, `share_detach`),
-measurements (`metrics.update`) and real hypervisors (`libvirt.connect.error`) are not there yet, and neither are
-their notifications.
+metrics (`metrics.update`) and libvirt connections (`libvirt.connect.error`): these features or their notifications
+do not exist.
 """
 _NOW = datetime(2026, 11, 22, 12, 0, 0)  # noqa: DTZ001 - times are UTC everywhere
 _WHO = Requester("req-5b6c791d-5709-4f36-8fbe-c3e02869e35d", "fake-user", "fake-project")
@@ -160,7 +161,7 @@ _AGGREGATE = Aggregate(1, "788608ec-ebdc-45c5-bc7f-e5f24ab92c80", "my-aggregate"
 _KEYPAIR = Keypair(
     1, "fake", "my-key", "ssh", "1e:2c:9b:56:79:4b:45:77:f9:ca:7a:98:2c:b0:d5:3c", "ssh-ed25519 AAAAC3NzaC1lZDI1 me"
 )
-#: Title → what happened.
+#: Title of a sample → the event it shows.
 _SAMPLES: Mapping[str, Happening] = {
     "The end of a reboot": ServerActed("reboot", Phase.END, _SERVER, host="node1", kind="reboot"),
     "A reboot that fails": ServerActed(
@@ -188,11 +189,11 @@ _SAMPLES: Mapping[str, Happening] = {
 }
 _TELLERS: Mapping[PublishedBy, str] = {
     PublishedBy.HOST: "`nova-compute`",
-    PublishedBy.SOURCE: "`nova-compute` of the host that it leaves",
+    PublishedBy.SOURCE: "`nova-compute` of the source host",
     PublishedBy.API: "`nova-api`",
     PublishedBy.CONDUCTOR: "`nova-conductor`",
 }
-#: (versioned event, unversioned event, from whom, payload, when)
+#: Rows of events that no server workflow sends: (versioned, unversioned, publisher, payload, when).
 _OTHERS: tuple[tuple[str, str, str, str, str], ...] = (
     ("instance.lock, instance.unlock", "", "nova-api", "InstanceActionPayload", "a server is locked or unlocked"),
     (
@@ -200,14 +201,14 @@ _OTHERS: tuple[tuple[str, str, str, str, str], ...] = (
         "compute.instance.live.migration.abort.start, .end",
         "nova-compute",
         "InstanceActionPayload",
-        "somebody asks for that",
+        "an administrator requests it",
     ),
     (
         "instance.live_migration_force_complete.start, .end",
         "compute.instance.live.migration.force.complete.start, .end",
         "nova-compute",
         "InstanceActionPayload",
-        "somebody asks for that",
+        "an administrator requests it",
     ),
     (
         "instance.update",
@@ -223,27 +224,27 @@ _OTHERS: tuple[tuple[str, str, str, str, str], ...] = (
         "InstanceExistsPayload",
         "after each audit period, and before a rebuild, a move, a shelve and the end of a rescue",
     ),
-    ("compute.exception", "the step", "nova-compute", "ExceptionPayload", "a host cannot do what it is asked to do"),
+    ("compute.exception", "the step", "nova-compute", "ExceptionPayload", "a host fails a step"),
     (
         "compute_task.build_instances.error, compute_task.migrate_server.error, compute_task.rebuild_server.error",
         "the same without .error",
         "nova-conductor",
         "ComputeTaskPayload",
-        "there is no host, or a build is given up",
+        "no valid host is found, or a build fails",
     ),
     (
         "scheduler.select_destinations.start, .end",
         "the same",
         "nova-scheduler",
         "RequestSpecPayload",
-        "hosts are sought for a build, a move or an unshelve",
+        "the scheduler selects hosts for a build, a move or an unshelve",
     ),
     (
         "aggregate.cache_images.progress",
         "",
         "nova-conductor",
         "AggregateCachePayload",
-        "a host has fetched images, or could not",
+        "a host has cached images, or has failed to",
     ),
     ("flavor.create, flavor.update, flavor.delete", "", "nova-api", "FlavorPayload", "also for extra specs and access"),
     (
@@ -265,21 +266,21 @@ _OTHERS: tuple[tuple[str, str, str, str, str], ...] = (
         "",
         "the service; nova-api for delete",
         "ServiceStatusPayload",
-        "a service is there for the first time; it is enabled, disabled or declared down; it is deleted",
+        "a service is created, enabled, disabled, forced down or deleted",
     ),
 )
 
 
 def markdown() -> str:
-    """Return the page."""
+    """Return the text of the page."""
     parts = (_HEAD, _server_events(), _other_events(), _payloads(), _samples())
     return "\n".join(parts)
 
 
 def _server_events() -> str:
     head = (
-        "## What is told of servers\n\nBy the workflow that does it. The unversioned event has the same name after"
-        " `compute.`, unless another one is in brackets.\n\n"
+        "## Notifications of servers\n\nListed by workflow. The unversioned event has the same name after"
+        " `compute.`, unless another name is in brackets.\n\n"
         "| workflow | events, in order | payload |\n|---|---|---|\n"
     )
     return head + "".join(f"| `{kind}` | {'<br>'.join(_events(kind))} | {_payloads_of(kind)} |\n" for kind in RULES)
@@ -303,7 +304,7 @@ def _payloads_of(kind: str) -> str:
 
 
 def _other_events() -> str:
-    head = "## What else is told\n\n| versioned | unversioned | from | payload | when |\n|---|---|---|---|---|\n"
+    head = "## Other notifications\n\n| versioned | unversioned | from | payload | when |\n|---|---|---|---|---|\n"
     aggregates = (
         (f"aggregate.{action}.start, .end", _of_aggregate(older), "nova-api", "AggregatePayload", "")
         for action, older in OLDER_AGGREGATE_NAMES.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of transitions as a page and as a picture."""
+"""Generator of docs/states.md and docs/states.svg from the table of transitions."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,10 +14,10 @@ _HEAD = """# States of a server
 
 Printed by `kilonova docs states`; `kilonova docs states --format svg` draws the [picture](states.svg).
 
-A server has a settled state (`vm_state`), at most one operation that runs (`task_state`), and the hypervisor's view
-(`power_state`). An action is refused with 409 from any other state or task than these. "As before" means the state in
-which the action found the server. Every failure leaves a fault on the server and no task. "Needs" names the
-[ability](operating.md#what-hosts-can-do) without which the server's host cannot do it.
+A server has a settled state (`vm_state`), at most one running operation (`task_state`), and the hypervisor's view
+(`power_state`). An action is refused with 409 in any other state or task than those listed. "As before" means the state
+in which the action started. Every failure leaves a fault on the server and no task. "Needs" names the
+[ability](operating.md#what-hosts-can-do) that the server's host must have.
 
 | action | from | while | shows | then | when it fails | |
 |---|---|---|---|---|---|---|
@@ -31,12 +31,12 @@ The `status` that the API shows for each settled state, and for the tasks that c
 |---|---|---|
 """
 _TASKS: tuple[TaskState | None, ...] = (None, *TaskState)
-#: Up to so many tasks in which an action is refused are listed instead of those in which it may start.
+#: Up to this number, a row lists the tasks in which an action is refused, else those in which it can start.
 _MOST_EXCLUDED = 3
 
 
 def markdown() -> str:
-    """Return the page: all actions, and the status of each state."""
+    """Return the Markdown page with all actions and the status of each state."""
     rows = [_row(kind, transition) for kind, transition in TRANSITIONS.items()]
     return _HEAD + "\n".join(rows) + "\n" + _STATUS_HEAD + "\n".join(_status_rows()) + "\n"
 
@@ -92,7 +92,7 @@ def _status_rows() -> Iterator[str]:
         yield f"| {vm_state} | {plain} | {shown} |"
 
 
-# --- the picture ------------------------------------------------------------------------------------------------------
+# --- SVG picture ------------------------------------------------------------------------------------------------------
 
 _WIDTH, _HEIGHT = 1180, 800
 _BOX_WIDTH, _BOX_HEIGHT = 150, 40
@@ -111,12 +111,12 @@ _CENTRES: Mapping[VmState, tuple[int, int]] = {
     VmState.SOFT_DELETED: (640, 740),
     VmState.DELETED: (840, 740),
 }
-_ASIDE = 12  # pixels between an arrow and the one that goes back
-_LABEL_AT = 0.37  # of the way, so that the words of two opposite arrows stand apart
+_ASIDE = 12  # pixels between the arrows of both directions
+_LABEL_AT = 0.37  # of an arrow's length, so that labels of opposite arrows do not overlap
 
 
 def svg() -> str:
-    """Return the picture: one arrow for all actions between two states; those that start anywhere are words."""
+    """Return the SVG picture: one arrow for all actions between two states; actions from every state are a footnote."""
     arrows: dict[tuple[VmState, VmState], list[str]] = defaultdict(list)
     for kind, transition in TRANSITIONS.items():
         if transition.settled is None or transition.states == ANY_STATE:
@@ -169,6 +169,6 @@ def _arrow(start: VmState, end: VmState, kinds: list[str]) -> str:
 
 
 def _border(along: float, across: float) -> float:
-    """Return how far a box reaches from its centre in a direction."""
+    """Return the distance in pixels from a box's centre to its border in a direction."""
     sides = [size / 2 / abs(part) for size, part in ((_BOX_WIDTH, along), (_BOX_HEIGHT, across)) if abs(part) > 1e-9]
     return min(sides) + 2

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenarios as commands use them: found, compared with the running cloud, played."""
+"""Scenarios for commands: lookup, comparison with the running cloud, and playing."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is the running cloud the one that a scenario describes?"""
+"""Comparison of the running cloud with a scenario."""
 
 import json
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ _HYPERVISORS_WITH_SIZES = "2.53"
 
 
 def differences(scenario: Scenario, api: Api) -> tuple[str, ...]:
-    """Say in what the running cloud is not the scenario's: hosts, their sizes, the scheduler's options."""
+    """Return a text for each difference between the running cloud and the scenario: hosts, their sizes, options."""
     running = api.get(OPERATOR, "/options")["options"]
     found = [*_host_differences(scenario, api), *_option_differences(scenario, running)]
     if any(host.failing_spawns for host in scenario.hosts):
         started = running.get("fake", {}).get("scenario") or ""
         if Path(started).stem != scenario.name:
-            found.append("its hosts do not fail builds")
+            found.append("its hosts do not simulate failing builds")
     return tuple(found)
 
 
@@ -38,7 +38,7 @@ def _host_differences(scenario: Scenario, api: Api) -> list[str]:
         and (host.vcpus, host.memory_mib, host.disk_gib)
         != (up[name]["vcpus"], up[name]["memory_mb"], up[name]["local_gb"])
     ]
-    kinds = (("it has no host", missing), ("it also has", extra), ("of another size", sizes))
+    kinds = (("missing hosts:", missing), ("additional hosts:", extra), ("different size:", sizes))
     return [f"{kind} {', '.join(names[:5])}{' …' * (len(names) > 5)}" for kind, names in kinds if names]
 
 
@@ -51,4 +51,4 @@ def _option_differences(scenario: Scenario, running: Mapping[str, Any]) -> list[
         for group, name in dict.fromkeys(looked_at)
         if running.get(group, {}).get(name) != expected.get(group, scenario.options.get(group, {})).get(name)
     ]
-    return [f"other options: {', '.join(differing)}"] if differing else []
+    return [f"different options: {', '.join(differing)}"] if differing else []

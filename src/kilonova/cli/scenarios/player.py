@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Play a scenario: look at the cloud through its API, change it through the stock ``openstack`` client."""
+"""Plays a scenario: reads the cloud through its API, changes it through the stock ``openstack`` client."""
 
 import shlex
 import shutil
@@ -35,7 +35,7 @@ _FLAVORS_WITH_SPECS = "2.61"
 
 
 class OpenStackClient:
-    """The stock client of this installation, as one user. ``say`` gets each command before it runs."""
+    """The installed ``openstack`` client, as one user. ``say``: called with each command before it runs."""
 
     def __init__(self, cloud: CloudName, say: Callable[[str], None]) -> None:
         self._cloud = cloud
@@ -44,7 +44,7 @@ class OpenStackClient:
         self._program = str(beside) if beside.exists() else shutil.which("openstack")
 
     def run(self, *words: str) -> None:
-        """Run one command. Raises: Unavailable with the client's last words."""
+        """Run one command. Raises: Unavailable with the last line of the client's output."""
         if self._program is None:
             raise ConfigurationError("the `openstack` client is not installed")
         arguments = ("--os-cloud", self._cloud.name, *words)
@@ -58,19 +58,19 @@ class OpenStackClient:
             check=False,
         )
         if done.returncode:
-            last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or ["it said nothing"]
+            last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or ["no output"]
             raise Unavailable(f"`openstack {' '.join(words[:2])} …` failed: {last[0]}")
 
 
 class Client(Protocol):
-    """Runs the stock client's commands."""
+    """A runner of ``openstack`` client commands."""
 
     def run(self, *words: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One user at the cloud: ``api`` to look, ``client`` to act."""
+    """A user of the cloud: ``api`` for reading, ``client`` for changes."""
 
     api: Api
     client: Client
@@ -78,24 +78,27 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What became of one server, and the reasons in words."""
+    """The landing of one server, and the reasons in words."""
 
     landing: Landing
     why: tuple[str, ...]
 
 
 class ScenarioPlayer:
-    """One scenario, its project references filled in, at one cloud. ``seats``: project → its user."""
+    """A scenario in a cloud, its project references replaced by ids. ``seats``: project → its user."""
 
     def __init__(self, scenario: Scenario, seats: Mapping[str, Seat]) -> None:
         self._scenario = scenario
         self._seats = seats
         self._admin = seats["admin"]
 
-    # --- what is there ------------------------------------------------------------------------------------------------
+    # --- reading the cloud
+    # ------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Make what is missing of the scenario's aggregates, flavors, images, groups and disabled services."""
+        """Create the scenario's missing aggregates, flavors, images and server groups, and disable its disabled
+        services.
+        """
         self._disable()
         aggregates = _by_name(self._aggregates())
         for aggregate in self._scenario.aggregates:
@@ -129,12 +132,13 @@ class ScenarioPlayer:
         return listed
 
     def _servers(self, project: str) -> dict[str, Any]:
-        """Return the scenario's servers that there are in a project, by name."""
+        """Return name → server for the scenario's servers that exist in a project."""
         listed = self._seats[project].api.get("compute", "/servers/detail")["servers"]
         names = {name for asked in self._scenario.servers if asked.project == project for name in asked.names}
         return {server["name"]: server for server in listed if server["name"] in names}
 
-    # --- what is made -------------------------------------------------------------------------------------------------
+    # --- creating resources
+    # -----------------------------------------------------------------------------------------------
 
     def _disable(self) -> None:
         wanted = {host.name: host.disabled for host in self._scenario.hosts if host.disabled}
@@ -170,7 +174,7 @@ class ScenarioPlayer:
             run("flavor", "create", *number, *map(str, size), *private, wanted.name)
             found = {"extra_specs": {}}
         elif (found["ram"], found["disk"], found["vcpus"]) != (wanted.memory_mib, wanted.disk_gib, wanted.vcpus):
-            raise InvalidRequest(f"flavor {wanted.name} is there with another size: delete or rename it first")
+            raise InvalidRequest(f"flavor {wanted.name} exists with another size: delete or rename it first")
         missing = {key: value for key, value in wanted.extra_specs.items() if found["extra_specs"].get(key) != value}
         if missing:
             run("flavor", "set", *_properties(missing), wanted.name)
@@ -199,11 +203,11 @@ class ScenarioPlayer:
         run("server", "group", "create", "--policy", wanted.policy, *rule, wanted.name)
 
     def create_servers(self) -> None:
-        """Ask for the servers that are missing, one request after the other, and wait for each."""
+        """Create the missing servers, one request after the other, and wait until each request is finished."""
         for asked in self._scenario.servers:
             there = self._servers(asked.project).keys() & set(asked.names)
             if there and there != set(asked.names):
-                raise InvalidRequest(f"only some of {', '.join(asked.names)} are there: run with --clean first")
+                raise InvalidRequest(f"only some of {', '.join(asked.names)} exist: run with --clean first")
             if not there:
                 self._create(asked)
             self._wait_for(asked)
@@ -228,13 +232,14 @@ class ScenarioPlayer:
             if not building:
                 return
             if time.monotonic() > deadline:
-                raise Unavailable(f"{', '.join(building)} did not settle within {_SETTLE_S:.0f} s")
+                raise Unavailable(f"{', '.join(building)} did not leave BUILD within {_SETTLE_S:.0f} s")
             time.sleep(_POLL_S)
 
-    # --- what became of it --------------------------------------------------------------------------------------------
+    # --- results
+    # ----------------------------------------------------------------------------------------------------------
 
     def stories(self) -> dict[str, Story]:
-        """Return server name → where it is and why."""
+        """Return server name → its landing and the reasons."""
         listed = self._admin.api.get("compute", "/servers/detail", all_tenants="1")["servers"]
         hosts = {server["id"]: server.get("OS-EXT-SRV-ATTR:host") for server in listed}
         return {
@@ -253,7 +258,7 @@ class ScenarioPlayer:
         return Story(Landing(None, emptied[-1] if emptied else SPAWN), (*why, f"fault: {fault}"))
 
     def _decisions(self, server_id: str) -> Sequence[Mapping[str, Any]]:
-        """Return the server's decisions, oldest first; they are stored a moment after they were made."""
+        """Return the scheduling decisions of a server, oldest first. They are stored a moment after they are made."""
         for attempt in range(10):
             try:
                 found = self._admin.api.get(OPERATOR, f"/decisions/{server_id}")
@@ -264,10 +269,11 @@ class ScenarioPlayer:
                 return decisions[::-1]
         return ()
 
-    # --- taking it away -----------------------------------------------------------------------------------------------
+    # --- clean-up
+    # ---------------------------------------------------------------------------------------------------------
 
     def clean(self) -> None:
-        """Delete what bears the names of the scenario, but not what every new cloud has."""
+        """Delete the scenario's resources by name, except those that every new cloud has."""
         for project, seat in self._seats.items():
             self._delete_servers(project)
             wanted = {group.name for group in self._scenario.groups if group.project == project}
@@ -297,7 +303,7 @@ class ScenarioPlayer:
         deadline = time.monotonic() + _SETTLE_S
         while self._servers(project):
             if time.monotonic() > deadline:
-                raise Unavailable(f"the servers were not gone within {_SETTLE_S:.0f} s")
+                raise Unavailable(f"the servers were not deleted within {_SETTLE_S:.0f} s")
             time.sleep(_POLL_S)
 
 

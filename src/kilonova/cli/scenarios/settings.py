@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of a control process that plays a scenario, and the scenario's play with exactly these."""
+"""Settings of a control process for a scenario, and playing the scenario with these settings."""
 
 import sys
 import tempfile
@@ -45,26 +45,26 @@ def _file_of(scenario: Scenario) -> Iterator[str]:
 
 
 def require_known_options(scenario: Scenario, settings: Settings, *, besides: AbstractSet[str] = frozenset()) -> None:
-    """Refuse options that nothing reads. Raises: ConfigurationError naming one.
+    """Raise ConfigurationError for an option of the scenario that does not exist.
 
-    ``besides``: sections of plug-ins, whose options are not known before the plug-ins are loaded.
+    ``besides``: sections of plug-ins, whose options are unknown before the plug-ins are loaded.
     """
     known = public_options(settings.conf)
     for group, options in scenario.options.items():
         for name in options:
             if name not in known.get(group, {}) and (group in known or group not in besides):
-                raise ConfigurationError(f"Scenario {scenario.name}: options: there is no option [{group}] {name}.")
+                raise ConfigurationError(f"Scenario {scenario.name}: options: unknown option [{group}] {name}.")
 
 
 def _sections_of_plug_ins(scheduler: SchedulerConfig) -> frozenset[str]:
-    """Return the class names that the scheduler's options end in."""
+    """Return the class names at the end of the dotted paths in the scheduler's options."""
     many = (scheduler.available_filters, scheduler.enabled_filters, scheduler.weight_classes, scheduler.request_filters)
     paths = [*(path for paths in many for path in paths), scheduler.driver]
     return frozenset(path.strip().rpartition(".")[2] for path in paths)
 
 
 def play_with_settings(scenario: Scenario) -> tuple[Played, ...]:
-    """Play a scenario through the engine that its options describe. Raises: ConfigurationError."""
+    """Play a scenario with the engine that its options define. Raises: ConfigurationError."""
     import_from(scenario)
     with _file_of(scenario) as file:
         settings = load_settings([file])
@@ -81,19 +81,19 @@ def play_with_settings(scenario: Scenario) -> tuple[Played, ...]:
 
 
 class DriverAtPlay:
-    """A scheduler driver in the place of the engine: asked for one server at a time."""
+    """A scheduler driver that decides instead of the engine, one server at a time."""
 
     def __init__(self, driver: OutsideDriver, engine: Engine) -> None:
         self._driver = driver
         self.allocations = engine.allocations
 
     def decide(self, hosts: HostTable, spec: RequestSpec, *, limit: int) -> Decision:
-        """Return what the driver chooses for one server of the request."""
+        """Return the driver's choice for one server of the request."""
         one = replace(spec, instance_uuids=spec.instance_uuids[:1])
-        del limit  # a driver names one host
+        del limit  # a driver returns one host
         return self._driver.answer(one, hosts).decide(hosts)
 
 
 def import_from(scenario: Scenario) -> None:
-    """Let this process import the modules that the scenario's options name."""
+    """Add the scenario's folders to ``sys.path``, for the modules that its options name."""
     sys.path += [folder for folder in scenario.python_path if folder not in sys.path]

@@ -22,7 +22,7 @@ from kilonova.scenario.options import conf_text
 
 _HEADER = """\
 # Written by `kilonova compute enrol {name}`, and again when that is repeated; put other options in a file of your own.
-# Whoever can read this file can speak for the hosts of this agent.
+# A reader of this file can act as this agent for its hosts: keep it private.
 """
 #: Options with which a control process authenticates at the broker; they are not copied to agents.
 _FILES = frozenset({"ssl_cert_file", "ssl_key_file"})

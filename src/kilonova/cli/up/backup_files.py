@@ -139,7 +139,7 @@ def _copy_pages(source: Path, copy: Path, name: str, on_progress: Progress) -> N
             sleep=0.0,
         )
         theirs.execute("ROLLBACK")
-        ours.execute("PRAGMA journal_mode = WAL")  # the mode that the services expect; closing leaves a single file
+        ours.execute("PRAGMA journal_mode = WAL")  # WAL is the mode that services expect; closing leaves a single file
         if (answer := ours.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
             raise ConfigurationError(f"{source} is damaged: {answer}")
 

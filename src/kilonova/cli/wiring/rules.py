@@ -54,7 +54,7 @@ class Rules:
 
 
 def load_rules(settings: Settings) -> Rules:
-    """Return the rules of a configuration, with the options of its plug-ins. Raises: ConfigurationError."""
+    """Return the engine and the driver of a configuration, with the options of plug-ins. Raises: ConfigurationError."""
     config = settings.scheduler
     settings.conf.share()
     if config.nova_import_compat:

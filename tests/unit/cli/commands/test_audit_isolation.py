@@ -72,7 +72,7 @@ def test_pools_and_who_may_enter_are_a_table() -> None:
     assert "Trove image.trove compute3 m1.tiny, db with tagged, any project" in lines
     assert "own with tagged, project p" in lines
     assert "other with tagged, a project that no rule names" in lines
-    assert "compute1, compute2 everybody else" in lines
+    assert "compute1, compute2 all other servers" in lines
     assert lines[-2:] == [
         "Examined: 2 flavors, 3 images and one without properties, as 5 kinds of servers; 4 servers running.",
         "Nothing leaks.",
@@ -98,7 +98,7 @@ def test_many_servers_are_counted_and_json_has_them_all(capsys: pytest.CaptureFi
     many = report({**LEAK, "servers": [{**SERVER, "name": f"s{number}"} for number in range(13)]})
     lines = shown(many)
     assert "server s9 (uuid-1) on compute3" in lines
-    assert "and 3 more; --json names them all" in lines
+    assert "and 3 more; --json lists all" in lines
     assert audit.report_isolation(FakeApi(many), as_json=True) == 1
     assert json.loads(capsys.readouterr().out) == {"isolation": many}
 

@@ -50,12 +50,12 @@ def test_each_finding_is_one_line_as_it_is_written() -> None:
 
 
 def test_nothing_found() -> None:
-    assert shown(report())[-1] == "Everything that is asked for is read."
+    assert shown(report())[-1] == "Every property is read by a rule."
 
 
 def test_rules_that_may_read_anything_are_named() -> None:
     lines = shown(report(anything=("TroveImageFilter",)))
-    assert lines[0] == "What is read cannot be told: TroveImageFilter may read anything."
+    assert lines[0] == "Unread data cannot be determined: TroveImageFilter may read anything."
     assert len(lines) == 2
 
 

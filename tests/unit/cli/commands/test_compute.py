@@ -70,7 +70,7 @@ def test_without_a_broker_it_goes_on_trying_knows_nothing_of_the_cloud_and_ends_
     assert "kilonova.compute.sessions" in loaded
     assert not [name for name in loaded if name in FOREIGN or name.startswith(tuple(f"{each}." for each in FOREIGN))]
     assert alone.has_told("Starting the agents of 50 hosts: rack1-1, rack1-2, rack1-3 … rack1-50")
-    assert alone.has_told(r"\[database\] connection is set, and an agent needs none")
+    assert alone.has_told(r"\[database\] connection is set, but agents do not need it")
     assert alone.memory_mib < 80
     assert alone.kill(signal.SIGTERM) == 0
     assert alone.has_told("Stopping the agents of 50 hosts")

@@ -126,7 +126,7 @@ def test_what_is_there_is_left_and_completed() -> None:
 def test_a_flavor_of_another_size_is_refused() -> None:
     other = {"name": "big", "ram": 1, "disk": 1, "vcpus": 2, "extra_specs": {}}
     cloud = FakeCloud({"/flavors/detail": {"flavors": [other]}})
-    with pytest.raises(InvalidRequest, match="flavor big is there with another size"):
+    with pytest.raises(InvalidRequest, match="flavor big exists with another size"):
         ScenarioPlayer(scenario(), cloud.seats()).prepare()
 
 
@@ -151,7 +151,7 @@ def test_servers_are_asked_for_once() -> None:
 
 def test_part_of_a_request_is_no_request() -> None:
     cloud = FakeCloud(servers={"admin": [server("web-2")], "demo": []})
-    with pytest.raises(InvalidRequest, match="only some of web-1, web-2 are there: run with --clean first"):
+    with pytest.raises(InvalidRequest, match="only some of web-1, web-2 exist: run with --clean first"):
         ScenarioPlayer(scenario(), cloud.seats()).create_servers()
 
 
@@ -239,16 +239,16 @@ def test_every_difference_is_named() -> None:
     hypervisors[1]["state"] = "down"
     hypervisors += [{"service": {"host": f"x{number}"}, "state": "up"} for number in range(7)]
     assert differences(of, cloud.seats()["admin"].api) == (
-        "it has no host node2",
-        "it also has x0, x1, x2, x3, x4 …",
-        "of another size node1",
-        "other options: [scheduler] max_attempts, [DEFAULT] default_schedule_zone",
+        "missing hosts: node2",
+        "additional hosts: x0, x1, x2, x3, x4 …",
+        "different size: node1",
+        "different options: [scheduler] max_attempts, [DEFAULT] default_schedule_zone",
     )
 
 
 def test_hosts_that_fail_cannot_be_told_by_looking() -> None:
     of = scenario(hosts=[{"name": "node", "count": 2, "failing_spawns": -1}])
-    assert differences(of, running(of).seats()["admin"].api) == ("its hosts do not fail builds",)
+    assert differences(of, running(of).seats()["admin"].api) == ("its hosts do not simulate failing builds",)
     own = running(of, fake={"scenario": "/some/where/small.yaml"})
     assert differences(of, own.seats()["admin"].api) == ()
 

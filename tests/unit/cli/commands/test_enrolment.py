@@ -73,10 +73,10 @@ def test_the_file_of_an_agent_is_private_and_leads_to_the_same_broker_with_anoth
     assert len(password) >= 32
     assert not [line for line in lines if password in line]
     assert lines == [
-        "Agent rack.1 may speak for 1 host: node1.",
+        "Agent rack.1 is enrolled for 1 host: node1.",
         "Its configuration, with its password, which is stored nowhere else: rack.1.conf",
-        "Have its account at the broker:",
-        "  (the first one asks for the password, which is in rack.1.conf)",
+        "Create its account at the broker:",
+        "  (the first command asks for the password, which is in rack.1.conf)",
         "  rabbitmqctl add_user rack.1",
         r"  rabbitmqctl set_permissions -p 'a cloud' rack.1 '^$' '^from\.rack\.1$' '^to\.rack\.1$'",
         """  rabbitmqctl set_user_limits rack.1 '{"max-connections": 8, "max-channels": 16}'""",
@@ -133,16 +133,16 @@ def test_to_enrol_again_makes_a_new_password_and_adds_hosts(cloud: Cloud) -> Non
     first = (cloud.folder / "rack1.conf").read_text()
     code, lines = cloud.run("enrol", "rack1", "--hosts-from", "hosts")
     assert code == 0
-    assert lines[0] == "Agent rack1 may speak for 3 hosts: node1, node2, node3."
+    assert lines[0] == "Agent rack1 is enrolled for 3 hosts: node1, node2, node3."
     assert "  rabbitmqctl change_password rack1" in lines
     assert (cloud.folder / "rack1.conf").read_text() != first
     assert cloud.run("enrol", "rack1", "--remove-host", "node2")[1][0] == (
-        "Agent rack1 may speak for 2 hosts: node1, node3."
+        "Agent rack1 is enrolled for 2 hosts: node1, node3."
     )
 
 
 def test_revoked_agents_are_listed_and_may_be_enrolled_again(cloud: Cloud) -> None:
-    assert cloud.run("agents")[1] == ["No agent is enrolled: `kilonova compute enrol NAME --host HOST` does that."]
+    assert cloud.run("agents")[1] == ["No agent is enrolled. Enrol one: kilonova compute enrol NAME --host HOST"]
     many = [word for number in range(1, 8) for word in ("--host", f"node{number}")]
     cloud.run("enrol", "rack1", *many)
     code, lines = cloud.run("revoke", "rack1")
@@ -168,7 +168,7 @@ def test_revoked_agents_are_listed_and_may_be_enrolled_again(cloud: Cloud) -> No
         (["enrol", "rack2", "--host", "node2", "--output", "."], ". is a folder"),
         (["enrol", "rack2", "--hosts-from", "nowhere"], "--hosts-from nowhere cannot be read: No such file"),
         (["enrol", "rack2", "--host", "node2", "--key-file", "k"], "--key-file needs --cert-file"),
-        (["enrol", "rack2", "--host", "node2", "--cert-file", "c"], "[oslo_messaging_rabbit] ssl is not set"),
+        (["enrol", "rack2", "--host", "node2", "--cert-file", "c"], "Certificates need [oslo_messaging_rabbit] ssl"),
         (["revoke", "rack2"], "Agent rack2 is not enrolled."),
     ],
 )

@@ -102,7 +102,7 @@ def test_the_newest_decision_comes_first_and_says_what_kind_of_move_it_was() -> 
 
 
 def test_a_forced_host_is_said_to_be_forced() -> None:
-    assert "no filter was asked" in shown({**PLACED, "forced": True})
+    assert "no filter ran" in shown({**PLACED, "forced": True})
 
 
 def test_request_ids_and_server_ids_are_asked_for_at_once() -> None:
@@ -119,11 +119,11 @@ def test_a_server_is_found_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("name", "servers", "message"),
     [
-        ("x", [], "no server and no request is called x"),
-        ("../x?a=b", [], "no server and no request is called"),
-        ("x", [{"id": "1", "name": "x"}, {"id": "2", "name": "x"}], "2 servers are called x; give an id: 1, 2"),
-        ("x", [{"id": "1", "name": "x"}], r"no decision is kept for server x \(1\)"),
-        ("req-00000000-0000-0000-0000-000000000000", [], "no decision is kept for request req-0"),
+        ("x", [], "no server or request has the name x"),
+        ("../x?a=b", [], "no server or request has the name"),
+        ("x", [{"id": "1", "name": "x"}, {"id": "2", "name": "x"}], "2 servers have the name x; give an id: 1, 2"),
+        ("x", [{"id": "1", "name": "x"}], r"no decision is stored for server x \(1\)"),
+        ("req-00000000-0000-0000-0000-000000000000", [], "no decision is stored for request req-0"),
     ],
 )
 def test_what_cannot_be_explained_is_bad_input(name: str, servers: list[dict[str, str]], message: str) -> None:
@@ -156,7 +156,7 @@ def test_an_unreachable_cloud_is_one_line_and_code_1(nowhere: Path, capsys: pyte
     assert main(["explain", "x", "--data", str(nowhere / "data")]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == "kilonova: the cloud cannot be reached: no good answer from http://127.0.0.1:9/identity\n"
+    assert err == "kilonova: the cloud cannot be reached: no valid answer from http://127.0.0.1:9/identity\n"
 
 
 @pytest.mark.parametrize("arguments", [["--os-cloud", "other"], ["--data", "missing"], ["--nonsense"], []])
@@ -205,7 +205,7 @@ SAME = {"possible": True, "identical": True, "differences": [], "notes": []}
 
 
 def test_a_replay_says_whether_it_is_the_same() -> None:
-    assert "Decided again, everything comes out the same." in shown({**PLACED, "replay": SAME})
+    assert "The repeated decision is identical." in shown({**PLACED, "replay": SAME})
     other = {**SAME, "identical": False, "differences": ["chosen: n1, now n2"], "notes": ["Options were changed."]}
     text = shown({**PLACED, "replay": other})
     assert "chosen: n1, now n2" in text

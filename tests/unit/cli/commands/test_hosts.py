@@ -67,10 +67,10 @@ def test_strays_are_shown_with_what_may_be_done(api: FakeApi, capsys: pytest.Cap
 def test_no_strays_are_good_news() -> None:
     out = io.StringIO()
     strays.show_strays({"strays": []}, Console(file=out, width=120))
-    assert "Every guest is where its server is recorded" in out.getvalue()
+    assert "every reported guest is where its server is recorded" in out.getvalue()
 
 
-@pytest.mark.parametrize(("asked", "said"), [(True, "removes guest"), (False, "cannot be asked at present")])
+@pytest.mark.parametrize(("asked", "said"), [(True, "removes guest"), (False, "is not reachable")])
 def test_a_guest_is_removed(api: FakeApi, capsys: pytest.CaptureFixture[str], *, asked: bool, said: str) -> None:
     api.asked_host = asked
     assert main(["hosts", "remove-guest", "node3", GUEST]) == 0

@@ -57,7 +57,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 def test_a_clean_cloud_has_no_finding(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
     assert cloud.audit() == 0
-    assert capsys.readouterr().out == "Nothing is wrong.\n"
+    assert capsys.readouterr().out == "No inconsistencies found.\n"
     assert cloud.audit("--fix", "--json") == 0
     assert said(capsys) == []
 
@@ -71,7 +71,7 @@ def test_the_cloud_may_be_named_by_its_data_folder(
     monkeypatch.setenv("XDG_DATA_HOME", str(folder))
     capsys.readouterr()
     assert main(["placement", "audit"]) == 2
-    assert f"kilonova: {folder}/kilonova/kilonova.conf is not there;" in capsys.readouterr().err
+    assert f"kilonova: {folder}/kilonova/kilonova.conf does not exist;" in capsys.readouterr().err
 
 
 def test_findings_are_explained_and_nothing_is_changed(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,8 +99,8 @@ def test_what_cannot_be_mended_says_why(cloud: Cloud, capsys: pytest.CaptureFixt
     cloud.execute(NO_ROOM, FORGET)
     assert cloud.audit("--fix") == 1
     output = capsys.readouterr().out
-    assert "Not mended: Unable to allocate inventory" in output
-    assert "mended, 2 left." in output
+    assert "Not repaired: Unable to allocate inventory" in output
+    assert "repaired, 2 left." in output
     assert cloud.audit() == 1
 
 
@@ -115,7 +115,7 @@ def test_fix_needs_the_lock_and_looking_does_not(
         assert cloud.audit() == 0
         assert cloud.audit("--fix") == 2
     running.close()
-    assert "--fix cannot run beside the control process" in capsys.readouterr().err
+    assert "--fix cannot run while the control process runs" in capsys.readouterr().err
     assert cloud.audit("--fix") == 0
 
 

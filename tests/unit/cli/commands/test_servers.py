@@ -56,7 +56,7 @@ def test_a_server_leaves_its_group(api: FakeApi, capsys: pytest.CaptureFixture[s
     assert main(["servers", "leave-group", UUID, GROUP]) == 0
     body = {"json": {"leave_group": {"server_group": GROUP}}}
     assert api.asked == [("POST", "kilonova", f"/servers/{UUID}/leave-group", body)]
-    assert "is no member" in capsys.readouterr().out
+    assert "is no longer a member" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("refusal", [NotFound("There is none."), Conflict("An operation is under way.")])
@@ -68,4 +68,4 @@ def test_a_refusal_is_one_line(api: FakeApi, capsys: pytest.CaptureFixture[str],
 
 def test_what_is_no_pair_is_named(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["servers", "count", "ERROR"]) == 2
-    assert capsys.readouterr().err == "kilonova: 'ERROR' is no NAME=VALUE\n"
+    assert capsys.readouterr().err == "kilonova: 'ERROR' is not NAME=VALUE\n"

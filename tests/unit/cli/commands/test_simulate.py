@@ -74,8 +74,8 @@ def test_guests_are_listed(driver: FakeDriver, tmp_path: Path, capsys: pytest.Ca
             ("stop", "rack/1", "c"),
             "kilonova: Host rack/1 has no guest c: `kilonova simulate guests rack/1` ",
         ),
-        (("stop", "rack2", "a"), "kilonova: There is no simulated host rack2 with guests in "),
-        (("power-loss", "../rack"), "kilonova: There is no simulated host ../rack with guests in "),
+        (("stop", "rack2", "a"), "kilonova: No simulated host rack2 has guests in "),
+        (("power-loss", "../rack"), "kilonova: No simulated host ../rack has guests in "),
     ],
 )
 def test_bad_input_is_one_line(

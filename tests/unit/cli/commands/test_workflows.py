@@ -72,10 +72,10 @@ def test_the_list_says_what_is_stuck_and_where_it_goes_on() -> None:
     lines = printed(workflows.show_list, {"workflows": [FLOW], "workflows_links": [{}]})
     assert f"{UUID} resize {SERVER} move-away stuck 1 day, 1:01:01" in lines
     assert lines[-2:] == [
-        "1 workflow stuck: `kilonova workflows show WORKFLOW` says why.",
+        "1 workflow stuck: `kilonova workflows show WORKFLOW` shows the reason.",
         f"There are more: --marker {UUID}",
     ]
-    assert printed(workflows.show_list, {"workflows": []}) == ["Nothing is under way."]
+    assert printed(workflows.show_list, {"workflows": []}) == ["There are no unfinished workflows."]
 
 
 def test_one_workflow_with_its_steps_and_reasons() -> None:
@@ -84,8 +84,8 @@ def test_one_workflow_with_its_steps_and_reasons() -> None:
     assert "← move-away being undone yes" in lines
     assert "Failed at step finish on host node2: The guest does not fit." in lines
     assert "Stuck: The disk hangs." in lines
-    assert "run by process p, which gives no sign of life: another one takes over" in lines
-    assert f"When the cause is mended: kilonova workflows retry {UUID}" in lines
+    assert "run by process p, whose lease has expired: another process takes over" in lines
+    assert f"When the cause is removed: kilonova workflows retry {UUID}" in lines
 
 
 def test_what_is_left_over_after_an_abandonment() -> None:
@@ -98,8 +98,8 @@ def test_what_is_left_over_after_an_abandonment() -> None:
         "remedy": "",
     }
     lines = printed(workflows.show_abandoned, left)
-    assert "Guests of it may be on, and resources of it are held on: node1, node2." in lines
-    assert lines[-1] == f"To release all of that: openstack server delete {SERVER}"
+    assert "Hosts with resources, and possibly guests, of the server: node1, node2." in lines
+    assert lines[-1] == f"To release the server's resources: openstack server delete {SERVER}"
 
 
 @pytest.mark.parametrize("action", ["retry", "abandon"])
@@ -115,7 +115,7 @@ def test_actions_are_asked_of_the_operator_api(action: str) -> None:
 @pytest.mark.parametrize("text", ["", "1", "../options", f"{UUID}/retry"])
 def test_what_is_no_id_is_not_sent(text: str) -> None:
     api = FakeApi()
-    with pytest.raises(InvalidRequest, match="is no id of a workflow"):
+    with pytest.raises(InvalidRequest, match="is not the id of a workflow"):
         workflows.find(api, text)
     assert not api.asked
 

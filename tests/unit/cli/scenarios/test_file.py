@@ -14,5 +14,5 @@ def test_a_file_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_unknown_name_is_bad_input() -> None:
-    with pytest.raises(ConfigurationError, match="no scenario and no file is called 'nowhere'"):
+    with pytest.raises(ConfigurationError, match="no scenario or file has the name 'nowhere'"):
         find_scenario("nowhere")

@@ -38,5 +38,5 @@ def test_each_agent_needs_a_host_and_the_broker_is_its_own() -> None:
     require_possible(0, 0, {"DEFAULT": {"transport_url": "rabbit://a:b@c"}})
     with pytest.raises(ConfigurationError, match="--agents 4 exceeds the number of hosts"):
         require_possible(4, 3, {})
-    with pytest.raises(ConfigurationError, match="take transport_url out of --config-file"):
+    with pytest.raises(ConfigurationError, match="remove transport_url from --config-file"):
         require_possible(1, 3, {"DEFAULT": {"transport_url": "rabbit://a:b@c"}})

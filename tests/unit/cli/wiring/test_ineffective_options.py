@@ -23,8 +23,14 @@ BASE = "[database]\nconnection = sqlite://\n"
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("[filter_scheduler]\nenable_filters = A\n", "[filter_scheduler] enable_filters has no effect: the option does"),
-        ("[filter_shceduler]\nenabled_filters = A\n", "[filter_shceduler] enabled_filters has no effect: the option does"),
+        (
+            "[filter_scheduler]\nenable_filters = A\n",
+            "[filter_scheduler] enable_filters has no effect: the option does",
+        ),
+        (
+            "[filter_shceduler]\nenabled_filters = A\n",
+            "[filter_shceduler] enabled_filters has no effect: the option does",
+        ),
         ("[DEFAULT]\ndebgu = true\n", "[DEFAULT] debgu has no effect: the option does not exist."),
         ("[oslo_messaging_rabbit]\nconn_pool_ttl = 7\n", "conn_pool_ttl has no effect: each process has one"),
         ("[scheduler]\nworkers = 4\n", "[scheduler] workers has no effect: the process that handles a request"),

@@ -215,7 +215,11 @@ STOPS = {
     ),
     "no such filter": ({}, "[filter_scheduler]\nenabled_filters = QuietHostsFilter\n", "QuietHostsFilter"),
     "no such driver": ({}, "driver = Nobody\n", "'Nobody' cannot be loaded (a name without a module path)"),
-    "a driver's path that leads nowhere": ({}, "driver = acme.Nobody\n", "'acme.Nobody' cannot be loaded (No module named 'acme')"),
+    "a driver's path that leads nowhere": (
+        {},
+        "driver = acme.Nobody\n",
+        "'acme.Nobody' cannot be loaded (No module named 'acme')",
+    ),
     "a class that is no driver": ({"one": QUIET}, "driver = one.QuietHostsFilter\n", "is not a scheduler driver"),
     "a driver that decides nothing": (
         {"one": "from kilonova.scheduler.driver import Scheduler\nclass Idle(Scheduler): pass\n"},
