@@ -33,8 +33,7 @@ def test_tasks_are_listed_with_the_process_that_has_them(control: Control, capsy
     lines = capsys.readouterr().out.splitlines()
     (line,) = [each for each in lines if each.startswith("guest reports")]
     assert line.split() == ["guest", "reports", "1800", "s", "not", "yet"]
-    owner = control.process.conductor.owner
-    assert lines[-1] == f"Tasks of control process {owner}; other control processes and agents have their own."
+    assert lines[-1] == f"Tasks of control process {control.process.conductor.owner}; other processes have their own."
 
 
 def test_json_has_what_the_api_answers(control: Control, capsys: pytest.CaptureFixture[str]) -> None:

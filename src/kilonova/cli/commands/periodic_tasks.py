@@ -45,7 +45,7 @@ def show_tasks(health: Mapping[str, Any], console: Console) -> None:
         )
     console.print(table)
     console.print(
-        f"Tasks of control process {health['process']}; other control processes and agents have their own.",
+        f"Tasks of control process {health['process']}; other processes have their own.",
         markup=False,
     )
 
