@@ -98,7 +98,7 @@ class GlanceData:
         try:
             return self._glance.request(path, method, redirect=False, **more)
         except (exceptions.ClientException, HTTPError) as error:
-            LOG.warning("Request of Kilonova's user to the image service failed: %s", error)  # not shown to hosts
+            LOG.warning("Request of Kilonova's user to the image service failed: %s", error)  # hosts get no details
             raise Unavailable(_UNREACHABLE) from error
 
 

@@ -111,8 +111,8 @@ _CENTRES: Mapping[VmState, tuple[int, int]] = {
     VmState.SOFT_DELETED: (640, 740),
     VmState.DELETED: (840, 740),
 }
-_ASIDE = 12  # pixels between the arrows of both directions
-_LABEL_AT = 0.37  # of an arrow's length, so that labels of opposite arrows do not overlap
+_ASIDE = 12  # pixels between the two arrows of opposite directions
+_LABEL_AT = 0.37  # share of an arrow's length: labels of opposite arrows do not overlap
 
 
 def svg() -> str:

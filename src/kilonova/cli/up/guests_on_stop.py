@@ -21,7 +21,7 @@ def stop_guests(uri: str, patience_s: float) -> None:
         return
     try:
         for guest in _running(connection):
-            with suppress(libvirt.libvirtError):  # a paused guest refuses
+            with suppress(libvirt.libvirtError):  # a paused guest refuses to shut down
                 guest.shutdown()
         deadline = time.monotonic() + patience_s
         while _running(connection) and time.monotonic() < deadline:
