@@ -227,7 +227,7 @@ def test_without_the_switch_there_is_no_nova(load_with: Load) -> None:
 def test_a_real_nova_is_never_replaced(load_with: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     real = ModuleType("nova", "OpenStack Compute")
     monkeypatch.setitem(sys.modules, "nova", real)
-    with pytest.raises(ConfigurationError, match="Nova itself is installed here"):
+    with pytest.raises(ConfigurationError, match="Nova itself is installed"):
         load_with("")
     assert sys.modules["nova"] is real
 
@@ -236,7 +236,7 @@ def test_a_real_nova_that_nobody_imported_yet_is_never_replaced(load_with: Load,
     (tmp_path / "site" / "nova").mkdir(parents=True)
     (tmp_path / "site" / "nova" / "__init__.py").write_text("")
     sys.path.insert(0, str(tmp_path / "site"))
-    with pytest.raises(ConfigurationError, match="Nova itself is installed here"):
+    with pytest.raises(ConfigurationError, match="Nova itself is installed"):
         load_with("")
 
 
