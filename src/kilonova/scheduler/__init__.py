@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decision, pure: a table of hosts and a request in, a ranked list with a reason for every host passed over out.
+"""The scheduler as a pure function: takes a host table and a request, returns ranked hosts and why others fail.
 
-Forbidden here: clocks, random sources, logging, configuration, any I/O. Those are arguments.
+Forbidden here: clocks, random sources, logging, configuration files and I/O. Callers pass their values as arguments.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules over aggregate metadata: test the A aggregates once, then combine their rows of hosts.
+"""Helpers of rules that read aggregate metadata: they test each aggregate once, then combine the hosts of aggregates.
 
-Answers are kept in the table's memo, which lives exactly as long as the aggregates it was asked about.
+Results are cached in the host table's memo, which is replaced whenever the aggregates change. Axis: A aggregates.
 """
 
 import math
@@ -17,7 +17,7 @@ _INT64_MAX = 2**63 - 1
 
 
 def split(text: str) -> tuple[str, ...]:
-    """Return the words of a comma list without the blanks around them."""
+    """Split a comma-separated list and strip the blanks around each item."""
     return tuple(word.strip() for word in text.split(","))
 
 
@@ -29,7 +29,10 @@ def in_any(hosts: HostTable, wanted: Sequence[bool]) -> BoolArray:
 def if_concerned(
     hosts: HostTable, concerns: Callable[[Aggregate], bool], satisfied: Callable[[Aggregate], bool]
 ) -> BoolArray:
-    """Pass hosts without an aggregate that is concerned, and those with one that is satisfied. Shapes: → (H,)."""
+    """Return the hosts with no aggregate for which ``concerns`` is True, or with one that is ``satisfied``.
+
+    Shapes: → (H,).
+    """
     aggregates = hosts.aggregates.aggregates
     concerned = in_any(hosts, [concerns(aggregate) for aggregate in aggregates])
     content = in_any(hosts, [satisfied(aggregate) for aggregate in aggregates])
@@ -37,9 +40,9 @@ def if_concerned(
 
 
 def integer_limits(hosts: HostTable, key: str, default: int) -> int | IntArray:
-    """Return the smallest integer that a host's aggregates give for ``key``, else ``default``.
+    """Return, for each host, the smallest integer value of ``key`` in the metadata of its aggregates.
 
-    One value that is no integer makes the host fall back to ``default``. Shapes: → () or (H,).
+    A host gets ``default`` if no aggregate of it has the key or if a value is not an integer. Shapes: → () or (H,).
     """
     limits: int | IntArray = hosts.memo.get(
         ("integer limits", key, default), lambda: _smallest(hosts, key, default, _integer, _INT64_MAX)
@@ -48,9 +51,10 @@ def integer_limits(hosts: HostTable, key: str, default: int) -> int | IntArray:
 
 
 def float_factors(hosts: HostTable, key: str, default: float) -> float | FloatArray:
-    """Return the smallest number that a host's aggregates give for ``key``, else ``default``.
+    """Return, for each host, the smallest number that ``key`` has in the metadata of its aggregates.
 
-    One value that is no finite number makes the host fall back to ``default``. Shapes: → () or (H,).
+    A host gets ``default`` if no aggregate of it has the key or if a value is not a finite number. Shapes: → () or
+    (H,).
     """
     factors: float | FloatArray = hosts.memo.get(
         ("float factors", key, default), lambda: _smallest(hosts, key, default, _finite, math.inf)
@@ -70,7 +74,10 @@ def _finite(text: str) -> float:
 
 
 def _smallest(hosts: HostTable, key: str, default: float, convert: Callable[[str], float], largest: float) -> Any:
-    """Return ``default`` itself when no host is concerned, otherwise one value a host, of the type of ``largest``."""
+    """Return the smallest value of ``key`` for each host, or the plain ``default`` if no host has an aggregate with it.
+
+    The array has the data type of ``largest``.
+    """
     aggregates = hosts.aggregates
     found = [index for index, aggregate in enumerate(aggregates.aggregates) if key in aggregate.metadata]
     concerned = aggregates.membership[found].any(axis=0)

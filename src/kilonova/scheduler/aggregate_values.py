@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rules written Nova's way ask about the aggregates and the instances of one host.
+"""Replacement of ``nova.scheduler.filters.utils`` for Nova-style filters and weighers.
 
-They take the place of ``nova.scheduler.filters.utils``: ``from kilonova.scheduler import aggregate_values as utils``.
+Use: ``from kilonova.scheduler import aggregate_values as utils``.
 """
 
 import logging
@@ -14,14 +14,14 @@ LOG = logging.getLogger(__name__)
 
 
 def aggregate_values_from_key(host_state: Any, key_name: str) -> set[str]:
-    """Return the values that the host's aggregates have under a key, each as it is written."""
+    """Return the distinct values of a metadata key among the host's aggregates, without splitting comma lists."""
     return {each.metadata[key_name] for each in host_state.aggregates if key_name in each.metadata}
 
 
 def aggregate_metadata_get_by_host(host_state: Any, key: str | None = None) -> dict[str, set[str]]:
-    """Return key → all values of the host's aggregates, comma lists taken apart.
+    """Return metadata key → all values among the host's aggregates, with comma lists split.
 
-    ``key``: only aggregates that have it are looked at, with everything that they say.
+    ``key``: use only the aggregates that have this key, with all their metadata; None uses every aggregate.
     """
     values: dict[str, set[str]] = {}
     for aggregate in host_state.aggregates:
@@ -37,22 +37,28 @@ def validate_num_values(
     cast_to: Callable[[str], Any] = int,
     based_on: Callable[[Iterable[Any]], Any] = min,
 ) -> Any:
-    """Return the smallest (or else) of some numbers, ``default`` when there is none. Raises: ValueError."""
+    """Convert ``vals`` and return their minimum (or ``based_on``), or ``default`` if there are none.
+
+    Raises: ValueError.
+    """
     numbers = [cast_to(value) for value in vals]
     return based_on(numbers) if numbers else default
 
 
 def instance_uuids_overlap(host_state: Any, uuids: str | Iterable[str]) -> bool:
-    """Tell whether one of the instances runs on the host."""
+    """Tell whether at least one of the instances runs on the host."""
     wanted = {uuids} if isinstance(uuids, str) else set(uuids or ())
     return not wanted.isdisjoint(host_state.instances)
 
 
 def get_weight_multiplier(host_state: Any, multiplier_name: str, multiplier_config: float) -> float:
-    """Return the smallest multiplier of the host's aggregates, the configured one when they have none or no number."""
+    """Return the smallest multiplier of the host's aggregates.
+
+    ``multiplier_config``: the default, also used if an aggregate's value is not a number.
+    """
     found = aggregate_values_from_key(host_state, multiplier_name)
     try:
         return float(validate_num_values(found, multiplier_config, cast_to=float))
     except ValueError:
-        LOG.warning("%s: not every %s of its aggregates is a number", host_state, multiplier_name)
+        LOG.warning("%s: an aggregate has an invalid %s; using the configured one", host_state, multiplier_name)
         return multiplier_config

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of one decision: who may, in which order, and why nobody else."""
+"""The result of a scheduling decision: ranked hosts, and how many hosts each rule rejected."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ SURVIVED = 255
 
 @dataclass(frozen=True, slots=True)
 class RuleCount:
-    """One step of the funnel. ``removed = hosts_in - hosts_out``; ``rule`` is the configured class name."""
+    """Number of hosts before and after one rule of the funnel. ``rule``: the configured class name."""
 
     rule: str
     reason: str
@@ -26,7 +26,7 @@ class RuleCount:
 
 @dataclass(frozen=True, slots=True)
 class RankedHost:
-    """A host that passed. ``weights``: weigher class name → its share of ``score``."""
+    """A host that passed all rules. ``weights``: weigher class name → the part of ``score`` that it contributes."""
 
     row: int
     host: str
@@ -38,12 +38,12 @@ class RankedHost:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Ranked hosts, best first, and the funnel.
+    """The hosts for one server, best first, and the funnel: the number of hosts that each rule removed.
 
-    Shapes: ``removed_by`` (H,) uint8, the index into ``steps`` of the first rule that lost the host, or ``SURVIVED``.
+    Shapes: ``removed_by`` (H,) uint8, the index in ``steps`` of the first rule that removed the host, or ``SURVIVED``.
     ``survivors``: how many hosts passed every rule (``ranked`` holds only the best of them).
-    ``forced``: the filters were bypassed by a forced host.
-    ``refusal``: why nobody may, in words, where a scheduler driver decided.
+    ``forced``: the request forced a host, so the filters did not run.
+    ``refusal``: the reason that a scheduler driver gave for choosing no host.
     """
 
     ranked: tuple[RankedHost, ...]
@@ -55,9 +55,9 @@ class Decision:
 
     @property
     def rejected(self) -> dict[str, int]:
-        """Rule → number of hosts it was the first to remove, without the rules that removed none."""
+        """Rule → number of hosts that it was the first to remove; rules that removed none are absent."""
         return {step.rule: step.removed for step in self.steps if step.removed}
 
     def summary(self) -> str:
-        """Say which rules removed how many hosts, naming no host: ``RamRule: 3 of 5 hosts, …``."""
+        """Return how many hosts each rule removed, as a text without host names: ``RamRule: 3 of 5 hosts, …``."""
         return ", ".join(f"{step.rule}: {step.removed} of {step.hosts_in} hosts" for step in self.steps if step.removed)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The distinct states of hosts' cells and devices, so that rules look at each of them once.
+"""The distinct states of hosts' NUMA cells and PCI pools, so that rules judge each of them only once.
 
-Many hosts have equal cells, and two hosts with other CPUs taken are still alike to every rule: a *state* is what one
-host has, a *shape* is all states that differ only in which CPUs are which, and one of them stands for all. Both only
-ever grow, so every snapshot of the host table may share them; whoever keeps them starts afresh when most are stale.
+A *state* is the cells and pools of a host with their usage. A *shape* is a class of states that differ only in the
+numbers of their CPUs; rules judge one state for the whole class. Both tables are append-only, so all snapshots of the
+host table share them; their owner rebuilds them when most states are stale.
 
 Axes: S states, P shapes.
 """
@@ -28,9 +28,9 @@ _KEPT_QUESTIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class Summaries:
-    """What every shape has left at most, for conditions on whole columns. Units: cells, CPUs, MiB, devices.
+    """Upper bounds of the free resources of every shape, as columns. Units: cells, CPUs, MiB, devices.
 
-    ``cell_*``: the most that any one cell has. ``devices``: free ones of all pools. Shapes: (P,) each.
+    ``cell_*``: the largest value of any single cell. ``devices``: free devices of all pools. Shapes: (P,) each.
     """
 
     cells: IntArray
@@ -45,12 +45,15 @@ _FIELDS = len(fields(Summaries))
 
 
 class DeviceStates:
-    """Numbers for states. Number 0 is the host that tells of nothing. Reads need no lock; :meth:`number` does."""
+    """Append-only numbering of device states. Number 0 is a host that reports neither cells nor PCI pools.
+
+    Reading needs no lock; :meth:`number` does.
+    """
 
     def __init__(self) -> None:
         self._states: list[HostDevices] = []
         self._numbers: dict[HostDevices, int] = {}
-        self._shapes: list[HostDevices] = []  # a state of each
+        self._shapes: list[HostDevices] = []  # one representative state of each shape
         self._shape_numbers: dict[Hashable, int] = {}
         self._shape_of: NDArray[np.int32] = np.zeros(16, dtype=np.int32)
         self._summaries: NDArray[np.int64] = np.zeros((16, _FIELDS), dtype=np.int64)
@@ -58,7 +61,7 @@ class DeviceStates:
         self.number(NOTHING)
 
     def copy(self) -> "DeviceStates":
-        """Return the same states under the same numbers, for somebody who numbers others without the lock."""
+        """Return an independent copy with the same numbers, to which a thread can add states without the lock."""
         made = DeviceStates()
         made._states, made._numbers = self._states.copy(), self._numbers.copy()
         made._shapes, made._shape_numbers = self._shapes.copy(), self._shape_numbers.copy()
@@ -72,7 +75,7 @@ class DeviceStates:
         return self._states[number]
 
     def number(self, devices: HostDevices) -> int:
-        """Return the number of a state, a new one the first time."""
+        """Return the number of a state; a state that has none yet gets the next number."""
         number = self._numbers.get(devices)
         if number is None:
             number = len(self._states)
@@ -87,7 +90,7 @@ class DeviceStates:
         return self._shape_of[states]
 
     def summaries(self) -> Summaries:
-        """Return the summaries of all shapes, of the same ones in every column."""
+        """Return the summaries of all shapes; all columns have the same length, even if another thread adds shapes."""
         return Summaries(*self._summaries[: len(self._shapes)].T)
 
     def verdicts(
@@ -97,9 +100,9 @@ class DeviceStates:
         possible: NDArray[np.bool_],
         judge: Callable[[HostDevices], bool],
     ) -> NDArray[np.bool_]:
-        """Return what ``judge`` says of the shapes of some hosts, no for those that are not ``possible``.
+        """Return the result of ``judge`` for the shapes of some hosts; False for shapes that are not ``possible``.
 
-        Each shape is judged once. An answer is kept as long as its ``question`` is among the newest.
+        Each shape is judged once; the results of the newest 64 values of ``question`` are cached.
         Shapes: ``shapes`` (N,), ``possible`` (P,) → (N,).
         """
         among = possible & (np.bincount(shapes, minlength=len(possible)) > 0)
@@ -130,7 +133,7 @@ class DeviceStates:
 
 
 def shape_of(devices: HostDevices) -> Hashable:
-    """Return what rules can tell of a host: equal for two that only differ in which CPUs are which."""
+    """Return a key that is equal for hosts whose cells and pools differ only in the numbers of their CPUs."""
     return tuple(map(_cell_shape, devices.cells)), devices.pools
 
 
@@ -150,7 +153,7 @@ def _cell_shape(cell: HostCell) -> Hashable:
             for core in cores
         ]
     )
-    alone = (dedicated | shared) & ~named  # each a core of its own
+    alone = (dedicated | shared) & ~named  # CPUs without siblings: each is a core of its own
     singles = [(alone & each).bit_count() for each in (free, free & both, dedicated, shared, both)]
     used = cell.used_cpus, cell.used_memory_mib
     return cell.id, cell.socket, cell.memory_mib, cell.pages, used, tuple(kinds), tuple(singles)
@@ -165,13 +168,13 @@ def _mask(cpus: frozenset[int]) -> int:
 
 @lru_cache(maxsize=256)
 def _cores(siblings: tuple[frozenset[int], ...]) -> tuple[int, tuple[int, ...]]:
-    """Return the CPUs of all cores together, and of each core, as masks."""
+    """Return the bit mask of the CPUs of all cores, and the bit mask of each core."""
     masks = tuple(_mask(core) for core in siblings)
     return reduce(or_, masks, 0), masks
 
 
 def _summary(shape: HostDevices) -> tuple[int, ...]:
-    """Return one row of :class:`Summaries`."""
+    """Return the row of a shape in :class:`Summaries`."""
     free = [len(cell.free_pcpus) for cell in shape.cells]
     return (
         len(shape.cells),
@@ -188,7 +191,7 @@ def _memory_mib(cell: HostCell) -> int:
 
 
 def _with_room(array: NDArray[T], index: int) -> NDArray[T]:
-    """Return an array with a row ``index``; rows that were there already stay as they are for who reads them."""
+    """Return an array that has a row ``index``. Growing copies the array, so concurrent readers keep the old one."""
     if index < len(array):
         return array
     return np.concatenate([array, np.zeros_like(array)])

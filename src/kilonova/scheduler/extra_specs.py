@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator language of flavor extra specs: ``>= 4``, ``<in> aes``, ``<or> a <or> b``, or a plain value."""
+"""Operators in flavor extra specs: ``>= 4``, ``<in> aes``, ``<or> a <or> b``, or a plain value."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
 _NUMBERS: Mapping[str, Callable[[float, float], bool]] = {
-    "=": operator.ge,  # for historical reasons "at least"
+    "=": operator.ge,  # means "at least", as in Nova
     "==": operator.eq,
     "!=": operator.ne,
     ">=": operator.ge,
@@ -28,9 +28,9 @@ Value = str | Sequence[str] | None
 def match(value: Value, requirement: str) -> bool:
     """Tell whether ``value`` satisfies ``requirement``.
 
-    A requirement that does not start with an operator must equal the value exactly, blanks included. ``<`` and ``>``
-    are no operators. A requirement that cannot be judged (a number asked of a word, an operator without operand)
-    is not met; Nova raises there and so fails the whole request.
+    A requirement that does not start with an operator must equal the value exactly, including blanks. ``<`` and ``>``
+    are not operators. A requirement that cannot be evaluated (a numeric operator on a text, an operator without
+    operand) is not met; Nova raises an exception in this case and fails the whole request.
 
     Source: spec SCHEDULER §2.
     """
@@ -48,11 +48,11 @@ def match(value: Value, requirement: str) -> bool:
         return operands[0] in value
     if name == "<all-in>":
         return all(operand in value for operand in operands)
-    return value in operands[::2]  # <or> a <or> b: what stands where an <or> belongs is not looked at
+    return value in operands[::2]  # <or> a <or> b: every second word is taken for an <or> without a check
 
 
 def numeric(requirement: str) -> tuple[Callable[[float, float], bool], float] | None:
-    """Return (comparison, operand) of a requirement that compares numbers, else None. Usable on whole columns."""
+    """Return (comparison, operand) of a numeric requirement, or None for any other. The comparison accepts arrays."""
     words = requirement.split()
     if len(words) < 2 or words[0] not in _NUMBERS:
         return None

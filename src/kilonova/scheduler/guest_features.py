@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the features of a guest need of a host: firmware, TPM, special memory, addresses, pinned CPUs.
+"""Resources and traits that guest features require: firmware, TPM, encrypted memory, address size, pinned CPUs.
 
-What a flavor and an image contradict each other in, or what is no value of an option, is refused when a server is made
-(:func:`require_possible`). The needs themselves are worked out without complaint, from what can be read.
+:func:`require_possible` rejects contradictions between flavor and image, and invalid values, when a server is created.
+The other functions ignore values that are invalid.
 """
 
 import re
@@ -37,7 +37,7 @@ _ADDRESS_MODES: Mapping[str, str] = {
     "emulate": "COMPUTE_ADDRESS_SPACE_EMULATED",
 }
 _IMPLYING = ("mem_encryption", "mem_encryption_model", "tpm_version", "tpm_model", "pci_numa_affinity_policy")
-#: The extra specs and the image properties that may make a server require a trait without naming it.
+#: Extra specs and image properties that imply a required trait.
 IMPLYING_SPECS = (
     *(f"hw:{name}" for name in (*_IMPLYING, "maxphysaddr_mode", "cpu_thread_policy")),
     "os:secure_boot",
@@ -50,7 +50,7 @@ _ODD_CHARACTERS = re.compile("[^0-9A-Za-z]+")
 SOUND_MODELS = ("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio")
 SECURE_BOOT = ("required", "disabled", "optional")
 ENCRYPTION_FORMATS = ("plain", "luks", "luksv2")
-#: What the needs of a guest's features follow from.
+#: The extra specs and image properties from which this module derives resources and traits.
 FEATURE_READS = (
     guest_option_reads(*_IMPLYING, "maxphysaddr_mode", "cpu_thread_policy", "cpu_policy")
     | guest_option_reads("secure_boot", prefix="os")
@@ -60,12 +60,12 @@ FEATURE_READS = (
     )
 )
 _AGREED = ("mem_encryption", "ephemeral_encryption", "virtio_packed_ring")
-"""Options that flavor and image may both set only to the same."""
+"""Options that a flavor and an image must set to the same value if both set them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Resources and traits beside the flavor's amounts."""
+    """Resources and traits that are required in addition to the flavor's vCPUs, memory and disk."""
 
     resources: Mapping[str, int] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
@@ -74,9 +74,9 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """CPUs that a guest has for itself, and those that it shares. Units: CPUs.
+    """Number of dedicated and shared CPUs of a guest with pinned CPUs.
 
-    ``everything``: it shares none, so a host without CPUs to give away may lend it shared ones.
+    ``everything``: all CPUs are dedicated; then a host without PCPU inventory may provide them from VCPU.
     """
 
     dedicated: int
@@ -85,7 +85,7 @@ class Pinning:
 
 
 def feature_needs(flavor: Flavor, image: Image | None) -> Needs:
-    """Return what the features that flavor or image ask for need. Source: spec SCHEDULER §7."""
+    """Return the resources and traits of the features that flavor or image request. Source: spec SCHEDULER §7."""
     traits: set[str | None] = set()
     resources: Counter[str] = Counter()
     if guest_option(flavor, image, "secure_boot", prefix="os") == "required":
@@ -108,7 +108,7 @@ def feature_needs(flavor: Flavor, image: Image | None) -> Needs:
 
 
 def thread_needs(flavor: Flavor, image: Image | None) -> Needs:
-    """Return what the threads of dedicated CPUs need of a host's processor."""
+    """Return the hyper-threading trait that ``hw:cpu_thread_policy`` requires or forbids."""
     policy = guest_option(flavor, image, "cpu_thread_policy")
     if policy == "require":
         return Needs(required=frozenset({_HYPERTHREADING}))
@@ -120,19 +120,19 @@ def _custom_class(name: str) -> str:
 
 
 def _has_stateless_firmware(image: Image | None) -> bool:
-    """Tell whether the image's own firmware keeps nothing: only UEFI does so, and only images ask for it."""
+    """Tell whether the image requests stateless firmware, which exists for UEFI only and cannot be set by a flavor."""
     return is_true(image_property(image, "hw_firmware_stateless")) and (
         image_property(image, "hw_firmware_type") == "uefi"
     )
 
 
 def wants_tpm(flavor: Flavor, image: Image | None) -> bool:
-    """Tell whether flavor or image ask for a TPM."""
+    """Tell whether the flavor or the image requests a TPM."""
     return guest_option(flavor, image, "tpm_version") is not None
 
 
 def require_possible(flavor: Flavor, image: Image | None) -> None:
-    """Raise InvalidRequest for a guest that no host can make: unknown values, and contradictions."""
+    """Raise InvalidRequest for invalid option values and for contradictions between flavor and image."""
     if image is not None and (wrong := impossible_value(image.properties)) is not None:
         raise InvalidRequest(f"Invalid image metadata. {wrong}", field="imageRef")
     for name in _AGREED:
@@ -146,13 +146,13 @@ def require_possible(flavor: Flavor, image: Image | None) -> None:
         _one_of(flavor, image, "ephemeral_encryption_format", ENCRYPTION_FORMATS)
     version = _one_of(flavor, image, "tpm_version", _TPM_VERSIONS)
     if version is not None and _one_of(flavor, image, "tpm_model", _TPM_MODELS) == "tpm-crb" and version != "2.0":
-        raise InvalidRequest("The TPM model tpm-crb needs the TPM version 2.0.")
+        raise InvalidRequest("The TPM model tpm-crb requires TPM version 2.0.")
     if is_set(flavor, image, "mem_encryption"):
         _require_encryptable(image, _one_of(flavor, image, "mem_encryption_model", _ENCRYPTION_MODELS))
 
 
 def _require_encryptable(image: Image | None, model: str | None) -> None:
-    """Raise InvalidRequest unless the image is one that the hypervisor can run in encrypted memory."""
+    """Raise InvalidRequest unless the image's firmware, machine type and video model allow memory encryption."""
     model = model or _DEFAULT_ENCRYPTION_MODEL
     if image_property(image, "hw_firmware_type") != "uefi":
         raise InvalidRequest("Memory encryption needs an image with hw_firmware_type=uefi.")
@@ -173,7 +173,10 @@ def _both(flavor: Flavor, image: Image | None, name: str, prefix: str = "hw") ->
 def _one_of(
     flavor: Flavor, image: Image | None, name: str, values: Collection[str], *, prefix: str = "hw"
 ) -> str | None:
-    """Return an option on which flavor and image agree. Raises: InvalidRequest."""
+    """Return the value of an option; flavor and image must not contradict each other.
+
+    Raises: InvalidRequest, for a contradiction or a value that is not one of ``values``.
+    """
     of_flavor, of_image = _both(flavor, image, name, prefix)
     if of_flavor and of_image and of_flavor != of_image:
         raise InvalidRequest(
@@ -186,9 +189,9 @@ def _one_of(
 
 
 def cpu_pinning(flavor: Flavor, image: Image | None) -> Pinning | None:
-    """Return how a CPU policy splits the flavor's CPUs, None when none are pinned.
+    """Return the number of dedicated and shared CPUs by the CPU policy, or None if no CPUs are pinned.
 
-    ``hw:emulator_threads_policy`` ``isolate`` takes one CPU more for the emulator.
+    ``hw:emulator_threads_policy`` ``isolate`` adds one dedicated CPU for the emulator.
 
     Source: spec SCHEDULER §7, hw:cpu_policy.
     """
@@ -206,6 +209,6 @@ def cpu_pinning(flavor: Flavor, image: Image | None) -> Pinning | None:
 def _dedicated_of_mixed(flavor: Flavor, image: Image | None) -> int:
     try:
         cells = numa_request(flavor, image)
-    except InvalidRequest:  # no such server is made; whoever asks about one all the same gets shared CPUs
+    except InvalidRequest:  # the API rejects such a server; a dry run of it counts all CPUs as shared
         return 0
     return sum(len(cell.pcpuset) for cell in cells.cells) if cells is not None else 0

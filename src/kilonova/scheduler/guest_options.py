@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of a guest that a flavor (``hw:name``) or an image (``hw_name``) may set."""
+"""Guest options that a flavor extra spec (``hw:name``) or an image property (``hw_name``) can set."""
 
 from kilonova.model.flavor import Flavor
 from kilonova.model.image import Image
@@ -10,12 +10,12 @@ _TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 
 
 def guest_option(flavor: Flavor, image: Image | None, name: str, prefix: str = "hw") -> str | None:
-    """Return an option as it is written; the flavor's counts where both set it, empty ones count as absent."""
+    """Return the raw value of an option; the flavor takes precedence over the image, and an empty value means unset."""
     return flavor.extra_specs.get(f"{prefix}:{name}") or image_property(image, f"{prefix}_{name}")
 
 
 def guest_option_reads(*options: str, prefix: str = "hw") -> Reads:
-    """Return what is read by whoever asks for these options."""
+    """Return the extra specs and image properties that set these options, for the ``reads`` of a rule."""
     return Reads(
         extra_specs=names(*(f"{prefix}:{name}" for name in options)),
         properties=names(*(f"{prefix}_{name}" for name in options)),
@@ -23,17 +23,17 @@ def guest_option_reads(*options: str, prefix: str = "hw") -> Reads:
 
 
 def is_true(value: str | None) -> bool:
-    """Tell whether a text stands for "yes"; whatever is no such text stands for "no"."""
+    """Tell whether a text is a true value (``1``, ``true``, ``yes``, ``on``, …); any other text is false."""
     return value is not None and value.strip().lower() in _TRUE
 
 
 def is_set(flavor: Flavor, image: Image | None, name: str) -> bool:
-    """Tell whether flavor or image switch an option on."""
+    """Tell whether the flavor or the image sets an option to a true value."""
     return is_true(guest_option(flavor, image, name))
 
 
 def whole_number(text: str) -> int | None:
-    """Return an amount that is not negative (``4``, ``+4``, `` 4 ``), None for any other text."""
+    """Parse a non-negative integer (``4``, ``+4``, `` 4 ``); return None for any other text."""
     try:
         number = int(text)
     except ValueError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kinds of instances are on which hosts: counts that are laid out as columns once a rule asks for them."""
+"""Counts of instances per host by flavor and image property; a column is built when a rule first reads it."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,52 +17,55 @@ _COLUMNS_KEPT = 256
 
 
 class GuestKind(NamedTuple):
-    """What rules ask of an instance that is there already. Equal kinds are counted, not kept one by one."""
+    """The flavor and image properties of an existing instance. Instances of equal kind are counted together."""
 
     flavor_id: str
     image_properties: tuple[tuple[str, str], ...] = ()
 
 
 def guest_kind(flavor_id: str, image_properties: Mapping[str, object]) -> GuestKind:
-    """Return the kind of an instance, its image properties under their present names and in one spelling."""
+    """Return the kind of an instance, with legacy image property names and values converted to canonical ones."""
     if not image_properties:
         return GuestKind(flavor_id)
     texts = {name: str(value) for name, value in image_properties.items()}
     pairs = {present_name(name): text for name, text in texts.items()}
-    pairs |= {name: text for name, text in texts.items() if present_name(name) == name}  # both given: today's counts
+    pairs |= {name: text for name, text in texts.items() if present_name(name) == name}  # new names win
     return GuestKind(flavor_id, tuple(sorted((name, canonical_value(name, text)) for name, text in pairs.items())))
 
 
 def guest_of(spec: RequestSpec) -> GuestKind:
-    """Return the kind of the instances that a request asks for."""
+    """Return the kind of the servers that a request creates."""
     return guest_kind(spec.flavor.flavor_id, spec.image.properties if spec.image else {})
 
 
 class GuestCounts(Protocol):
-    """What a host table tells of the instances on its hosts. Shapes: → (H,), the caller's own."""
+    """Counts of the instances on the hosts of a table. Shapes: → (H,), a copy that the caller may change."""
 
     def count(self, row: int, kind: GuestKind) -> None:
-        """Count one more instance on a row, unless whoever keeps the counts learns of it by itself."""
+        """Add an instance to the count of a row. No effect if the implementation is updated by the database mirror."""
 
     def take(self, rows: NDArray[np.int64]) -> "GuestCounts":
-        """Return the counts of these rows alone, in that order."""
+        """Return the counts of the given rows only, in that order."""
 
     def of_other_flavors(self, flavor_id: str) -> Counts:
-        """Count the instances whose flavor is another one."""
+        """Count the instances whose flavor is not ``flavor_id``."""
 
     def with_image_property(self, name: str, value: str) -> Counts:
-        """Count the instances whose image has the property with this value."""
+        """Count the instances whose image has the property ``name`` with this ``value``."""
 
 
 class GuestTally:
-    """Counts by place, in step with every instance that comes or goes. A place is whatever the caller calls it."""
+    """Counts of instances by place, updated for each added and removed instance.
+
+    A place is any hashable key of a host.
+    """
 
     def __init__(self) -> None:
         self._kinds: dict[Hashable, dict[GuestKind, int]] = {}
         self._columns: GuestColumns | None = None
 
     def add(self, place: Hashable, kind: GuestKind, count: int) -> None:
-        """Count instances in, or out with a negative ``count``."""
+        """Add ``count`` instances of a kind; a negative ``count`` removes them."""
         kinds = self._kinds.setdefault(place, {})
         kinds[kind] = kinds.get(kind, 0) + count
         if not kinds[kind]:
@@ -73,14 +76,14 @@ class GuestTally:
             self._columns.add(place, kind, count)
 
     def columns(self, row_of: Mapping[Any, int]) -> "GuestColumns":
-        """Return the counts by row; asked for with the same ``row_of`` again, the same columns, kept in step."""
+        """Return the counts by row. The columns are cached for the same ``row_of`` and follow later changes."""
         if self._columns is None or self._columns.row_of is not row_of:
             self._columns = GuestColumns(row_of, self._kinds)
         return self._columns
 
 
 class GuestColumns:
-    """The counts of the rows of one table. A column is made when it is first asked for."""
+    """The counts of the rows of one table. A column is built at its first use."""
 
     def __init__(self, row_of: Mapping[Any, int], kinds: Mapping[Hashable, Mapping[GuestKind, int]]) -> None:
         self.row_of = row_of
@@ -93,7 +96,7 @@ class GuestColumns:
                 self._total[row] = sum(counts.values())
 
     def add(self, place: Hashable, kind: GuestKind, count: int) -> None:
-        """Take over what the tally counted."""
+        """Apply a change of the tally to the columns that are already built."""
         row = self.row_of.get(place)
         if row is None:
             return
@@ -130,14 +133,14 @@ class GuestColumns:
 
 @dataclass(frozen=True, slots=True)
 class TableGuests:
-    """The counts of a table whose rows are the places of a tally of its own."""
+    """The counts of a table that owns its tally; the places of the tally are the rows of the table."""
 
     tally: GuestTally
     row_of: Mapping[int, int]
 
     @classmethod
     def of(cls, guests: Sequence[Iterable[GuestKind]]) -> "TableGuests":
-        """Count what is on each row."""
+        """Build the counts from the instances of each row."""
         tally = GuestTally()
         for row, kinds in enumerate(guests):
             for kind in kinds:
@@ -159,7 +162,7 @@ class TableGuests:
 
 @dataclass(frozen=True, slots=True)
 class SomeGuests:
-    """The counts of some rows of a table."""
+    """The counts of a subset of the rows of a table."""
 
     guests: GuestCounts
     rows: NDArray[np.int64]
@@ -178,7 +181,7 @@ class SomeGuests:
 
 
 class MoreGuests:
-    """The counts of a table and, on top, those of a decision that is only tried out."""
+    """The counts of a table plus the tentative servers of a decision, which do not change the table's own counts."""
 
     def __init__(self, guests: GuestCounts) -> None:
         self._guests = guests

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host attributes that Nova's rules know by name, as columns of a HostTable."""
+"""The HostState attributes of Nova (``free_ram_mb``, …), computed from the columns of a HostTable."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -35,7 +35,7 @@ def _disk_mb_used(hosts: HostTable, rows: Rows) -> NDArray[Any]:
 
 
 def _vcpus_used(hosts: HostTable, rows: Rows) -> NDArray[Any]:
-    """Return the CPUs that are not to be had, those reserved for the host among them."""
+    """Return the CPUs that are used or reserved for the host."""
     used: NDArray[Any] = _inventory("total", "VCPU")(hosts, rows) - hosts.free("VCPU", rows)
     return used
 
@@ -55,4 +55,4 @@ COLUMNS: Mapping[str, Column] = {
     "num_io_ops": lambda hosts, rows: hosts.num_io_ops[rows],
     "failed_builds": lambda hosts, rows: hosts.failed_builds[rows],
 }
-"""Attribute → its values for some rows. Units: as the names say, MiB and GiB. Shapes: → (N,)."""
+"""Attribute → function that returns its values for some rows. Units: MiB (``_mb``), GiB (``_gb``). Shapes: → (N,)."""

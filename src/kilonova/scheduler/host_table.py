@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cloud as columns: one row a host, one array a fact.
+"""The host table: one row per host, one array per attribute.
 
 Axes: H hosts (hypervisors), R resource classes, T traits, A aggregates.
 
-A table is a snapshot. Columns that change with every claim (``used``, ``num_instances``, ``num_io_ops``, ``devices``)
-are the caller's own copies; all others are shared between snapshots and replaced, never written, when they change.
+A table is a snapshot. The columns that change with every claim (``used``, ``num_instances``, ``num_io_ops``,
+``devices``) are copies that the caller may change. All other columns are shared between snapshots; a change replaces
+the array and never writes to it.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 Rows = IntArray | slice
-"""Some rows of a table: their indices, or ``slice(None)`` for all of them (which makes reading a column free)."""
+"""Rows of a table: an array of indices, or ``slice(None)`` for all rows, which avoids copying columns."""
 T = TypeVar("T")
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -36,21 +37,24 @@ _MEMO_LIMIT = 256
 
 
 def pick(column: NDArray[Scalar], rows: Rows) -> NDArray[Scalar]:
-    """Return some rows of a column; all of them without copying. Shapes: (H,) → (N,)."""
+    """Return the given rows of a column, without a copy if ``rows`` is a slice. Shapes: (H,) → (N,)."""
     return column[rows] if isinstance(rows, slice) else column.take(rows)
 
 
 class Memo:
-    """Answers already worked out from columns that do not change, dropped when they do.
+    """Cache of results computed from the shared columns; a change of these columns replaces the whole cache.
 
-    Holds the newest ``_MEMO_LIMIT`` answers. Arrays are made read-only, since every later asker gets the same one.
+    Keeps the newest ``_MEMO_LIMIT`` results. Arrays are set read-only, because all callers get the same array.
     """
 
     def __init__(self) -> None:
         self._answers: dict[Hashable, Any] = {}
 
     def get(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return the answer for ``key``, computing it once. ``key`` names the rule and everything it read."""
+        """Return the cached result of ``key``, or compute it.
+
+        ``key`` must hold every input besides the shared columns.
+        """
         try:
             answer: T = self._answers[key]
         except KeyError:
@@ -65,10 +69,10 @@ class Memo:
 
 @dataclass(frozen=True, slots=True)
 class AggregateIndex:
-    """Host aggregates over the table's rows. Shapes: ``membership`` (A, H) bool.
+    """The host aggregates, with their members as rows of the table. Shapes: ``membership`` (A, H) bool.
 
-    ``isolation``: what their isolation rules demand, None without any. ``isolation_version``: of these rules and the
-    hosts under them, as the database numbers them.
+    ``isolation``: the compiled isolation rules of the aggregates, None if there are none.
+    ``isolation_version``: the database's version number of these rules and their hosts.
     """
 
     aggregates: tuple[Aggregate, ...]
@@ -80,7 +84,10 @@ class AggregateIndex:
     def of(
         cls, aggregates: Sequence[Aggregate], hosts: Sequence[str], *, isolation_version: int = 0
     ) -> "AggregateIndex":
-        """Compile ``aggregates`` against the service host names of the rows. Unknown hosts are left out."""
+        """Build the index of ``aggregates``.
+
+        ``hosts``: the service host name of each row; unknown names are ignored.
+        """
         rows = _index(hosts)
         membership = np.zeros((len(aggregates), len(hosts)), dtype=np.bool_)
         for index, aggregate in enumerate(aggregates):
@@ -89,12 +96,12 @@ class AggregateIndex:
         return cls(tuple(aggregates), membership, compile_isolation(aggregates, membership), isolation_version)
 
     def take(self, rows: Rows) -> "AggregateIndex":
-        """Return the same aggregates over these rows alone."""
+        """Return the same aggregates for a table of these rows only."""
         isolation = self.isolation and replace(self.isolation, class_of=self.isolation.class_of[rows])
         return replace(self, membership=self.membership[:, rows], isolation=isolation)
 
     def hosts_in_any(self, wanted: Sequence[bool] | BoolArray) -> BoolArray:
-        """Return which hosts are in at least one wanted aggregate. Shapes: (A,) → (H,)."""
+        """Return the hosts that are members of at least one of the ``wanted`` aggregates. Shapes: (A,) → (H,)."""
         mask = np.asarray(wanted, dtype=np.bool_)
         hosts: BoolArray = np.logical_or.reduce(self.membership[mask])
         return hosts
@@ -106,26 +113,26 @@ class AggregateIndex:
 
 @dataclass(frozen=True, slots=True)
 class HostTable:
-    """A frozen view of every host.
+    """A read-only snapshot of all hosts.
 
     ``hosts``, ``nodes``, ``uuids``: (H,) service host, hypervisor hostname, resource provider uuid.
     ``total``, ``reserved``, ``allocation_ratio``, ``min_unit``, ``max_unit``, ``step_size``: (H, R) inventories.
     ``capacity``, ``used``: (H, R) int64; a class that a host lacks has capacity 0 and total 0.
-    ``trait_rows``: trait name → row of ``trait_bits`` (T, H) bool; a trait no host has is absent.
+    ``trait_rows``: trait name → row of ``trait_bits`` (T, H) bool; a trait that no host has is absent.
     ``disabled``, ``forced_down``: (H,) bool. ``last_seen``: (H,) epoch seconds of the newest heartbeat.
     ``num_instances``, ``num_io_ops``, ``failed_builds``: (H,) int64.
-    ``profiles``: distinct capabilities; ``profile``: (H,) index into them.
-    ``devices``: (H,) number of the host's NUMA cells and PCI pools, with what is used of them, among ``device_states``.
+    ``profiles``: the distinct capabilities; ``profile``: (H,) index of the host's capabilities in ``profiles``.
+    ``devices``: (H,) number in ``device_states`` of the host's NUMA cells and PCI pools with their usage.
     ``instance_rows``: instance uuid → row of its host.
-    ``guests``: counts of the instances on the hosts by flavor and by image property, worked out when asked for.
-    ``metrics``: name → (H,) what hosts report of themselves, NaN where one does not.
-    ``cell_uuids``: (H,) the Nova cell of each host; empty when there is only one.
-    ``taken_at``: epoch seconds of the snapshot, the "now" of every rule.
-    ``memo``: answers from the shared columns only (aggregates, traits, profiles, inventories, names, host_ips).
-    ``host_rows``: service host name → its rows; worked out when first needed unless the caller keeps it already.
-    ``providers``: every provider, where there are more than the hosts' own; ``provider_rows``: (H,) the hosts' in it.
-
-    (H, R) arrays read fastest in Fortran order, a resource class at a time (``used.copy(order="K")`` keeps it).
+    ``guests``: counts of the instances on the hosts by flavor and by image property, computed at first use.
+    ``metrics``: metric name → (H,) the reported values, NaN if a host does not report the metric.
+    ``cell_uuids``: (H,) the Nova cell of each host; empty if there is only one cell.
+    ``taken_at``: epoch seconds of the snapshot; rules use it as the current time.
+    ``memo``: cache of results from the shared columns (aggregates, traits, profiles, inventories, names, host_ips).
+    ``host_rows``: service host name → its rows; computed at first use if None.
+    ``providers``: table of all resource providers, or None if there are only the hosts' root providers.
+    ``provider_rows``: (H,) row of each host's root provider in ``providers``.
+    (H, R) arrays are in Fortran order, as rules read one resource class at a time; ``used.copy(order="K")`` keeps it.
     """
 
     hosts: tuple[str, ...]
@@ -170,19 +177,22 @@ class HostTable:
 
     @property
     def all_hosts(self) -> BoolArray:
-        """Return a mask of all hosts, always the same object: a rule that has nothing to say answers with it."""
+        """Return the mask of all hosts; always the same object, so that ``is`` detects a rule that does not apply."""
         mask: BoolArray = self.memo.get("all_hosts", lambda: np.ones(len(self), dtype=np.bool_))
         return mask
 
     def column(self, resource_class: str) -> int | None:
-        """Return the column of a resource class, or None when no host has it."""
+        """Return the column index of a resource class, or None if no host has it."""
         try:
             return self.resource_classes.index(resource_class)
         except ValueError:
             return None
 
     def free(self, resource_class: str, rows: Rows = ALL_ROWS) -> IntArray:
-        """Return ``total - reserved - used``, without the allocation ratio; may be negative. Shapes: → (H,) or (N,)."""
+        """Return ``total - reserved - used``, ignoring the allocation ratio; can be negative.
+
+        Shapes: → (H,) or (N,).
+        """
         column = self.column(resource_class)
         if column is None:
             return np.zeros(len(self), dtype=np.int64)[rows]
@@ -191,7 +201,7 @@ class HostTable:
         return pick(free, rows)
 
     def metric(self, name: str) -> FloatArray:
-        """Return what each host reports for a metric, NaN where it does not. Shapes: → (H,)."""
+        """Return the value of a metric on each host, NaN if a host does not report it. Shapes: → (H,)."""
         column = self.metrics.get(name)
         return self.memo.get("no metric", lambda: np.full(len(self), np.nan)) if column is None else column
 
@@ -208,7 +218,10 @@ class HostTable:
         return self.device_states[int(self.devices[row])]
 
     def take(self, rows: IntArray) -> "HostTable":
-        """Return a table of these rows alone, in that order, with a memo of its own; to be read at once."""
+        """Return a table of these rows only, in that order, with an empty memo.
+
+        Use it before the original table changes.
+        """
         listed = rows.tolist()
         new_place = {row: place for place, row in enumerate(listed)}
         part = slice(listed[0], listed[0] + 1) if len(listed) == 1 else rows
@@ -232,9 +245,10 @@ class HostTable:
         )
 
     def foreseen(self, rows: IntArray, servers: IntArray, amounts: Mapping[str, int], guest: GuestKind) -> "HostTable":
-        """Return a table of these rows as each will be with so many more equal servers; to be read at once.
+        """Return a table of these rows after ``servers`` more equal servers. Use it before this table changes.
 
-        ``rows`` may name a host several times. ``amounts``: what one server takes of the host's own provider.
+        ``rows`` may contain a host several times. ``amounts``: the resources that one server takes from the root
+        provider.
         Shapes: ``rows``, ``servers`` (N,).
         """
         part = self.take(rows).with_own_use()
@@ -250,7 +264,7 @@ class HostTable:
         return part
 
     def with_own_use(self) -> "HostTable":
-        """Return the same table with copies of the columns that :meth:`count_server` writes to."""
+        """Return the table with copies of the columns that :meth:`count_server` changes."""
         providers = self.providers
         return replace(
             self,
@@ -269,10 +283,10 @@ class HostTable:
         guest: GuestKind,
         share: DeviceShare | None = None,
     ) -> None:
-        """Count one more server that is being built on a host. Writes to the columns that are the caller's own.
+        """Add the usage of a server that is being built. Changes the columns that :meth:`with_own_use` copies.
 
-        ``allocations``: provider uuid → resource class → amount. ``share``: what it takes of NUMA cells and PCI pools;
-        with one, the lock of ``device_states`` has to be held.
+        ``allocations``: provider uuid → resource class → amount. ``share``: the server's part of NUMA cells and PCI
+        pools; if given, the caller must hold the lock of ``device_states``.
         """
         for name, amount in allocations.get(self.uuids[row], {}).items():
             column = self.column(name)
@@ -288,18 +302,21 @@ class HostTable:
             self.count_devices(row, share)
 
     def count_devices(self, row: int, share: DeviceShare) -> None:
-        """Count what one more server takes of cells and pools. The lock of ``device_states`` has to be held."""
+        """Add a server's usage of NUMA cells and PCI pools. The caller must hold the lock of ``device_states``."""
         self.devices[row] = self.device_states.number(self.devices_of(row).taking(share))
 
     def rows_of_host(self) -> Mapping[str, Sequence[int]]:
-        """Return service host name (exact case) → its rows."""
+        """Return service host name (case-sensitive) → its rows."""
         if self.host_rows is not None:
             return self.host_rows
         index: Mapping[str, Sequence[int]] = self.memo.get("rows of host", lambda: _index(self.hosts))
         return index
 
     def rows_named(self, host: str | None, node: str | None) -> BoolArray:
-        """Return the rows of a service host (any case) and hypervisor (exact case), None is any. Shapes: → (H,)."""
+        """Return the rows of a service host (case-insensitive) and node (case-sensitive); None matches all.
+
+        Shapes: → (H,).
+        """
         if host is None:
             rows: Sequence[int] = range(len(self))
         else:
@@ -312,7 +329,7 @@ class HostTable:
         return mask
 
     def other_than(self, places: Collection[tuple[str, str]]) -> BoolArray:
-        """Return every row but those of the given (service host, hypervisor) pairs. Shapes: → (H,)."""
+        """Return all rows except those of the given (service host, node) pairs. Shapes: → (H,)."""
         if not places:
             return self.all_hosts
         others = np.ones(len(self), dtype=np.bool_)
@@ -330,7 +347,7 @@ _COLUMNS = (
 
 
 class _MovedRows(Mapping[str, int]):
-    """Instance uuid → row in a table of some rows, looked up when asked."""
+    """Instance uuid → row in a table made by :meth:`HostTable.take`, translated at each lookup."""
 
     def __init__(self, rows: Mapping[str, int], new_place: Mapping[int, int]) -> None:
         self._rows = rows
@@ -355,7 +372,7 @@ def _index(names: Sequence[str]) -> dict[str, list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class HostRecord:
-    """One host as a record, for building a table from a scenario or a test."""
+    """One host as a record, from which a scenario or a test builds a table."""
 
     host: str
     inventories: tuple[Inventory, ...]
@@ -382,7 +399,7 @@ class HostRecord:
 def build_host_table(
     records: Sequence[HostRecord], aggregates: Sequence[Aggregate] = (), *, taken_at: float = 0.0
 ) -> HostTable:
-    """Lay records out as columns, in the order given."""
+    """Build a table with one row per record, in the given order."""
     classes: dict[str, int] = {}
     traits: dict[str, int] = {}
     profiles: list[Capabilities] = []

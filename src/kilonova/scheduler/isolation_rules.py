@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Isolation rules: only these servers on those hosts, and those servers nowhere else.
+r"""Isolation rules: reserve the hosts of aggregates for certain servers, and confine these servers to the hosts.
 
-An aggregate with metadata keys ``kilonova:only`` or ``kilonova:only.SUFFIX`` has a rule. Each key is an alternative, a
-list of conditions that must all hold; the rule is met when one alternative is. Aggregates with the same alternatives,
-whatever their keys are called, share one rule, and all their hosts are its pool.
+An aggregate with metadata keys ``kilonova:only`` or ``kilonova:only.SUFFIX`` has a rule. Each key is an alternative: a
+list of conditions that must all hold. A server meets the rule if it meets one alternative. Aggregates with the same
+alternatives share one rule, regardless of the suffixes; the hosts of all of them are the pool of the rule.
 
 ::
 
     alternative  condition { and condition }
     condition    image.NAME[=VALUE] | spec.NAME[=VALUE] | flavor=VALUE | project=VALUE | trait=VALUE
-    VALUE        letters, digits and most signs as they are; anything at all in double quotes, with \" and \\ in them
+    VALUE        letters, digits and most signs; any text in double quotes, with \" and \\ as escapes
 
-A server and a host belong together if and only if, for every rule, the server meets it exactly when the host is in its
-pool: the set of rules that the server meets equals the set of rules that the host is under.
+A server may use a host if and only if the set of rules that the server meets equals the set of rules in whose pools
+the host is.
 """
 
 import re
@@ -46,7 +46,7 @@ _TRAIT = re.compile(r"[A-Z][A-Z0-9_]{0,254}")
 
 
 class Candidate(NamedTuple):
-    """What rules ask about a server."""
+    """The properties of a server that conditions can test."""
 
     flavor: Flavor
     image: Image | None
@@ -55,9 +55,10 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``source``: image, spec, flavor, project or trait. ``name``: of a property or an extra spec, else empty.
+    """One condition of a rule. Names and values are compared exactly.
 
-    ``value`` None of a property or an extra spec: that it is there is enough. Names and values are compared exactly.
+    ``source``: image, spec, flavor, project or trait. ``name``: the image property or extra spec, else empty.
+    ``value``: the required value; None if the property or extra spec only has to exist.
     """
 
     source: str
@@ -65,9 +66,9 @@ class Condition:
     value: str | None
 
     def holds(self, server: Candidate) -> bool:
-        """Tell whether the server meets the condition; one without an image has no image properties.
+        """Tell whether the server meets the condition. A server without an image meets no image condition.
 
-        A trait may be required by flavor or image, in any group of requests, or implied by a feature that they ask for.
+        A trait counts if flavor or image require it, in any request group, or if a requested feature implies it.
         """
         if self.source == "image":
             return server.image is not None and _has(server.image.properties, self.name, self.value)
@@ -102,17 +103,17 @@ Alternative = frozenset[Condition]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What one or several aggregates demand. ``broken``: keys and values that cannot be read, and why.
+    """The isolation rule of one or several aggregates. ``broken``: (key, value, error) of invalid metadata.
 
-    A broken rule keeps everybody off its hosts. Servers that meet what can be read of it are still kept to them, and so
-    find no host at all.
+    A broken rule closes its hosts to all servers. Servers that meet one of its valid alternatives are still confined to
+    these hosts, so they find no host.
     """
 
     alternatives: frozenset[Alternative]
     broken: tuple[tuple[str, str, str], ...] = ()
 
     def is_met(self, server: Candidate) -> bool:
-        """Tell whether the server has to be on the rule's hosts."""
+        """Tell whether the server meets the rule and so must use the rule's hosts."""
         return any(all(condition.holds(server) for condition in each) for each in self.alternatives)
 
     def __str__(self) -> str:
@@ -121,14 +122,19 @@ class Rule:
 
 
 def is_rule_key(key: str) -> bool:
-    """Tell whether a metadata key is about isolation, well formed or nearly so: a typing error must not open hosts."""
+    """Tell whether a metadata key starts like an isolation key.
+
+    Misspelled keys count too, lest a typo open the hosts.
+    """
     return key.strip().lower().startswith(PREFIX)
 
 
 def parse_alternative(key: str, value: str) -> Alternative:
-    """Read one key of a rule. Raises: InvalidRequest, naming the key and what is wrong."""
+    """Parse one metadata key of a rule and its value. Raises: InvalidRequest, naming the key and the error."""
     if not _KEY.fullmatch(key):
-        raise InvalidRequest(f"{key} is no isolation key: write {PREFIX}, or {PREFIX}.SUFFIX for more keys.", field=key)
+        raise InvalidRequest(
+            f"{key} is not an isolation key: use {PREFIX}, or {PREFIX}.SUFFIX for further alternatives.", field=key
+        )
     text = value.strip()
     if not text:
         raise InvalidRequest(f"{key}: the rule is empty; a condition is {SYNTAX}.", field=key)
@@ -138,8 +144,8 @@ def parse_alternative(key: str, value: str) -> Alternative:
         found = _CONDITION.match(text, at)
         if found is None:
             raise InvalidRequest(
-                f"{key}: cannot read a condition at {text[at:]!r}; a condition is {SYNTAX}, and a value with other"
-                ' than plain characters stands in "double quotes".',
+                f"{key}: cannot read a condition at {text[at:]!r}; a condition is {SYNTAX}. Put a value with"
+                ' special characters in "double quotes".',
                 field=key,
             )
         conditions.add(_condition(key, found))
@@ -161,7 +167,7 @@ def _condition(key: str, found: re.Match[str]) -> Condition:
     if not value:
         raise InvalidRequest(f"{key}: {found['single']} is empty.", field=key)
     if found["single"] == "trait" and not _TRAIT.fullmatch(value):
-        raise InvalidRequest(f"{key}: {value!r} is no name of a trait.", field=key)
+        raise InvalidRequest(f"{key}: {value!r} is not a valid trait name.", field=key)
     return Condition(found["single"], "", value)
 
 
@@ -170,7 +176,7 @@ def _unquoted(value: str | None) -> str | None:
 
 
 def _require_possible(key: str, conditions: set[Condition]) -> None:
-    """Refuse what no server can be: everything but a trait has one value."""
+    """Raise InvalidRequest if the conditions require two values of the same property; only traits can be several."""
     values: dict[str, str] = {}
     for condition in sorted(conditions, key=str):
         value = condition.value
@@ -179,14 +185,14 @@ def _require_possible(key: str, conditions: set[Condition]) -> None:
         name = condition.subject
         if values.setdefault(name, value) != value:
             raise InvalidRequest(
-                f"{key}: {name} cannot be both {values[name]!r} and {value!r}; alternatives go into keys of their own,"
+                f"{key}: {name} cannot be both {values[name]!r} and {value!r}; put alternatives into separate keys,"
                 f" {PREFIX}.SUFFIX.",
                 field=key,
             )
 
 
 def rule_of(metadata: Mapping[str, str]) -> Rule | None:
-    """Return the rule of an aggregate, or None when it has none."""
+    """Return the isolation rule in the metadata of an aggregate, or None if it has none."""
     keys = sorted(key for key in metadata if is_rule_key(key))
     if not keys:
         return None
@@ -201,7 +207,7 @@ def rule_of(metadata: Mapping[str, str]) -> Rule | None:
 
 
 def reads_of_rules(aggregates: Sequence[Aggregate]) -> Reads:
-    """Return what the isolation rules of aggregates look at."""
+    """Return the extra specs, image properties and metadata keys that the isolation rules of the aggregates read."""
     rules = [rule for each in aggregates if (rule := rule_of(each.metadata)) is not None]
     conditions = {condition for rule in rules for alternative in rule.alternatives for condition in alternative}
 
@@ -213,12 +219,13 @@ def reads_of_rules(aggregates: Sequence[Aggregate]) -> Reads:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """The rules of a cloud, compiled against the rows of its host table.
+    """The isolation rules of a cloud, compiled for the rows of its host table. A set of rules is a bit mask.
 
-    ``rules``: each once, in the order of their first aggregates. ``under``: which rules a host is under, as a set of
-    bits → number of its class. ``class_of``: (H,) class of each host; -1 for those under a broken rule.
-    ``filed``: project → (bit, alternative) of all alternatives that name it, so that hundreds of projects with pools of
-    their own cost a decision nothing; None → those that name no project.
+    ``rules``: the distinct rules, in the order of their first aggregates; the n-th rule is bit n.
+    ``under``: set of rules that apply to a host → number of the class of such hosts.
+    ``class_of``: (H,) class of each host; -1 if a broken rule applies to it.
+    ``filed``: project → (bit, alternative) of the alternatives with a condition on this project; None → all others.
+    This index keeps decisions fast in clouds where hundreds of projects have a pool each.
     """
 
     rules: tuple[Rule, ...]
@@ -227,7 +234,7 @@ class Isolation:
     class_of: NDArray[np.int32]
 
     def met_by(self, server: Candidate) -> int:
-        """Return which rules the server meets, as a set of bits."""
+        """Return the rules that the server meets, as a bit mask."""
         met = 0
         for project in (None, server.project_id):
             for bit, alternative in self.filed.get(project, ()):
@@ -236,7 +243,7 @@ class Isolation:
         return met
 
     def hosts_under(self, rules: int) -> NDArray[np.bool_]:
-        """Return the hosts that are under exactly these rules. Shapes: → (H,)."""
+        """Return the hosts to which exactly these rules apply. ``rules``: a bit mask. Shapes: → (H,)."""
         kind = self.under.get(rules)
         mask: NDArray[np.bool_] = (
             np.zeros(len(self.class_of), dtype=np.bool_) if kind is None else self.class_of == kind
@@ -245,7 +252,7 @@ class Isolation:
 
 
 def compile_isolation(aggregates: Sequence[Aggregate], membership: NDArray[np.bool_]) -> Isolation | None:
-    """Return the rules of the aggregates, None when no aggregate has one. Shapes: membership (A, H)."""
+    """Compile the isolation rules of the aggregates; return None if no aggregate has one. Shapes: membership (A, H)."""
     numbers: dict[Rule, int] = {}
     under = [0] * membership.shape[1]
     for index, aggregate in enumerate(aggregates):

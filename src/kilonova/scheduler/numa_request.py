@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NUMA topology that a flavor and an image ask for.
+"""Parser of the NUMA topology that a flavor and an image request.
 
-A server has one when it asks for a number of cells, for dedicated CPUs, for a size of memory pages or for persistent
-memory. What is written wrongly, and what flavor and image contradict each other in, is an InvalidRequest.
+A server has a NUMA topology if it requests NUMA nodes, dedicated CPUs, a memory page size or persistent memory.
+Invalid values, and contradictions between flavor and image, raise InvalidRequest.
 """
 
 import re
@@ -38,7 +38,7 @@ _POWERS = {None: 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def numa_request(flavor: Flavor, image: Image | None = None) -> InstanceNuma | None:
-    """Return the topology of a server, None for one that may be anywhere. Raises: InvalidRequest naming the key.
+    """Return the NUMA topology of a server, or None if it requests none. Raises: InvalidRequest, naming the key.
 
     Source: Nova admin guide, "CPU topologies" and "Huge pages"; spec SCHEDULER §3 #21, §7.
     """
@@ -73,7 +73,7 @@ def numa_request(flavor: Flavor, image: Image | None = None) -> InstanceNuma | N
 
 
 class _Asked:
-    """The extra specs of a flavor and the properties of an image, side by side."""
+    """The NUMA options of a flavor's extra specs and an image's properties."""
 
     def __init__(self, flavor: Flavor, properties: Mapping[str, str]) -> None:
         self._flavor = flavor
@@ -117,7 +117,9 @@ class _Asked:
         chosen = of_flavor or of_image
         trait = self._hyperthreading()
         if chosen is not None and trait is not None:
-            raise InvalidRequest("hw:cpu_thread_policy excludes trait:HW_CPU_HYPERTHREADING; use one of them.")
+            raise InvalidRequest(
+                "hw:cpu_thread_policy and trait:HW_CPU_HYPERTHREADING exclude each other; use one of them."
+            )
         return {"forbidden": ThreadPolicy.ISOLATE, "required": ThreadPolicy.REQUIRE}.get(trait or "", chosen)
 
     def _hyperthreading(self) -> str | None:
@@ -132,7 +134,7 @@ class _Asked:
         return value
 
     def policy_of_amounts(self, policy: CpuPolicy | None, *, isolate: bool) -> CpuPolicy | None:
-        """Return the CPU policy, after amounts that the flavor names itself (``resources:PCPU``) had their say."""
+        """Return the CPU policy that ``resources:VCPU`` or ``resources:PCPU`` implies, else ``policy``."""
         amounts = {"VCPU": 0, "PCPU": 0}
         for key, value in self._specs.items():
             if (found := _AMOUNT.fullmatch(key)) and (amount := whole_number(value)) is not None:
@@ -140,7 +142,9 @@ class _Asked:
         if not any(amounts.values()):
             return policy
         if policy is not None:
-            raise InvalidRequest("hw:cpu_policy excludes resources:VCPU and resources:PCPU; use one of them.")
+            raise InvalidRequest(
+                "hw:cpu_policy cannot be combined with resources:VCPU or resources:PCPU; use one of them."
+            )
         if all(amounts.values()):
             raise InvalidRequest("resources:VCPU and resources:PCPU exclude each other.")
         if amounts["VCPU"]:
@@ -151,7 +155,7 @@ class _Asked:
         return CpuPolicy.DEDICATED
 
     def dedicated_cpus(self, policy: CpuPolicy | None, *, isolate: bool) -> frozenset[int]:
-        """Return which vCPUs of the guest are dedicated."""
+        """Return the numbers of the guest's dedicated vCPUs."""
         mask = self._specs.get("hw:cpu_dedicated_mask") or None
         realtime = self._realtime_cpus(isolate=isolate)
         everything = frozenset(range(self._flavor.vcpus))
@@ -171,7 +175,7 @@ class _Asked:
         chosen = self._mask("hw:cpu_dedicated_mask", mask)
         if not chosen < everything:
             raise InvalidRequest(
-                "hw:cpu_dedicated_mask must leave some vCPUs of the flavor shared, and name no others."
+                "hw:cpu_dedicated_mask must name vCPUs of the flavor only, and leave at least one of them shared."
             )
         return chosen
 
@@ -185,7 +189,7 @@ class _Asked:
         shares = self._specs.get("hw:emulator_threads_policy") or isolate
         if not chosen <= everything or (chosen == everything and not shares):
             raise InvalidRequest(
-                "hw:cpu_realtime_mask must leave a vCPU to the emulator, or hw:emulator_threads_policy be set."
+                "hw:cpu_realtime_mask must exclude at least one vCPU, or hw:emulator_threads_policy must be set."
             )
         return chosen
 
@@ -194,7 +198,7 @@ class _Asked:
             text = f"0-{self._flavor.vcpus - 1},{text}"
         cpus = _cpus(name, text)
         if not cpus:
-            raise InvalidRequest(f"{name} names no vCPU.")
+            raise InvalidRequest(f"{name} contains no vCPU.")
         return cpus
 
     def nodes(self) -> int | None:
@@ -202,7 +206,9 @@ class _Asked:
         if value is None:
             return None
         if not value.isdecimal() or not 0 < int(value) <= max(1, self._flavor.vcpus):
-            raise InvalidRequest(f"hw:numa_nodes must be a number from 1 to the flavor's vCPUs, not '{value}'.")
+            raise InvalidRequest(
+                f"hw:numa_nodes must be a number from 1 to the flavor's number of vCPUs, not '{value}'."
+            )
         return int(value)
 
     def page_size(self) -> int | PageRequest | None:
@@ -229,15 +235,15 @@ class _Asked:
         if not cpus and not memory:
             if flavor.vcpus % nodes or flavor.memory_mib % nodes:
                 raise InvalidRequest(
-                    "hw:numa_nodes must divide the flavor's vCPUs and memory evenly, or hw:numa_cpus.N and "
-                    "hw:numa_mem.N say how they are divided."
+                    "hw:numa_nodes does not divide the flavor's vCPUs and memory evenly; set hw:numa_cpus.N and "
+                    "hw:numa_mem.N for each NUMA node."
                 )
             each = flavor.vcpus // nodes
             parts = [frozenset(range(index * each, (index + 1) * each)) for index in range(nodes)]
             sizes = [flavor.memory_mib // nodes] * nodes
         else:
             if len(cpus) != nodes or len(memory) != nodes:
-                raise InvalidRequest("hw:numa_cpus.N and hw:numa_mem.N must be given for every NUMA node, 0 first.")
+                raise InvalidRequest("hw:numa_cpus.N and hw:numa_mem.N must be set for every NUMA node, with N from 0.")
             parts = [_cpus("hw:numa_cpus", text) for text in cpus]
             if not all(text.isdecimal() for text in memory):
                 raise InvalidRequest("hw:numa_mem.N must be a number of MiB.")
@@ -253,7 +259,7 @@ class _Asked:
         )
 
     def _numbered(self, name: str) -> list[str]:
-        """Return the values of ``name.0``, ``name.1`` … of the flavor or of the image, up to the first gap."""
+        """Return the values of ``name.0``, ``name.1`` … of the flavor or the image, up to the first missing number."""
         found: list[list[str]] = []
         for prefix, values in (("hw:", self._specs), ("hw_", self._properties)):
             listed: list[str] = []
@@ -283,7 +289,10 @@ def _cpus(name: str, text: str) -> frozenset[int]:
 
 
 def _page_size(text: str) -> int | PageRequest:
-    """Return a kind of pages, or their size in KiB; a plain number is one, with a unit it is bytes or bits."""
+    """Parse a page size. Return ``small``, ``large`` or ``any``, or the size in KiB.
+
+    A number without a unit is in KiB. With a unit it is in bytes or bits and their multiples.
+    """
     if text in list(PageRequest):
         return PageRequest(text)
     found = _PAGE_SIZE.fullmatch(text)
@@ -292,10 +301,10 @@ def _page_size(text: str) -> int | PageRequest:
     number, prefix, unit = Fraction(found[1]), found[2], found[3]
     if prefix is None and unit is None:
         if "." in found[1]:
-            raise InvalidRequest(f"hw:mem_page_size '{text}' is no whole number of KiB; a fraction needs a unit.")
+            raise InvalidRequest(f"hw:mem_page_size '{text}' is not a whole number of KiB; a fraction needs a unit.")
         size_kib = int(number)
     else:
         size_kib = int(number * 1024 ** _POWERS[prefix] / (8 if unit in {"b", "bit"} else 1) / 1024)
     if not size_kib:
-        raise InvalidRequest(f"hw:mem_page_size '{text}' is less than a KiB.")
+        raise InvalidRequest(f"hw:mem_page_size '{text}' is less than 1 KiB.")
     return size_kib

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether enough of the classic resources is left when a host may promise more than it has.
+"""Checks of free vCPUs, memory and disk under an allocation ratio, for the core, RAM and disk filters.
 
-Units: as Nova's host attributes, MiB for memory and disk. Placement judges the same by itself, with the ratio of the
-inventory; these are for rules that ask with a ratio of their own.
+Units: as in Nova's host attributes, MiB for memory and disk. Placement checks the same with the ratio of the inventory;
+these functions are for filters that use the ratio of an aggregate, or that an operator enables in addition.
 """
 
 import math
@@ -21,9 +21,10 @@ def own_ratio(hosts: HostTable, attribute: str) -> FloatArray:
 
 
 def aggregate_ratio(hosts: HostTable, attribute: str) -> FloatArray:
-    """Return the smallest ratio that a host's aggregates give under the attribute's name, else its own.
+    """Return, for each host, the smallest ratio that its aggregates set under the attribute's name.
 
-    One value that is no finite number makes the host fall back to its own. Shapes: → (H,).
+    A host gets the ratio of its inventory if no aggregate sets one or if a value is not a finite number. Shapes: →
+    (H,).
     """
     own = own_ratio(hosts, attribute)
     given = float_factors(hosts, attribute, math.nan)
@@ -31,14 +32,20 @@ def aggregate_ratio(hosts: HostTable, attribute: str) -> FloatArray:
 
 
 def cores_suffice(hosts: HostTable, ratio: FloatArray, flavor: Flavor) -> BoolArray:
-    """Return where ``total x ratio - used`` covers them; a host that reports no cores passes. Shapes: (H,) → (H,)."""
+    """Return the hosts whose ``total x ratio - used`` vCPUs are enough. A host that reports no vCPUs passes.
+
+    Shapes: (H,) → (H,).
+    """
     total = COLUMNS["vcpus_total"](hosts, ALL_ROWS)
     suffice: BoolArray = (total * ratio - COLUMNS["vcpus_used"](hosts, ALL_ROWS) >= flavor.vcpus) | (total == 0)
     return suffice
 
 
 def memory_suffices(hosts: HostTable, ratio: FloatArray, flavor: Flavor) -> BoolArray:
-    """Return where ``total x ratio - used`` covers it, what is reserved counted as used. Shapes: (H,) → (H,)."""
+    """Return the hosts whose ``total x ratio - used`` memory is enough; reserved memory is used.
+
+    Shapes: (H,) → (H,).
+    """
     total = COLUMNS["total_usable_ram_mb"](hosts, ALL_ROWS)
     left = total * ratio - (total - COLUMNS["free_ram_mb"](hosts, ALL_ROWS))
     suffices: BoolArray = left >= flavor.memory_mib
@@ -46,12 +53,12 @@ def memory_suffices(hosts: HostTable, ratio: FloatArray, flavor: Flavor) -> Bool
 
 
 def disk_suffices(hosts: HostTable, ratio: FloatArray, flavor: Flavor) -> BoolArray:
-    """Return where ``total x ratio - used`` covers it, what is reserved counted as used. Shapes: (H,) → (H,)."""
+    """Return the hosts whose ``total x ratio - used`` disk is enough; reserved disk is used. Shapes: (H,) → (H,)."""
     total = COLUMNS["total_usable_disk_gb"](hosts, ALL_ROWS) * MIB_PER_GIB
     suffices: BoolArray = total * ratio - COLUMNS["disk_mb_used"](hosts, ALL_ROWS) >= disk_needed(flavor)
     return suffices
 
 
 def disk_needed(flavor: Flavor) -> int:
-    """Return root, ephemeral and swap disk together. Units: MiB."""
+    """Return the sum of root, ephemeral and swap disk. Units: MiB."""
     return MIB_PER_GIB * (flavor.root_gib + flavor.ephemeral_gib) + flavor.swap_mib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules from outside that have only the one method that matters: everything else the engine asks for is filled in."""
+"""Adapters of third-party rules: they add defaults for the optional attributes of the rule protocols."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from kilonova.scheduler.reads import Reads, reads_of
 
 @dataclass(frozen=True, slots=True)
 class PlugInFilter:
-    """A filter with ``passes(hosts, spec)``, and what else a filter may say of itself where it says it."""
+    """A third-party filter with ``passes(hosts, spec)``; its other attributes are optional."""
 
     name: str
     rule: Any
@@ -45,9 +45,10 @@ class PlugInFilter:
 
 @dataclass(frozen=True, slots=True)
 class PlugInWeigher:
-    """A weigher with ``weigh(hosts, spec, rows)``.
+    """A third-party weigher with ``weigh(hosts, spec, rows)``.
 
-    ``multiplier`` is taken from the rule, or, where the rule has ``option``, from the aggregate key of that name.
+    The multiplier is the rule's ``multiplier`` (default 1). If the rule has ``option``, the metadata key of that name
+    on a host's aggregates overrides it.
     """
 
     name: str
@@ -86,7 +87,10 @@ class PlugInWeigher:
 
 @dataclass(frozen=True, slots=True)
 class PlugInRequestFilter:
-    """A request filter with ``apply(spec, aggregates)``. Raises: RuleFailed, when it gives no request."""
+    """A third-party request filter with ``apply(spec, aggregates)``.
+
+    Raises: RuleFailed, if ``apply`` raises an exception or does not return a request.
+    """
 
     name: str
     rule: Any
@@ -104,10 +108,10 @@ class PlugInRequestFilter:
             asked = self.rule.apply(spec, aggregates)
         except RequestFilterFailed:
             raise
-        except Exception as error:  # third-party code: whatever it raises, the answer is that this rule failed
+        except Exception as error:  # third-party code may raise any exception
             raise RuleFailed(f"Request filter {self.name} failed.", rule=self.name) from error
         if not isinstance(asked, RequestSpec):
             raise RuleFailed(
-                f"Request filter {self.name} failed: it answered {type(asked).__name__}, not a request.", rule=self.name
+                f"Request filter {self.name} failed: it returned {type(asked).__name__}, not a request.", rule=self.name
             )
         return asked

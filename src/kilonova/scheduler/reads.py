@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rule reads of a request and of the metadata of aggregates.
+"""Declarations of the extra specs, image properties, metadata keys and hints that a rule reads.
 
-Every rule says it next to its code, as ``reads``; so what an operator wrote and nobody reads can be named. A rule from
-outside may say it too. One that does not may read anything.
+Built-in rules declare them as ``reads``, so that settings which no rule reads can be reported to operators. The
+declaration is optional for third-party rules; a rule without it is assumed to read everything.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,10 @@ from enum import StrEnum
 
 
 class Elsewhere(StrEnum):
-    """Where names are in use. Some rules read a name only when it is there too; the value says that it is not."""
+    """Places where a name can be in use. Some rules read a name only if it is also in use in another place.
+
+    The value is the text to show when it is not in use there.
+    """
 
     EXTRA_SPECS = "no flavor asks for it"
     IMAGE_PROPERTIES = "no image has it"
@@ -24,9 +27,9 @@ InUse = Mapping[Elsewhere, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Some names: the listed ones, those that begin in one of these ways, those of which a function says so.
+    """A set of names: listed names, names with one of the prefixes, and names that a function of ``matching`` accepts.
 
-    ``elsewhere``: those that are in use there as well, as far as they begin with ``beginning``.
+    ``elsewhere``: names that begin with ``beginning`` also belong to the set if they are in use in one of these places.
     """
 
     names: frozenset[str] = frozenset()
@@ -36,15 +39,15 @@ class Keys:
     beginning: str = ""
 
     def has(self, key: str, in_use: InUse) -> bool:
-        """Tell whether the name is one of these, given which names are in use."""
+        """Tell whether the set contains ``key``. ``in_use``: the names in use in each place."""
         return self.always_has(key) or any(key in in_use[place] for place in self.places_of(key))
 
     def always_has(self, key: str) -> bool:
-        """Tell whether the name is one of these whatever is in use."""
+        """Tell whether the set contains ``key`` regardless of the names in use."""
         return key in self.names or key.startswith(self.prefixes) or any(match(key) for match in self.matching)
 
     def __or__(self, other: "Keys") -> "Keys":
-        """Return the names of both. At most one of them may depend on what is in use elsewhere."""
+        """Return the union of both sets. At most one of them may use ``elsewhere``."""
         dependent = other if other.elsewhere else self
         return Keys(
             self.names | other.names,
@@ -55,7 +58,7 @@ class Keys:
         )
 
     def places_of(self, key: str) -> tuple[Elsewhere, ...]:
-        """Return where the name would have to be in use to be one of these."""
+        """Return the places of which one has to use ``key`` for the set to contain it."""
         return self.elsewhere if key.startswith(self.beginning) else ()
 
 
@@ -64,21 +67,21 @@ ALL_KEYS = Keys(prefixes=("",))
 
 
 def names(*keys: str) -> Keys:
-    """Return exactly these names."""
+    """Return the set of exactly these names."""
     return Keys(names=frozenset(keys))
 
 
 def is_unscoped(key: str) -> bool:
-    """Tell whether an extra spec has no scope."""
+    """Tell whether an extra spec has no scope (no colon)."""
     return ":" not in key
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The names that a rule looks at, of each kind.
+    """The names that a rule reads.
 
-    ``extra_specs``: of the flavor. ``properties``: of the image, by today's names. ``metadata``: of aggregates.
-    ``hints``: of the request.
+    ``extra_specs``: of the flavor. ``properties``: of the image, by their current names. ``metadata``: of aggregates.
+    ``hints``: scheduler hints of the request.
     """
 
     extra_specs: Keys = NO_KEYS
@@ -99,9 +102,9 @@ NOTHING = Reads()
 
 
 def reads_of(rule: object) -> Reads | None:
-    """Return what the class of a rule says that it reads; None when it says nothing, so it may read anything.
+    """Return the ``reads`` of a rule, or None if its class declares none and so may read anything.
 
-    What a class inherits does not count: it may override everything else.
+    An inherited ``reads`` does not count, because the class may override the methods that it describes.
     """
     reads = getattr(rule, "reads", None) if "reads" in vars(type(rule)) else None
     return reads if isinstance(reads, Reads) else None

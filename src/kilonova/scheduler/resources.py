@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a flavor and an image ask of Placement."""
+"""The Placement query (resources, traits, request groups) of a flavor and an image."""
 
 import re
 from collections import Counter, defaultdict
@@ -15,17 +15,17 @@ from kilonova.scheduler.guest_options import whole_number
 from kilonova.scheduler.numa_request import NUMA_READS
 from kilonova.scheduler.reads import Keys, Reads
 
-#: Asks something of Placement, in a flavor or an image. Groups: the kind, the suffix, the resource class or trait.
+#: Extra spec or image property for Placement. Regex groups: ``resources`` or ``trait``, the suffix, the class or trait.
 PLACEMENT_KEY = re.compile(r"(resources|trait)([A-Za-z0-9_-]{0,64}):(.*)", re.DOTALL)
 
 _TRAIT = re.compile(r"[A-Z0-9_]+")
 _MIB_PER_GIB = 1024
-_MOST = 2**31 - 1  # of any inventory; more than that is as impossible as any larger number
+_MOST = 2**31 - 1  # largest inventory; larger amounts are cut to it, since none of them fits anyway
 _POLICIES = frozenset({"none", ISOLATE})
 
 
 def _asks(key: str) -> bool:
-    """Tell whether an extra spec asks Placement for something; classes that cannot exist count for nothing."""
+    """Tell whether an extra spec requests a resource or a trait; invalid resource class names are ignored."""
     found = PLACEMENT_KEY.fullmatch(key)
     return found is not None and (found[1] == "trait" or is_resource_class(found[3]))
 
@@ -35,7 +35,7 @@ def _is_trait_of_image(key: str) -> bool:
     return found is not None and found.group(1, 2) == ("trait", "")
 
 
-#: What decides which resources and traits a server asks for.
+#: The extra specs and image properties that determine the Placement query of a server.
 RESOURCE_READS = (
     FEATURE_READS
     | NUMA_READS
@@ -47,7 +47,10 @@ RESOURCE_READS = (
 
 
 def with_resources(spec: RequestSpec) -> RequestSpec:
-    """Return the request with its resource query filled from flavor and image; other parts of the query are kept."""
+    """Return the request with the resources and traits of its flavor and image in its query.
+
+    Other conditions of the query are kept.
+    """
     asked = resource_query(spec.flavor, spec.image, volume_backed=spec.volume_backed)
     return replace(
         spec,
@@ -64,16 +67,16 @@ def with_resources(spec: RequestSpec) -> RequestSpec:
 
 
 def resource_query(flavor: Flavor, image: Image | None = None, *, volume_backed: bool = False) -> ResourceQuery:
-    """Return the resources and traits that ``flavor`` and ``image`` ask for.
+    """Return the resources and traits that ``flavor`` and ``image`` request.
 
-    ``resources:RC=n`` in any group replaces the flavor's own amount, 0 drops the class. A class that is neither
-    standard nor ``CUSTOM_…``, an amount that is no whole number, a trait value other than ``required`` or ``forbidden``
-    and a forbidden trait of an image count for nothing, as in Nova. No provider has a trait whose name is none
-    (``custom_lower``), so nothing serves a request that names one, be it to forbid it. A group with a suffix takes its
-    resources from one provider with its traits; traits of a suffix that asks for no resources belong to the group
-    without.
-    A server that boots from a volume needs no root disk. Swap is rounded up to whole GiB.
-    Pinned CPUs are asked for as PCPU, or, where all are pinned, as VCPU where there are none of these (``fallback``).
+    ``resources:RC=n`` in any group replaces the flavor's own amount; 0 removes the class. As in Nova, these are
+    ignored: unknown resource classes without ``CUSTOM_``, amounts that are not whole numbers, trait values other than
+    ``required`` and ``forbidden``, and forbidden traits of an image. A request with an invalid trait name
+    (``custom_lower``) matches no provider, even if it forbids the trait. A group with a suffix takes all its resources
+    from one provider that has its traits. Traits of a suffix without resources belong to the group without suffix.
+
+    A server that boots from a volume needs no root disk. Swap is rounded up to whole GiB. Pinned CPUs are requested as
+    PCPU. If all CPUs are pinned, ``fallback`` requests VCPU from hosts without PCPU.
 
     Source: spec SCHEDULER §7.
     """
@@ -116,13 +119,13 @@ def resource_query(flavor: Flavor, image: Image | None = None, *, volume_backed:
 
 
 def required_traits(flavor: Flavor, image: Image | None) -> frozenset[str]:
-    """Return every trait that a server of them requires, in any group, those that its features imply among them."""
+    """Return the traits that a server requires in any request group, including traits implied by guest features."""
     query = resource_query(flavor, image)
     return query.required.union(*(group.required for group in query.groups))
 
 
 def flavor_traits(flavor: Flavor) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the (required, forbidden) traits of a flavor, of all its groups."""
+    """Return the (required, forbidden) traits in the extra specs of a flavor, for all groups together."""
     traits = _read(flavor.extra_specs)[1]
     return (
         frozenset().union(*map(traits.required, traits.suffixes)),
@@ -131,7 +134,7 @@ def flavor_traits(flavor: Flavor) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def image_traits(image: Image | None) -> frozenset[str]:
-    """Return the traits an image requires. Images have no groups, so a key with a suffix asks for nothing."""
+    """Return the traits that an image requires. Images have no request groups, so keys with a suffix are ignored."""
     properties: Mapping[str, str] = image.properties if image is not None else {}
     return frozenset(
         found[3]
@@ -141,7 +144,7 @@ def image_traits(image: Image | None) -> frozenset[str]:
 
 
 class _Traits:
-    """Traits by suffix."""
+    """Required and forbidden traits by group suffix."""
 
     def __init__(self) -> None:
         self._of: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
@@ -162,7 +165,7 @@ class _Traits:
 
 
 def _read(extra_specs: Mapping[str, str]) -> tuple[dict[str, Counter[str]], _Traits]:
-    """Return the amounts and the traits that extra specs name, by suffix."""
+    """Parse the resource amounts and the traits in extra specs, by group suffix."""
     amounts: dict[str, Counter[str]] = {}
     traits = _Traits()
     for key, value in extra_specs.items():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the engine asks of a rule. A built-in or third-party class only has to fit; it inherits nothing.
+"""Protocols of the rules that the engine calls: request filters, filters and weighers. No base class is needed.
 
-A rule may have ``reads`` (:mod:`kilonova.scheduler.reads`): what of a request and of aggregates it looks at.
+A rule may have ``reads`` (:mod:`kilonova.scheduler.reads`), which declares the settings that it reads.
 """
 
 from typing import Protocol
@@ -11,13 +11,13 @@ from kilonova.scheduler.host_table import AggregateIndex, BoolArray, FloatArray,
 
 
 class RequestFilter(Protocol):
-    """Adds conditions to the request before any host is looked at."""
+    """Adds conditions to the Placement query of a request, before any host is judged."""
 
     @property
     def name(self) -> str: ...
     @property
     def reason(self) -> str:
-        """What is wrong with a host that the added conditions exclude."""
+        """Why the added conditions exclude a host, as a phrase for users."""
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:
         """Return ``spec`` with conditions added to its query, or unchanged. Raises: RequestFilterFailed."""
@@ -26,11 +26,11 @@ class RequestFilter(Protocol):
 class Filter(Protocol):
     """Judges all hosts at once.
 
-    ``reason``: what is wrong with a host that does not pass.
-    ``run_once``: its answers cannot change between the servers of one request.
-    ``only_where_placed`` (may be absent: False): placing a server of the request changes the answer for nobody but the
-    host that took it; so that is the only one asked about again.
-    ``runs_on_rebuild``: also judges the present host of a server that is rebuilt with another image.
+    ``reason``: why a host does not pass, as a phrase for users.
+    ``run_once``: the result is the same for all servers of one request.
+    ``only_where_placed`` (optional, default False): placing a server changes the result for the chosen host only, so
+    only that host is judged again for the next server of the request.
+    ``runs_on_rebuild``: also judges the current host of a server that is rebuilt with another image.
     """
 
     @property
@@ -40,15 +40,15 @@ class Filter(Protocol):
     @property
     def runs_on_rebuild(self) -> bool: ...
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        """Return which hosts pass. Must neither write to its arguments nor look at other filters. Shapes: → (H,)."""
+        """Return the hosts that pass. Must not change its arguments or depend on other filters. Shapes: → (H,)."""
 
 
 class Weigher(Protocol):
-    """Rates the hosts that passed. Built-in ones get ``factors`` from ``weighers.base``.
+    """Rates the hosts that passed the filters. Built-in weighers inherit ``factors`` from ``weighers.base``.
 
-    ``only_where_placed`` (may be absent: False): placing a server of the request changes the rating of nobody but the
-    host that took it, and no multiplier at all.
-    ``minimum`` / ``maximum``: fixed ends of the scale; None takes the smallest / largest rating of the request.
+    ``only_where_placed`` (optional, default False): placing a server changes the rating of the chosen host only, and no
+    multiplier.
+    ``minimum`` / ``maximum``: fixed bounds for scaling; None uses the smallest / largest rating among the hosts.
     """
 
     @property
@@ -56,12 +56,12 @@ class Weigher(Protocol):
     @property
     def maximum(self) -> float | None: ...
     def factors(self, hosts: HostTable, rows: Rows) -> float | FloatArray:
-        """Return what the scaled rating is multiplied with: one number, or one a host. Shapes: → () or (N,)."""
+        """Return the multiplier of the scaled ratings: one number, or one per host. Shapes: → () or (N,)."""
 
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:
-        """Rate ``rows``, on any scale, more is more; None is "all the same to me". Shapes: → (N,)."""
+        """Rate ``rows`` on any scale; higher is better. None if the weigher has no preference. Shapes: → (N,)."""
 
 
 def rule_name(rule: object) -> str:
-    """Return the class name an operator configures a rule by; adapters carry the name of what they adapt."""
+    """Return the class name by which a rule is configured; for an adapter, the name of the adapted class."""
     return str(getattr(rule, "name", type(rule).__name__))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every option the scheduling rules read, frozen, under Nova's names and with Nova's defaults."""
+"""Read-only configuration of the scheduling rules, with Nova's option names and defaults."""
 
 import math
 from collections.abc import Iterable
@@ -16,16 +16,16 @@ DEFAULT_FILTERS = (
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """The options that rules read: all of ``[filter_scheduler]`` and ``[scheduler]``, and some of other groups.
+    """The options of the scheduling rules: all of ``[filter_scheduler]`` and ``[scheduler]``, and some of other groups.
 
     ``metrics_*`` are the options of ``[metrics]``; ``*_weight_setting`` hold ``name=ratio`` pairs.
-    ``available_filters``: dotted paths, each of a filter class or of a callable that returns filter classes.
+    ``available_filters``: dotted paths of filter classes, or of callables that return filter classes.
     ``pci_alias``: ``[pci] alias``, each value a JSON object.
-    ``enabled_filters``: bare class names, in the order in which they run; empty items are ignored.
+    ``enabled_filters``: class names without module, in the order in which the filters run; empty items are ignored.
     ``driver``: dotted path or entry point name of the class that chooses hosts.
     ``request_filters``: dotted paths or entry point names, run after the built-in ones.
-    ``plugin_path``: folders whose modules and rules are there without further ado.
-    ``nova_import_compat``: whether rules that import from ``nova.scheduler`` run as they are.
+    ``plugin_path``: folders whose modules can be imported and whose rules can be enabled, without installation.
+    ``nova_import_compat``: whether rules that import from ``nova.scheduler`` run unchanged.
     Units: ``service_down_time`` and ``driver_timeout`` seconds.
     Source: spec SCHEDULER §8.
     """
@@ -86,7 +86,7 @@ class SchedulerConfig:
 
 
 def weight_setting(entries: Iterable[str]) -> tuple[tuple[tuple[str, float], ...], tuple[str, ...]]:
-    """Return the (name, ratio) pairs of ``name=ratio`` entries, and the entries that are none."""
+    """Parse ``name=ratio`` entries. Return the (name, ratio) pairs, and the invalid entries."""
     pairs: list[tuple[str, float]] = []
     bad: list[str] = []
     for entry in entries:

@@ -63,7 +63,7 @@ def test_what_has_to_be_overridden_says_so() -> None:
     idle = Idle("whatever", older="drivers hand on")
     with pytest.raises(NotImplementedError, match="Idle does not say"):
         idle.select_destinations(context(), {}, {})
-    with pytest.raises(NotImplementedError, match="Kilonova does"):
+    with pytest.raises(NotImplementedError, match="schedule_run_instance"):
         idle.schedule_run_instance(context(), {}, None, None, None, True, {}, False)
     idle.update_service_capabilities("compute", "up", {})
 

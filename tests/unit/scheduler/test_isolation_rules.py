@@ -68,13 +68,13 @@ def test_conditions_are_read(value: str, conditions: set[tuple[str, str, str | N
         (PREFIX, "flavor=a and", "expected 'and' between conditions at 'and'"),
         (PREFIX, "flavor=a and and project=b", "cannot read a condition at 'and project=b'"),
         (PREFIX, 'project=""', "project is empty"),
-        (PREFIX, "trait=hw_a", "'hw_a' is no name of a trait"),
+        (PREFIX, "trait=hw_a", "'hw_a' is not a valid trait name"),
         (PREFIX, "flavor=a and flavor=b", "flavor cannot be both 'a' and 'b'"),
         (PREFIX, "spec.k=1 and spec.k=2", "spec.k cannot be both"),
-        ("kilonova:only2", "flavor=a", "kilonova:only2 is no isolation key"),
-        ("kilonova:only.", "flavor=a", "is no isolation key"),
-        ("kilonova:only. x", "flavor=a", "is no isolation key"),
-        ("Kilonova:Only", "flavor=a", "is no isolation key"),
+        ("kilonova:only2", "flavor=a", "kilonova:only2 is not an isolation key"),
+        ("kilonova:only.", "flavor=a", "is not an isolation key"),
+        ("kilonova:only. x", "flavor=a", "is not an isolation key"),
+        ("Kilonova:Only", "flavor=a", "is not an isolation key"),
     ],
 )
 def test_what_cannot_be_read_is_named(key: str, value: str, complaint: str) -> None:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NUMA cells and PCI devices: what a server asks for, whether a host can give it, and what exactly it takes."""
+"""NUMA cells and PCI devices: requests of a server, fit on a host, and choice of cells, CPUs and devices."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server takes of the cells and devices of the host that was chosen for it."""
+"""Choice of NUMA cells, CPUs and PCI devices for a server on a host."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from kilonova.scheduler.numa_request import numa_request
 
 @dataclass(frozen=True, slots=True)
 class DeviceNeeds:
-    """What a server asks of cells and devices. False when it asks for neither."""
+    """The NUMA topology and the PCI devices that a server requests. False if it requests neither."""
 
     numa: InstanceNuma | None = None
     pci: tuple[PciRequest, ...] = ()
@@ -27,7 +27,7 @@ class DeviceNeeds:
         return self.numa is not None or bool(self.pci)
 
     def on(self, hosts: HostTable, row: int) -> DeviceShare | None:
-        """Return what the server takes of a host, None when the host cannot give it."""
+        """Return the cells and devices that the server takes on the host at ``row``, or None if it does not fit."""
         cpu, memory = hosts.column("VCPU"), hosts.column("MEMORY_MB")
         ratios = Ratios(
             1.0 if cpu is None else float(hosts.allocation_ratio[row, cpu]),
@@ -36,10 +36,10 @@ class DeviceNeeds:
         return self.of(hosts.devices_of(row), ratios)
 
     def of(self, host: HostDevices, ratios: Ratios) -> DeviceShare | None:
-        """Return what the server takes of ``host``, None when that cannot give it.
+        """Return the cells and devices that the server takes on ``host``, or None if it does not fit.
 
-        A host that tells of no cells has none to guard: whether a server with NUMA topology may go there is the
-        filter's matter, and an operator who leaves that out or forces the host wants it so.
+        A host that reports no NUMA cells always fits the topology. NUMATopologyFilter excludes such hosts; an operator
+        who disables the filter or forces the host accepts them.
         """
         if self.numa is not None and host.cells:
             return lay_out(host, self.numa, self.pci, ratios)
@@ -48,7 +48,7 @@ class DeviceNeeds:
 
 
 def needs_of(spec: RequestSpec, aliases: Mapping[str, Alias]) -> DeviceNeeds:
-    """Return what a request asks of cells and devices. Raises: InvalidRequest for what contradicts itself."""
+    """Return the NUMA topology and PCI devices of a request. Raises: InvalidRequest, for contradictory options."""
     return DeviceNeeds(
         numa_request(spec.flavor, spec.image),
         pci_requests(spec.flavor, spec.image, aliases),
@@ -58,10 +58,10 @@ def needs_of(spec: RequestSpec, aliases: Mapping[str, Alias]) -> DeviceNeeds:
 def first_that_gives(
     decision: Decision, hosts: HostTable, needs: DeviceNeeds
 ) -> tuple[RankedHost, DeviceShare | None] | tuple[None, None]:
-    """Return the best host that can give what ``needs`` says, and what the server takes there.
+    """Return the best ranked host on which ``needs`` fit, and the cells and devices that the server takes there.
 
-    Where the filters for cells and devices run, that is the best host. Without them, or for a forced host, hosts that
-    cannot are passed over.
+    If NUMATopologyFilter and PciPassthroughFilter run, this is the first ranked host. Without them, or if a host is
+    forced, hosts on which ``needs`` do not fit are skipped.
     """
     for ranked in decision.ranked:
         if not needs:

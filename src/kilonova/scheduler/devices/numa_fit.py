@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lay the NUMA cells of a server on those of one host, and its devices beside them.
+"""Placement of a server's NUMA cells on the cells of a host, together with its PCI devices.
 
-Each cell of the server needs a host cell of its own. Which host cell can take which is worked out pair by pair; what is
-left is a matching of cells, and where devices have to be near, a search over the sets of host cells.
+Each guest cell needs a host cell of its own. The fit is computed for each pair of cells; then a bipartite matching
+assigns the cells. If devices must be near their cells, each set of host cells is tried.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,15 +28,16 @@ from kilonova.scheduler.devices.pci_fit import serve
 _KIB_PER_MIB = 1024
 
 Fits = Sequence[Sequence[CellShare | None]]
-"""For each cell of the server, for each cell of the host: what it would take there, None where it cannot be."""
+"""For each guest cell and each host cell: the CPUs and memory that it would take there, or None if it does not fit."""
 
 
 def lay_out(
     host: HostDevices, wanted: InstanceNuma, requests: Sequence[PciRequest] = (), ratios: Ratios | None = None
 ) -> DeviceShare | None:
-    """Return what a server would take of ``host``, None when it does not fit.
+    """Return the cells, CPUs and devices that a server would take on ``host``, or None if it does not fit.
 
-    Host cells with much room come first; those with devices go to servers that want devices.
+    Host cells with more free CPUs and memory are preferred. Cells with devices are kept for servers that request
+    devices.
     ``ratios``: the host's allocation ratios, which bound shared CPUs and memory.
 
     Source: spec SCHEDULER §3 #21; Nova admin guide, "CPU topologies".
@@ -85,7 +86,7 @@ def _in_order_of_preference(host: HostDevices, wanted: InstanceNuma, *, wants_de
 
 
 def _match(fits: Fits, allowed: Sequence[int]) -> list[int] | None:
-    """Give each cell of the server one of the ``allowed`` host cells that can take it, early ones first."""
+    """Assign each guest cell a fitting host cell of ``allowed``, preferring earlier ones; None if impossible."""
     usable = [[column for column in allowed if row[column] is not None] for row in fits]
     given = assign(usable, stay_first=True)
     return None if given is None else [column for (column,) in given]
@@ -94,7 +95,10 @@ def _match(fits: Fits, allowed: Sequence[int]) -> list[int] | None:
 def _cell_share(
     cell: HostCell, wanted: InstanceCell, numa: InstanceNuma, ratios: Ratios, *, extra: int
 ) -> CellShare | None:
-    """Return what a cell of the server takes of a host cell. ``extra``: dedicated CPUs for the emulator."""
+    """Return the CPUs and memory that a guest cell takes on a host cell, or None if it does not fit.
+
+    ``extra``: number of additional dedicated CPUs for the emulator.
+    """
     share = _memory_share(cell, wanted, numa)
     if share is None or len(wanted.cpuset) > len(cell.cpuset):
         return None
@@ -121,10 +125,10 @@ def _cell_share(
 
 
 def _memory_share(cell: HostCell, wanted: InstanceCell, numa: InstanceNuma) -> CellShare | None:
-    """Return the memory that a cell of the server takes, None when the host cell cannot have it.
+    """Return the memory that a guest cell takes on a host cell, or None if it does not fit.
 
-    A size of pages that is asked for has to be free in pages of that size. Otherwise a cell may not be overcommitted
-    by one server alone, and by servers with dedicated CPUs not at all.
+    A requested page size needs enough free pages of that size. Without one, a single server must not exceed the memory
+    of the cell, and a server with dedicated CPUs must fit into its free memory.
     """
     share = CellShare(
         cell.id,
@@ -149,7 +153,7 @@ def _memory_share(cell: HostCell, wanted: InstanceCell, numa: InstanceNuma) -> C
 
 
 def _pages_asked_for(cell: HostCell, size: int | PageRequest) -> Sequence[Pages]:
-    """Return the sizes that will do, the largest first."""
+    """Return the acceptable page sizes, largest first."""
     if size is PageRequest.SMALL:
         return cell.pages[:1]
     if size is PageRequest.LARGE:
@@ -160,7 +164,7 @@ def _pages_asked_for(cell: HostCell, size: int | PageRequest) -> Sequence[Pages]
 
 
 def _pins(cell: HostCell, count: int, extra: int, policy: ThreadPolicy | None) -> tuple[list[int], list[int]] | None:
-    """Return ``count`` dedicated CPUs for vCPUs and ``extra`` for the emulator, None when the policy cannot be kept."""
+    """Return ``count`` host CPUs for vCPUs and ``extra`` for the emulator; None if the thread policy prevents it."""
     free_pcpus = cell.free_pcpus
     free = [sorted(core & free_pcpus) for core in cell.cores]
     if count + extra > sum(map(len, free)):
@@ -177,7 +181,10 @@ def _pins(cell: HostCell, count: int, extra: int, policy: ThreadPolicy | None) -
 
 
 def _on_whole_cores(free: Sequence[Sequence[int]], count: int, *, fewest: int) -> list[int] | None:
-    """Return CPUs with equally many threads of each core, as many as possible and not fewer than ``fewest``."""
+    """Return ``count`` CPUs with the same number of threads on each core: the largest possible, at least ``fewest``.
+
+    None if no such number of threads gives enough CPUs.
+    """
     if not count:
         return []
     for threads in range(max(map(len, free), default=0), fewest - 1, -1):
@@ -190,15 +197,16 @@ def _on_whole_cores(free: Sequence[Sequence[int]], count: int, *, fewest: int) -
 def _isolated(
     cell: HostCell, free: Sequence[Sequence[int]], count: int, extra: int
 ) -> tuple[list[int], list[int]] | None:
-    """Return CPUs on cores of their own.
+    """Return CPUs that each have a physical core to themselves, or None if there are not enough.
 
-    A host with hyperthreads can do that only when all its CPUs serve both kinds of servers, so that idle siblings are
-    nobody's. Hosts that keep dedicated CPUs apart give their idle siblings to others; there it is refused, as in Nova.
+    On a host with hyper-threading, this works only if the sets of dedicated and shared CPUs are equal, so that idle
+    siblings stay unused. If the sets differ, other servers could use the siblings; so the request is refused, as in
+    Nova.
     """
     if cell.threads > 1 and cell.pcpuset != cell.cpuset:
         return None
     whole = [core[0] for core in free if len(core) == cell.threads]
-    # What the cores of the vCPUs leave over may hold the emulator only if it is a whole core, too.
+    # The emulator needs whole cores of its own as well; it cannot use siblings on the cores of the vCPUs.
     if count + extra > len(whole):
         return None
     return whole[:count], whole[count : count + extra]

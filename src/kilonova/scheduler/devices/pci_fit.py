@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serve PCI requests from the pools of one host.
+"""Assignment of PCI requests to the device pools of a host.
 
-A pool may suit several requests and a request several pools; they are refused only when not all can be served.
+A pool can serve several requests, and a request can use several pools. The assignment is complete: it fails only if no
+combination serves all requests.
 """
 
 from collections import Counter
@@ -21,10 +22,10 @@ def serve(
     cells: Sequence[HostCell] = (),
     near: Collection[int] | None = None,
 ) -> tuple[tuple[int, int], ...] | None:
-    """Return (number of the pool, devices) pairs that serve all of ``requests``, None when there is no way.
+    """Return (pool number, number of devices) pairs that serve all ``requests``, or None if that is impossible.
 
-    ``near``: the ids of the host cells where the server is to be; None for a server without NUMA topology, which takes
-    devices from anywhere. ``cells``: the host's, for their sockets.
+    ``near``: the ids of the host cells that the server will use; None for a server without NUMA topology, which takes
+    devices from any cell. ``cells``: all cells of the host, which tell the sockets.
 
     Source: spec SCHEDULER §3 #22; Nova admin guide, "PCI passthrough", affinity policies.
     """
@@ -39,9 +40,9 @@ def serve(
 
 
 def matches(pool: PciPool, request: PciRequest) -> bool:
-    """Tell whether the devices of a pool are what ``request`` asks for, wherever they are.
+    """Tell whether the devices of a pool match ``request``, regardless of their NUMA node.
 
-    Physical functions and vDPA devices go only to who asks for their type, remotely managed ones to nobody.
+    Physical functions and vDPA devices match only if the request names their type; remote-managed devices never match.
     """
     facts = {name: value.lower() for name, value in pool.facts().items()}
     if facts.get("remote_managed") in {"true", "1", "yes"}:
@@ -56,7 +57,7 @@ def matches(pool: PciPool, request: PciRequest) -> bool:
 def _suitable(
     pools: Sequence[PciPool], request: PciRequest, cells: Sequence[HostCell], near: Collection[int] | None
 ) -> list[int]:
-    """Return the numbers of the pools that ``request`` may use, the nearest first."""
+    """Return the numbers of the pools that ``request`` can use under its NUMA affinity policy, the nearest first."""
     fitting = [pool for pool in pools if pool.free > 0 and matches(pool, request)]
     if near is None:
         return [pool.number for pool in fitting]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The PCI devices that a flavor asks for by the aliases of ``[pci] alias``."""
+"""Parsers of ``[pci] alias`` and of the PCI devices that a flavor requests by alias."""
 
 import json
 import re
@@ -32,7 +32,7 @@ _TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A name for devices: each meets one of ``specs``, sorted (fact, wanted value) pairs."""
+    """A PCI alias. A device matches if it meets one of ``specs``, each of which is sorted (attribute, value) pairs."""
 
     name: str
     numa_policy: NumaPolicy
@@ -41,9 +41,9 @@ class Alias:
 
 @cache
 def read_aliases(texts: tuple[str, ...]) -> Mapping[str, Alias]:
-    """Read the values of ``[pci] alias``, each a JSON object; one name may be given several times.
+    """Parse the values of ``[pci] alias``, each a JSON object. Several values may define the same alias name.
 
-    Raises: ConfigurationError naming the value.
+    Raises: ConfigurationError, naming the invalid value.
     """
     aliases: dict[str, Alias] = {}
     for text in texts:
@@ -60,18 +60,18 @@ def read_aliases(texts: tuple[str, ...]) -> Mapping[str, Alias]:
             spec["live_migratable"] = "true" if spec["live_migratable"] in _TRUE else "false"
         known = aliases.get(name)
         if known is not None and known.numa_policy is not policy:
-            raise _wrong(text, "the alias has another numa_policy already")
+            raise _wrong(text, "another value of this alias has a different numa_policy")
         if known is not None and dict(known.specs[0]).get("dev_type") != spec.get("dev_type"):
-            raise _wrong(text, "the alias has another device_type already")
+            raise _wrong(text, "another value of this alias has a different device_type")
         specs = (*(known.specs if known is not None else ()), tuple(sorted(spec.items())))
         aliases[name] = Alias(name, policy, specs)
     return aliases
 
 
 def pci_requests(flavor: Flavor, image: Image | None, aliases: Mapping[str, Alias]) -> tuple[PciRequest, ...]:
-    """Return the devices that ``pci_passthrough:alias`` (``name:count,name2:count``) asks for.
+    """Return the devices that ``pci_passthrough:alias`` (``name:count,name2:count``) requests.
 
-    Raises: InvalidRequest for an alias that is not configured, or a policy that flavor and image disagree on.
+    Raises: InvalidRequest, for an alias that is not configured, or if the policies of flavor and image contradict.
     """
     policy = _numa_policy(flavor, image)
     asked = flavor.extra_specs.get(_SPEC)
@@ -106,11 +106,11 @@ def _object(text: str) -> Mapping[str, Any]:
     try:
         given: Any = json.loads(text)
     except ValueError as error:
-        raise _wrong(text, f"it is no JSON: {error}") from None
+        raise _wrong(text, f"it is not valid JSON: {error}") from None
     if not isinstance(given, dict) or not str(given.get("name", "")).strip():
-        raise _wrong(text, "it must be an object with a name")
+        raise _wrong(text, "it must be a JSON object with a name")
     if unknown := sorted(set(given) - _KEYS):
-        raise _wrong(text, f"there is no key {unknown[0]!r}")
+        raise _wrong(text, f"unknown key {unknown[0]!r}")
     for key in ("vendor_id", "product_id"):
         if not isinstance(given.get(key), str) or not _ID.fullmatch(given[key]):
             raise _wrong(text, f"{key} must be four hexadecimal digits")

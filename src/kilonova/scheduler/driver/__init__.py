@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduler drivers from outside: the classes that they inherit from and are called with."""
+"""The interface of third-party scheduler drivers: their base classes and the objects that they receive."""
 
 from kilonova.scheduler.driver.scheduler import (
     COMPUTE_TOPICS,

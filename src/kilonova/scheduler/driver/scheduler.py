@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduler drivers: one class that chooses the hosts, in place of filters and weighers or on top of them.
+"""Base classes of scheduler drivers. A driver chooses the hosts instead of the filters and weighers, or uses them.
 
 ::
 
-    Scheduler             what every driver inherits: asks and answers of the old driver interface
+    Scheduler             base class of every driver: Nova's former driver interface
     └── FilterScheduler   the default: request filters, filters and weighers as configured
 
-``[scheduler] driver`` names the class. Kilonova keeps the claim, the spawn and the faults to itself: a driver says
-where, and the host it names still has to have room.
+``[scheduler] driver`` names the class. A driver only chooses hosts; Kilonova claims the resources, spawns the server
+and records faults. The claim fails if the chosen host has no room.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,15 +28,15 @@ from kilonova.scheduler.filters.compute import ComputeFilter
 from kilonova.scheduler.host_table import HostTable
 from kilonova.scheduler.nova_compat.view import View
 
-#: What ``hosts_up`` calls the services that run servers.
+#: Names of the compute service in the ``topic`` argument of ``hosts_up``.
 COMPUTE_TOPICS = frozenset({"compute", "nova-compute"})
 
 
 @dataclass(frozen=True)
 class Cloud:
-    """The cloud as one request finds it. A driver may read it; changing it changes nothing.
+    """A snapshot of the cloud for one request. Drivers may read it; changes to it have no effect.
 
-    ``spec``: the request with its resource query. ``group_of``: uuid of a server group → who holds its members.
+    ``spec``: the request with its resource query. ``group_of``: uuid of a server group → hosts of its members.
     """
 
     hosts: HostTable
@@ -52,7 +52,7 @@ class Cloud:
 
 @dataclass(slots=True)
 class Launches:
-    """What a driver says in ``schedule_run_instance``: instance uuid → host, or why there is none."""
+    """The results of ``schedule_run_instance``: instance uuid → host, or the error if there is none."""
 
     hosts: dict[str, str | None] = field(default_factory=dict)
     errors: dict[str, Exception] = field(default_factory=dict)
@@ -69,10 +69,10 @@ class Launches:
 
 @dataclass(frozen=True)
 class RequestContext:
-    """Who asks.
+    """The request context that a driver receives: user, project and request id.
 
-    ``remote_address``: where the API request came from. ``is_admin``: whether the caller may do everything.
-    ``launches``: what a driver that runs instances itself has said so far.
+    ``remote_address``: the client address of the API request. ``is_admin``: whether the caller is an administrator.
+    ``launches``: the results so far of a driver with ``schedule_run_instance``.
     """
 
     cloud: Cloud
@@ -85,7 +85,7 @@ class RequestContext:
 
     @classmethod
     def of(cls, cloud: Cloud) -> "RequestContext":
-        """Return the context of the cloud's request."""
+        """Return the context of the request in ``cloud``."""
         spec = cloud.spec
         return cls(cloud, spec.user_id, spec.project_id, spec.request_id, spec.remote_address, spec.is_admin)
 
@@ -98,7 +98,7 @@ class RequestContext:
         return self.project_id
 
     def elevated(self) -> "RequestContext":
-        """Return the same context with the rights of an administrator."""
+        """Return a copy of the context with administrator privileges."""
         return replace(self, is_admin=True)
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,36 +107,36 @@ class RequestContext:
 
 
 class Scheduler:
-    """Inherit from this and override ``select_destinations``; ``[scheduler] driver`` takes the path of the class.
+    """Base class of scheduler drivers. Override ``select_destinations`` and name the class in ``[scheduler] driver``.
 
-    One object serves all requests, several at a time, each in a thread of its own that is given up after
-    ``[scheduler] driver_timeout`` seconds. It is made without arguments when the service starts. Whatever a driver
-    raises fails the request it was asked for, and nothing else.
+    The service creates one object without arguments when it starts. This object serves all requests concurrently, each
+    in a thread of its own, and a request fails after ``[scheduler] driver_timeout`` seconds. An exception of a driver
+    fails only the request that it was called for.
 
     Source: OpenStack, "Customizing the OpenStack Compute (nova) Scheduler".
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take and ignore what older drivers hand on."""
+        """Accept and ignore the arguments that older drivers pass on."""
 
     def select_destinations(
         self, context: RequestContext, request_spec: Mapping[str, Any], filter_properties: Mapping[str, Any]
     ) -> Sequence[Mapping[str, Any]]:
         """Choose a host for each of ``request_spec["num_instances"]`` servers. Must be overridden.
 
-        ``context``: who asks, see :class:`RequestContext`.
+        ``context``: user, project and cloud of the request, see :class:`RequestContext`.
         ``request_spec``: ``num_instances``, ``instance_uuids``, ``instance_properties``, ``instance_type`` (the flavor)
-        and ``image``, as nested dicts whose keys are attributes as well.
+        and ``image``, as nested dicts whose keys can also be read as attributes.
         ``filter_properties``: ``scheduler_hints``, ``force_hosts``, ``force_nodes``, ``ignore_hosts``, ``retry`` (hosts
-        that were tried for this request already), ``group_hosts`` and ``group_policies``, ``limits``.
+        that already failed for this request), ``group_hosts`` and ``group_policies``, ``limits``.
 
-        Return one ``{"host": name, "nodename": name or None, "limits": None}`` a server, in order. Without a
-        nodename the first node of the host is meant. A host that has no room counts as tried, and the driver is asked
-        again, ``[scheduler] max_attempts`` times at most.
+        Return one ``{"host": name, "nodename": name or None, "limits": None}`` per server, in order. Without a
+        nodename, the first node of the host is used. If a host has no room, it is added to ``retry`` and the driver is
+        called again, at most ``[scheduler] max_attempts`` times.
 
         Raises: NoValidHost(reason=…), which becomes the fault of the servers.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say how to select destinations")
+        raise NotImplementedError(f"{type(self).__name__} does not implement select_destinations")
 
     def schedule_run_instance(
         self,
@@ -149,31 +149,31 @@ class Scheduler:
         filter_properties: Mapping[str, Any],
         legacy_bdm_in_spec: Any = None,
     ) -> None:
-        """Choose hosts and have new servers built there, as drivers up to Icehouse do. May be overridden.
+        """Choose hosts for new servers and start the builds, as drivers up to Icehouse do. May be overridden.
 
-        Where it is, new servers are asked for in this way, and moves by ``select_destinations``. For each of
-        ``request_spec["instance_uuids"]`` it calls :func:`instance_update_db` and hands what that returns, with the
-        host, to ``run_instance`` of ``nova.compute.rpcapi.ComputeAPI``, or it calls :func:`handle_schedule_error`.
-        Kilonova then does what it does with the answer of ``select_destinations``: the hosts have to have room, and
-        the servers of one request are built together or fail together, with the first error as their fault.
+        If a driver overrides this method, it is called for new servers; moves still use ``select_destinations``. For
+        each of ``request_spec["instance_uuids"]`` the method either calls :func:`instance_update_db` and passes the
+        result and the host to ``run_instance`` of ``nova.compute.rpcapi.ComputeAPI``, or it calls
+        :func:`handle_schedule_error`. Kilonova then continues as after ``select_destinations``: it claims the hosts,
+        and the servers of one request are built together or fail together, with the first error as their fault.
 
-        ``admin_password``, ``injected_files`` and ``requested_networks`` are empty here: no driver gets secrets.
+        ``admin_password``, ``injected_files`` and ``requested_networks`` are always empty: drivers get no secrets.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not run instances; Kilonova does")
+        raise NotImplementedError(f"{type(self).__name__} does not implement schedule_run_instance")
 
     def update_service_capabilities(self, service_name: str, host: str, capabilities: Mapping[str, Any]) -> None:
-        """Take note of what a host can do. May be overridden; nothing is kept here, since ``context.cloud`` has it all.
+        """Receive the capabilities of a host. May be overridden; does nothing, since ``context.cloud`` holds them all.
 
-        Called before ``select_destinations``, for each host that is new or reports something else than before.
+        Called before ``select_destinations``, for each host that is new or whose capabilities have changed.
         ``service_name``: ``compute``. ``capabilities``: hypervisor type, version and name, ``supported_instances``,
-        ``cpu_info``, and the rest as reported.
+        ``cpu_info``, and the other reported values.
         """
 
     def hosts_up(self, context: RequestContext, topic: str) -> list[str]:
         """Return the names of the hosts whose service on ``topic`` (``compute``) is up and enabled.
 
-        Hosts that isolation rules close to the servers of the request, and hosts that cannot take in a server that is
-        moved, are not among them.
+        Hosts that isolation rules exclude for this request, and hosts that are not valid destinations of a move, are
+        left out.
         """
         if topic not in COMPUTE_TOPICS:
             return []
@@ -192,7 +192,7 @@ class Scheduler:
 def instance_update_db(
     context: RequestContext, instance_uuid: str, extra_values: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return an instance that is on no host yet, for ``run_instance``. Its record is Kilonova's to change."""
+    """Return an instance dict without host, for ``run_instance``. The database is not changed."""
     now = datetime.fromtimestamp(context.cloud.hosts.taken_at, UTC)
     return View(uuid=instance_uuid, host=None, node=None, scheduled_at=now, **(extra_values or {}))
 
@@ -200,16 +200,16 @@ def instance_update_db(
 def handle_schedule_error(
     context: RequestContext, ex: Exception, instance_uuid: str, request_spec: Mapping[str, Any]
 ) -> None:
-    """Note why an instance has no host: its server goes to ERROR with that as its fault, and nothing is raised."""
+    """Record the error of an instance without a host: the server goes to ERROR with ``ex`` as its fault."""
     del request_spec
     context.launches.fail(instance_uuid, ex)
 
 
 class FilterScheduler(Scheduler):
-    """The default. A driver may inherit from it, change what is asked for, and leave the choice to the rules.
+    """The default driver. A subclass can change the request and leave the choice to the filters and weighers.
 
-    Of changed ``filter_properties`` it honours ``scheduler_hints``, ``ignore_hosts``, ``force_hosts`` and
-    ``force_nodes``. As ``[scheduler] driver`` itself it is never called: the rules then run without this detour.
+    It uses ``scheduler_hints``, ``ignore_hosts``, ``force_hosts`` and ``force_nodes`` of the ``filter_properties``. If
+    ``[scheduler] driver`` names this class itself, the engine runs directly and the class is never called.
     """
 
     def select_destinations(
@@ -218,7 +218,7 @@ class FilterScheduler(Scheduler):
         request_spec: Mapping[str, Any],
         filter_properties: Mapping[str, Any],
     ) -> Sequence[Mapping[str, Any]]:
-        """Return the best host for each server, each seeing what the ones before it take. Raises: NoValidHost."""
+        """Return the best host for each server, counting the usage of the servers before it. Raises: NoValidHost."""
         cloud = context.cloud
         spec = _as_asked(cloud.spec, filter_properties)
         batch = Batch(cloud.engine, cloud.hosts.with_own_use(), spec, limit=1, rng=cloud.rng)
@@ -234,7 +234,7 @@ class FilterScheduler(Scheduler):
 
 
 def _as_asked(spec: RequestSpec, filter_properties: Mapping[str, Any]) -> RequestSpec:
-    """Return ``spec`` with what a driver changed in its filter properties."""
+    """Return ``spec`` with the hints and hosts that a driver changed in the filter properties."""
     hints = filter_properties.get("scheduler_hints") or {}
     forced = filter_properties.get("force_hosts") or (None,)
     nodes = filter_properties.get("force_nodes") or (None,)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many servers of one request, each decided as if the ones before it were on their hosts already.
+"""Decisions for many servers of one request, each of which counts the usage of the servers placed before it.
 
 ::
 
-    whole decision for the first ─▶ place ─▶ ask again about the host that took it ─▶ next decision ─▶ place ─▶ …
+       full decision for the first ─▶ place ─▶ judge the chosen host again ─▶ next decision ─▶ place ─▶ …
 
-What comes out is, to the bit, what one whole decision a server gives. What is saved is the work on hosts for which
-nothing has changed since the server before.
+    The result equals, to the bit, a full decision for each server. Hosts for which nothing changed since the previous
+    server are not judged again.
 """
 
 from collections.abc import Collection, Mapping
@@ -36,10 +36,10 @@ _Rule = LaterRoom | LaterPlacement | LaterFilter
 class Batch:
     """Decides the servers of one request one after the other.
 
-    ``hosts``: a snapshot whose own columns (``used``, ``num_instances``, …) the batch may write to.
-    ``spec``: as for the first server; :attr:`spec` is always as for the next one: the members of its group are counted
-    in place.
-    A server after the first is only offered hosts that were left for the one before it.
+    ``hosts``: a snapshot whose ``used``, ``num_instances`` and other usage columns the batch may change.
+    ``spec``: the request of the first server. The attribute :attr:`spec` is the request of the next server, with the
+    servers placed so far counted as members of its group.
+    A later server can use only the hosts that were valid for the server before it.
     Source: spec SCHEDULER §12.
     """
 
@@ -75,7 +75,10 @@ class Batch:
         self._part_table = hosts
 
     def decide(self) -> Decision:
-        """Return the decision for the next server. Raises: RuleFailed, when a rule raises or answers nonsense."""
+        """Return the decision for the next server.
+
+        Raises: RuleFailed, if a rule raises or returns an invalid result.
+        """
         if self._first is None:
             self._first = self._engine.decide(
                 self._hosts, self.spec, limit=self._limit, rng=self._rng, trace=self._trace
@@ -84,9 +87,9 @@ class Batch:
         return self._decide_later(self._limit, self._rng)
 
     def alternates(self, count: int, chosen: Collection[str]) -> tuple[RankedHost, ...]:
-        """Return the best ``count`` hosts for one more server that are none of the ``chosen`` service hosts.
+        """Return the best ``count`` hosts for one more server, without the ``chosen`` service hosts.
 
-        They are what is left to try when a spawn fails; fewer, when fewer are left.
+        They are the alternates that a build tries after a failed spawn. There can be fewer than ``count``.
         """
         if self._first is None or not count:
             return ()
@@ -96,10 +99,10 @@ class Batch:
         return tuple(host for host in ranked if host.host not in chosen)[:count]
 
     def place(self, row: int, allocations: Allocations | None = None, share: DeviceShare | None = None) -> None:
-        """Count a server on ``row`` from now on: what it takes of each provider, and its place in the group.
+        """Place a server on ``row``: count its usage and its membership in the server group for the next decisions.
 
-        ``share``: what it takes of NUMA cells and PCI pools.
-        ``allocations``: as the engine gives them, for a caller who has asked already.
+        ``share``: the NUMA cells and PCI devices that it takes.
+        ``allocations``: the result of ``Engine.allocations``, if the caller has it already; None computes it.
         """
         host = self._hosts.hosts[row]
         given = allocations or self._engine.allocations(self._hosts, self.spec, row)
@@ -149,7 +152,7 @@ class Batch:
                 self._trace(counts[-1], self._alive)
         self._touched = []
         if not self._left:
-            # Who is refused wants to know of every host, also of those that the servers before have filled.
+            # A refusal must count all hosts, including those that earlier servers have filled.
             whole = self._engine.decide(self._hosts, self.spec, limit=limit)
             if not whole.ranked:
                 return whole
@@ -157,7 +160,7 @@ class Batch:
         return Decision(ranked, tuple(counts), removed_by, self._left, is_forced(self.spec))
 
     def _lookahead(self, touched: IntArray) -> Lookahead | None:
-        """Return what is known of the one host that has changed, None where everything has to be asked."""
+        """Return the precomputed verdict of the only host that changed, or None if the rules must run."""
         if self._lookaheads is None or self._left == 1:
             return None
         if len(touched) == 1 and self._one_more:
@@ -171,7 +174,7 @@ class Batch:
         return self._scores.rows[places]
 
     def _lost_by(self, number: int, rule: _Rule, touched: IntArray, lookahead: Lookahead | None) -> IntArray:
-        """Return the rows that a rule loses now. ``touched``: rows still in whose use has changed."""
+        """Return the rows that a rule newly excludes. ``touched``: the remaining rows whose usage has changed."""
         if isinstance(rule, LaterPlacement):
             return np.flatnonzero(self._alive & ~rule.passes(self._hosts, self._alive))
         if isinstance(rule, LaterFilter) and not rule.only_where_placed:
@@ -187,7 +190,7 @@ class Batch:
         return touched[~rule.passes(table, self.spec, table.all_hosts)]
 
     def _part(self, rows: IntArray) -> HostTable:
-        """Return the table of ``rows``, as long as no server is placed meanwhile."""
+        """Return the table of ``rows``, cached until the next server is placed."""
         if self._part_rows is not rows:
             self._part_rows, self._part_table = rows, self._hosts.take(rows)
         return self._part_table
@@ -197,7 +200,7 @@ class Batch:
     ) -> tuple[RankedHost, ...]:
         if not self._left:
             return ()
-        if self._left == 1:  # no weigher runs for a single host, and there will never be more again
+        if self._left == 1:  # no weigher runs for a single host; later servers cannot have more hosts
             (row,) = np.flatnonzero(self._alive).tolist()
             scores = np.zeros(1)
             order = self._engine.order(scores, 1, limit, rng)
@@ -225,7 +228,7 @@ class Batch:
         )
 
     def _look_ahead(self, incremental: IncrementalScores) -> None:
-        """Look ahead from now on, where one more server changes nothing but its own host."""
+        """Start to precompute verdicts, if placing a server changes the verdict and rating of its own host only."""
         self._lookaheads = None
         if self._foreseen_rules is not None and incremental.are_local:
             weighers = [each.weigher for each in incremental.by_weigher]

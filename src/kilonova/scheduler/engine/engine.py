@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decision: walk the funnel, rate who is left, return the best few and a reason for everybody else."""
+"""The decision engine: runs the rules in order, rates the remaining hosts, and counts the hosts each rule removed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,16 +24,16 @@ from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostT
 from kilonova.scheduler.rule import Filter, RequestFilter, Weigher
 
 Trace = Callable[[RuleCount, BoolArray], None]
-"""Told of each rule in order, and which hosts are left after it. Shapes: (H,)."""
+"""Callback that is called after each rule with its count and the mask of the hosts that are left. Shapes: (H,)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The configured rules. Equal inputs give an equal decision, to the bit.
+    """The configured rules. Decisions are deterministic: equal inputs give bit-identical results.
 
-    ``host_subset_size``: with an ``rng``, one of the best so many hosts is taken at random.
-    ``shuffle``: with an ``rng``, hosts that share the best score are shuffled.
-    ``pcpu_fallback``: hosts without PCPU take servers with pinned CPUs on their VCPU.
+    ``host_subset_size``: with an ``rng``, the first host is a random one of so many best hosts.
+    ``shuffle``: with an ``rng``, hosts that share the best score are in random order.
+    ``pcpu_fallback``: hosts without PCPU inventory accept servers with pinned CPUs on VCPU.
     Source: spec SCHEDULER §1, §5, §12.
     """
 
@@ -46,7 +46,7 @@ class Engine:
 
     @property
     def takes_chances(self) -> bool:
-        """Whether a decision that is given a random source may come out differently without it."""
+        """Whether the configuration makes decisions depend on the random generator."""
         return self.host_subset_size > 1 or self.shuffle
 
     def decide(
@@ -58,17 +58,17 @@ class Engine:
         rng: np.random.Generator | None = None,
         trace: Trace | None = None,
     ) -> Decision:
-        """Return the best ``limit`` hosts for one server of the request, and what became of all others.
+        """Return the best ``limit`` hosts for the first server of a request, and which rule removed each other host.
 
-        Each host is counted under the first rule that lost it; rules after the last survivor are not asked.
-        Further servers of the same request are decided by a ``Batch``.
+        Each host counts for the first rule that removed it. When no host is left, the remaining rules do not run.
+        ``Batch`` decides the further servers of the request.
 
-        Raises: RuleFailed, when a rule raises or answers nonsense.
+        Raises: RuleFailed, if a rule raises or returns an invalid result.
         """
         alive = all_hosts = hosts.all_hosts
         left = len(hosts)
         counts: list[RuleCount] = []
-        passed = np.zeros(left, dtype=np.uint8)  # how many rules each host has passed, so the index of its loser
+        passed = np.zeros(left, dtype=np.uint8)  # rules passed by each host: the index of the rule that removes it
         steps = self.funnel(hosts, spec, lambda: alive)
         for step in steps:
             before = left
@@ -91,22 +91,25 @@ class Engine:
         )
 
     def funnel(self, hosts: HostTable, spec: RequestSpec, still_in: Callable[[], BoolArray]) -> Iterator[Step]:
-        """Yield the verdicts of the rules in order. ``still_in``: which hosts are left by now. Shapes: → (H,)."""
+        """Yield the verdict of each rule, in order. ``still_in``: returns the hosts that are left so far.
+
+        Shapes: → (H,).
+        """
         return funnel(hosts, self._as_read(spec), self.request_filters, self.filters, still_in)
 
     def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations:
-        """Return which providers give what when the host at ``row`` takes a server of the request."""
+        """Return the allocations, by provider, of a server of the request on the host at ``row``."""
         spec = self._as_read(spec)
         if is_plain(hosts, spec.query):
             return {hosts.uuids[row]: spec.query.totals}
         return allocations_at(hosts, filtered(hosts, spec, self.request_filters).query, row)
 
     def later_room(self, hosts: HostTable, spec: RequestSpec) -> tuple[LaterRoom | LaterPlacement, ...]:
-        """Return what to ask of Placement again for each server after the first of a request."""
+        """Return the Placement conditions to check again for each later server of a request."""
         return later_room(hosts, self._as_read(spec), self.request_filters)
 
     def _as_read(self, spec: RequestSpec) -> RequestSpec:
-        """Return the request as these rules read it: without the fallback of its query where that does not count."""
+        """Return the request without the PCPU fallback of its query, unless ``pcpu_fallback`` is set."""
         if self.pcpu_fallback or spec.query.fallback is None:
             return spec
         return replace(spec, query=replace(spec.query, fallback=None))
@@ -120,7 +123,7 @@ class Engine:
         limit: int,
         rng: np.random.Generator | None,
     ) -> tuple[RankedHost, ...]:
-        """Rate the survivors and name the best. With one survivor no weigher runs."""
+        """Rate the remaining hosts and return the best. Weighers do not run for a single host."""
         if not left:
             return ()
         rows: Rows = ALL_ROWS if left == len(hosts) else np.flatnonzero(alive)
@@ -134,9 +137,10 @@ class Engine:
         )
 
     def order(self, scores: FloatArray, left: int, limit: int, rng: np.random.Generator | None) -> IntArray:
-        """Return the indices of the best ``limit`` of the ``left`` scores that count; all others are minus infinity.
+        """Return the indices of the ``limit`` best scores.
 
-        Chance plays a part only where configured and given.
+        ``left``: the number of valid scores; all others are minus infinity. Random choice needs ``rng`` and a
+        configuration that asks for it.
         """
         if rng is None or not self.takes_chances:
             return best(scores, min(limit, left))
@@ -151,7 +155,7 @@ class Engine:
 
 
 def ranked_host(hosts: HostTable, row: int, place: int, scores: FloatArray, parts: Sequence[Share]) -> RankedHost:
-    """Return the host of ``row``, whose score and shares of it are found at ``place``."""
+    """Return the ranked host of a table row. ``place``: its index in ``scores`` and ``parts``."""
     return RankedHost(
         row=row,
         host=hosts.hosts[row],

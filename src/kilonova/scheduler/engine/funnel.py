@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of one request, in order: names, request filters, Placement's conditions, filters.
+"""The rules of one request in order: host names, isolation, moves, request filters, Placement conditions, filters.
 
-The engine walks the funnel and stops when nobody is left; an explanation walks it to the end with everybody.
+A decision runs the rules until no host is left. An explanation runs all rules on all hosts.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -30,8 +30,8 @@ from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter
 from kilonova.scheduler.rule import Filter, RequestFilter, rule_name
 
 PLACEMENT_RULE = "Placement: "
-"""How the names of the rules begin that Placement's conditions are."""
-#: The rules that are there for requests of some kinds only, whatever is configured.
+"""Prefix of the rule names of Placement conditions."""
+#: Names of the rules that run for certain requests, independent of the configuration.
 OWN_RULES = (
     *("ignore_hosts", "tried_hosts", "requested_destination", "force_hosts", "isolation"),
     *(HYPERVISOR_RULE, ABILITY_RULE),
@@ -40,12 +40,12 @@ _PROVIDERS = f"{PLACEMENT_RULE}providers"
 
 
 def is_rebuild_check(spec: RequestSpec) -> bool:
-    """Tell whether only the present host is asked whether it can run the server with its new image."""
+    """Tell whether the request checks only if a server's current host can run it with a new image."""
     return spec.hints.get(REBUILD_HINT) == REBUILD
 
 
 def is_forced(spec: RequestSpec) -> bool:
-    """Tell whether a forced host or node bypasses the filters."""
+    """Tell whether the request forces a host or node, so that the filters do not run."""
     return bool(spec.force_host or spec.force_node) and REBUILD_HINT not in spec.hints
 
 
@@ -56,11 +56,11 @@ def funnel(
     filters: Sequence[Filter],
     still_in: Callable[[], BoolArray],
 ) -> Iterator[Step]:
-    """Yield the verdicts of the rules that apply to the request, in the order in which they are asked.
+    """Yield the verdicts of the rules that apply to the request, in the order in which they run.
 
-    ``still_in``: tells which hosts are left by now; only filters that go host by host care. Shapes: → (H,).
-    Forced hosts bypass the filters, and nothing else. A rebuild check asks neither request filters nor Placement, and
-    only the filters made for it. Filters on columns go before those that are asked host by host.
+    ``still_in``: returns the hosts that are left so far; only Nova-style filters use it. Shapes: → (H,).
+    A forced host bypasses the filters and no other rule. A rebuild check skips request filters and Placement, and runs
+    only the filters with ``runs_on_rebuild``. Column filters run before Nova-style filters.
     """
     yield from name_steps(hosts, spec)
     yield from isolation_steps(hosts, spec)
@@ -77,7 +77,7 @@ def funnel(
 
 
 class LaterRoom(NamedTuple):
-    """A resource to ask for again as the servers of one request are placed one after the other."""
+    """The check of one resource class that runs again for each later server of a request."""
 
     rule: str
     reason: str
@@ -85,7 +85,7 @@ class LaterRoom(NamedTuple):
     amount: int
 
     def lost(self, hosts: HostTable, rows: IntArray) -> IntArray:
-        """Return which of ``rows`` have no room any more."""
+        """Return those of ``rows`` that have no room left."""
         column = hosts.column(self.resource_class)
         if column is None:
             return rows
@@ -93,14 +93,14 @@ class LaterRoom(NamedTuple):
         return full
 
     def has_room(self, hosts: HostTable, row: int) -> bool:
-        """Tell whether one host has room."""
+        """Tell whether the host at ``row`` has room."""
         return not len(self.lost(hosts, np.array([row])))
 
 
 class LaterFilter(NamedTuple):
-    """A filter whose answer changes as the servers of one request are placed one after the other.
+    """A filter that runs again for each later server of a request.
 
-    ``only_where_placed``: it changes for nobody but the host that took the server.
+    ``only_where_placed``: placing a server changes the result for the chosen host only.
     """
 
     rule: str
@@ -114,9 +114,9 @@ class LaterFilter(NamedTuple):
 
 
 class LaterPlacement(NamedTuple):
-    """Everything that is asked of providers, to be asked again: what one server takes may be missing anywhere.
+    """The Placement query that runs again for each later server, since shared providers can fill up for many hosts.
 
-    ``query``: with the conditions of the request filters.
+    ``query``: the query with the conditions of the request filters.
     """
 
     rule: str
@@ -131,7 +131,7 @@ class LaterPlacement(NamedTuple):
         return passed
 
     def has_room(self, hosts: HostTable, row: int) -> bool:
-        """Tell whether one host and the providers that serve it have room."""
+        """Tell whether the host at ``row``, with its nested and sharing providers, has room."""
         one = np.zeros(len(hosts), dtype=np.bool_)
         one[row] = True
         found: BoolArray = self.passes(hosts, one)
@@ -141,7 +141,7 @@ class LaterPlacement(NamedTuple):
 def later_room(
     hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]
 ) -> tuple[LaterRoom | LaterPlacement, ...]:
-    """Return what to ask of Placement again for each server after the first of a request."""
+    """Return the Placement conditions to check again for each later server of a request."""
     if is_plain(hosts, spec.query):
         wanted = [(name, amount) for name, amount in spec.query.totals.items() if amount]
         return tuple(LaterRoom(*_words_for(name, amount), name, amount) for name, amount in wanted)
@@ -150,7 +150,7 @@ def later_room(
 
 
 def later_filters(spec: RequestSpec, filters: Sequence[Filter]) -> tuple[LaterFilter, ...]:
-    """Return the filters to ask again for each server after the first of a request, in order."""
+    """Return the filters to run again for each later server of a request, in order."""
     if is_forced(spec):
         return ()
     return tuple(_later(each) for each in _in_order(each for each in filters if not each.run_once))
@@ -165,12 +165,12 @@ def _words_for(name: str, amount: int) -> tuple[str, str]:
 
 
 def _in_order(filters: Iterable[Filter]) -> list[Filter]:
-    """Return filters on columns first, then those that are asked host by host."""
+    """Sort the filters: column filters first, then Nova-style filters, which run host by host."""
     return sorted(filters, key=lambda one: isinstance(one, HostFilterAdapter))
 
 
 def name_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
-    """Yield the rules about names: ignored and forced hosts in any case, everything else exactly as written."""
+    """Yield the rules on host names. Ignored and forced hosts are compared case-insensitively, other names exactly."""
     if spec.ignore_hosts:
         yield Step("ignore_hosts", "the request excludes it", _not_ignored(hosts, spec))
     if spec.tried:
@@ -198,9 +198,9 @@ def _destination(hosts: HostTable, spec: RequestSpec) -> BoolArray:
 
 
 def isolation_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
-    """Yield what the isolation rules of aggregates demand, where there are any: always on, and with no way around it.
+    """Yield the verdict of the isolation rules of aggregates, if there are any. It cannot be disabled or bypassed.
 
-    The reasons reach users in the fault of a server, so they quote no rule.
+    The reasons appear in the fault of a server, so they do not quote the rules.
     """
     isolation = hosts.aggregates.isolation
     if isolation is None:
@@ -222,9 +222,9 @@ def filtered(hosts: HostTable, spec: RequestSpec, request_filters: Sequence[Requ
 def _request_filters(
     hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]
 ) -> Generator[Step, None, RequestSpec]:
-    """Yield one step a request filter that adds conditions, made of what it added; one that fails lets nobody pass.
+    """Yield a verdict on the added conditions of each request filter. A request filter that fails excludes all hosts.
 
-    Returns the request with all that was added.
+    Returns the request with the conditions of all request filters.
     """
     for request_filter in request_filters:
         before = spec.query
@@ -240,7 +240,7 @@ def _request_filters(
 
 
 def _conditions(hosts: HostTable, query: ResourceQuery, known: ResourceQuery) -> list[BoolArray]:
-    """Return a mask for each trait and aggregate condition of ``query`` that ``known`` does not have."""
+    """Return a mask for each trait and aggregate condition that is in ``query`` and not in ``known``."""
     required = (query.root_required - known.root_required) | (query.required - known.required)
     forbidden = (query.root_forbidden - known.root_forbidden) | (query.forbidden - known.forbidden)
     masks = [hosts.has_trait(trait) for trait in sorted(required)]
@@ -261,9 +261,9 @@ def _placement(
     complete: ResourceQuery,
     still_in: Callable[[], BoolArray],
 ) -> Iterator[Step]:
-    """Yield the conditions that flavor, image and caller put to Placement, one a step.
+    """Yield a verdict on each Placement condition of flavor, image and caller.
 
-    ``complete``: the query with the conditions of the request filters, whose own steps have judged the hosts already.
+    ``asked``: the original query. ``complete``: the query with the conditions of the request filters.
     """
     for uuids in asked.member_of:
         yield Step("Placement: member_of", "not in a wanted aggregate", _in_aggregates(hosts, uuids))
@@ -277,7 +277,7 @@ def _placement(
 
 
 def _room_steps(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray]) -> Iterator[Step]:
-    """Yield the steps of :func:`_resources`; a host that can serve the fallback passes them all."""
+    """Yield the verdicts of :func:`_resources`; a host that can serve the fallback query passes them all."""
     steps = _resources(hosts, query, still_in)
     if query.fallback is None:
         yield from steps
@@ -290,7 +290,7 @@ def _room_steps(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], B
 
 
 def _fallback(query: ResourceQuery, fallback: ResourceQuery) -> ResourceQuery:
-    """Return the query to make where the first cannot be served: other resources, the same conditions."""
+    """Return the fallback query: the resources and traits of ``fallback`` with the other conditions of ``query``."""
     return replace(
         query,
         resources=fallback.resources,
@@ -303,7 +303,7 @@ def _fallback(query: ResourceQuery, fallback: ResourceQuery) -> ResourceQuery:
 
 
 def _resources(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray]) -> Iterator[Step]:
-    """Yield what the resources, their traits and their groups ask for."""
+    """Yield a verdict on each resource and trait of the query, or one verdict on all if it needs provider trees."""
     if needs_trees(hosts, query):
         elsewhere = classes_of_others(hosts)
         for name, amount in query.resources.items():
@@ -336,10 +336,10 @@ def _unserved(query: ResourceQuery) -> str:
 
 
 def allocations_at(hosts: HostTable, query: ResourceQuery, row: int) -> Allocations:
-    """Return which providers give what when the host takes a server of this query.
+    """Return the allocations, by provider, of a server with this query on the host at ``row``.
 
-    ``query``: with the conditions of the request filters. Where the host has no room after all, its own provider is
-    made to give everything: whoever claims that finds out.
+    ``query``: the query with the conditions of the request filters. If the host has no room, everything is allocated
+    from its root provider, and the claim fails.
     """
     alternatives = [query]
     if query.fallback is not None:
@@ -360,7 +360,7 @@ def _fits(hosts: HostTable, query: ResourceQuery, row: int) -> bool:
 
 
 def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:
-    """Return which hosts can give ``amount``: within capacity, the unit limits and the step. Shapes: → (H,)."""
+    """Return the hosts with room for ``amount``, within capacity, unit limits and step size. Shapes: → (H,)."""
     column = hosts.column(resource_class)
     if column is None:
         return np.zeros(len(hosts), dtype=np.bool_)
@@ -369,19 +369,19 @@ def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:
 
 
 def _most_used(hosts: HostTable, column: int, amount: int) -> IntArray:
-    """Return :func:`most_used` of the hosts, which is asked for often while a request is placed. Shapes: → (N,)."""
+    """Return :func:`most_used` of the hosts, cached in the memo. Shapes: → (H,)."""
     most: IntArray = hosts.memo.get(("most used", column, amount), lambda: most_used(hosts, column, amount))
     return most
 
 
 def _ask(rule: Filter, name: str, hosts: HostTable, spec: RequestSpec, still_in: Callable[[], BoolArray]) -> BoolArray:
-    """Return the rule's mask. Raises: RuleFailed, for whatever it raises and for an answer that is no mask."""
+    """Run a filter and return its mask. Raises: RuleFailed, if the filter raises or does not return a valid mask."""
     try:
         if isinstance(rule, HostFilterAdapter):
             return rule.passes_among(hosts, spec, still_in())
         mask = rule.passes(hosts, spec)
-    except Exception as error:  # third-party code: whatever it raises, the answer is that this rule failed
+    except Exception as error:  # third-party code may raise any exception
         raise RuleFailed(f"Filter {name} failed.", rule=name) from error
     if mask is not hosts.all_hosts and (mask.dtype != np.bool_ or mask.shape != (len(hosts),)):
-        raise RuleFailed(f"Filter {name} failed: it answered {mask.shape} {mask.dtype}, not a mask.", rule=name)
+        raise RuleFailed(f"Filter {name} failed: it returned {mask.shape} {mask.dtype}, not a mask.", rule=name)
     return mask

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups in decisions: which rule makes a policy effective, and how a server that moves sees its own group."""
+"""Server groups in decisions: the rule that each policy needs, and the group of a server that is moved."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ _RULES: Mapping[str, str] = {
 
 
 def require_support(engine: Engine, policy: str) -> None:
-    """Refuse a group whose filter or weigher is not configured.
+    """Raise UnsupportedPolicy if the filter or weigher of a group policy is not enabled.
 
     Raises: UnsupportedPolicy, naming the rule.
     Source: spec SCHEDULER §9.
@@ -30,9 +30,9 @@ def require_support(engine: Engine, policy: str) -> None:
 
 
 def group_for(spec: RequestSpec, group: GroupView | None, hosts: HostTable) -> GroupView | None:
-    """Return a group as the rules shall see it: for a server that moves, the other members decide.
+    """Return the group for the rules: a server that is moved does not count as a member on its own host.
 
-    So the only member of an affinity group may go anywhere.
+    So the only member of an affinity group can move to any host.
     """
     if group is None or spec.move is None or len(spec.instance_uuids) != 1:
         return group

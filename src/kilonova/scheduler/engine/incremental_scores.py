@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every weigher's ratings of the hosts still in, kept up to date as servers of one request are placed.
+"""Incremental scores: the weighers' ratings of the remaining hosts, updated as servers of one request are placed.
 
-Scores are, to the bit, what rating everybody anew would give: a host's share changes with its own rating or with the
-ends of the scale, and only what has changed is computed again.
+The scores equal, to the bit, those of rating all hosts again. A host's weighted score changes with its own rating or
+with the smallest and largest rating of all hosts; only the values that changed are recomputed.
 """
 
 import math
@@ -32,12 +32,13 @@ _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 
 @dataclass(slots=True)
 class WeigherScores:
-    """One weigher's ratings of the hosts, kept up to date. Shapes: ``raw``, ``share`` (N,).
+    """One weigher's ratings of the hosts. Shapes: ``raw`` (ratings), ``share`` (their part of the scores) (N,).
 
-    ``smallest`` / ``largest``: of the hosts still in, ``at_smallest`` / ``at_largest`` of which have that rating.
-    ``scaled_for``: the ends for which ``scale`` was worked out.
-    ``is_stale``: ratings have changed, and nobody has looked for the ends since.
-    ``is_flat``: all hosts still in have the same rating; then nobody is counted.
+    ``smallest`` / ``largest``: the extreme ratings among the remaining hosts.
+    ``at_smallest`` / ``at_largest``: how many remaining hosts have that rating.
+    ``scaled_for``: the extreme ratings for which ``scale`` was computed.
+    ``is_stale``: ratings have changed since the extreme ratings were determined.
+    ``is_flat``: all remaining hosts have the same rating; then ``at_smallest`` and ``at_largest`` are not maintained.
     """
 
     weigher: Weigher
@@ -56,7 +57,7 @@ class WeigherScores:
     share: FloatArray | None = None
 
     def survey(self, alive: BoolArray) -> None:
-        """Find the ends anew among the hosts still in."""
+        """Determine the smallest and largest rating of the remaining hosts."""
         self.is_stale = False
         left = self.raw[alive]
         self.smallest, self.largest = float(left.min()), float(left.max())
@@ -65,7 +66,7 @@ class WeigherScores:
         self.at_largest = int(np.count_nonzero(left == self.largest))
 
     def drop(self, index: int) -> None:
-        """Leave a host out from now on."""
+        """Remove a host from the counts of extreme ratings."""
         if self.is_flat or self.is_stale:
             return
         old = float(self.raw[index])
@@ -73,7 +74,7 @@ class WeigherScores:
         self.at_largest -= old == self.largest
 
     def rate(self, index: int, rating: float) -> None:
-        """Take over a new rating."""
+        """Set the new rating of one host."""
         if not math.isfinite(rating):
             raise ValueError("a weigher's ratings must be finite numbers")
         if self.is_flat:
@@ -92,7 +93,7 @@ class WeigherScores:
         self.at_largest += rating == self.largest
 
     def rescale_one(self, alive: BoolArray, index: int) -> bool:
-        """Do what :meth:`rescale` does for one index."""
+        """Do the same as :meth:`rescale` for a single index, without arrays."""
         if self.is_flat:
             return False
         if self._needs_survey or (self.smallest, self.largest) != self.scaled_for:
@@ -107,7 +108,7 @@ class WeigherScores:
         return self.is_stale or not (self.at_smallest and self.at_largest)
 
     def rate_anew(self, alive: BoolArray, factors: float | FloatArray, ratings_now: FloatArray) -> None:
-        """Take over the multipliers and the ratings of all hosts still in."""
+        """Set the multipliers and ratings of all remaining hosts."""
         self.factors = factors
         if not isinstance(factors, float | int):
             self.factors = np.ones(len(alive))
@@ -116,16 +117,19 @@ class WeigherScores:
         self.is_stale, self.is_flat = True, False
 
     def mute(self) -> bool:
-        """Add nothing until rated anew, as a multiplier of 0 demands. Return whether that is a change."""
+        """Contribute nothing to the scores until new ratings are set, for a multiplier of 0.
+
+        Return whether scores change.
+        """
         changed = self.share is not None
         self.scale = self.share = None
         self.is_stale, self.is_flat = True, False
         return changed
 
     def rescale(self, alive: BoolArray, indices: IntArray) -> bool:
-        """Bring shares up to date: those of ``indices``, or all when the ends have moved. Return whether it was all.
+        """Update the shares of ``indices``, or of all hosts if the scale has changed. Return True in the latter case.
 
-        Raises: ValueError, for ratings or multipliers that are no finite numbers.
+        Raises: ValueError, for ratings or multipliers that are not finite numbers.
         """
         if self.is_flat:
             return False
@@ -145,9 +149,10 @@ class WeigherScores:
 
 @dataclass(slots=True)
 class IncrementalScores:
-    """Every weigher's ratings, and the scores. Shapes: ``rows`` (N,) of the table; ``alive``, ``scores`` (N,).
+    """All weighers' ratings, and the scores. Shapes: ``rows`` (N,) of the table; ``alive``, ``scores`` (N,).
 
-    ``shares``: what each weigher adds, in weigher order. ``are_local``: placing a server changes nothing elsewhere.
+    ``shares``: the part of each weigher in the scores, in weigher order.
+    ``are_local``: placing a server changes the ratings of the chosen host only.
     """
 
     rows: IntArray
@@ -161,7 +166,7 @@ class IncrementalScores:
     def of(
         cls, weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, alive: BoolArray
     ) -> "IncrementalScores":
-        """Rate everybody who is left."""
+        """Rate all remaining hosts with all weighers."""
         rows = np.flatnonzero(alive)
         all_rows = np.ones(len(rows), dtype=np.bool_)
         made = cls(rows, all_rows, tuple(rule_name(weigher) for weigher in weighers))
@@ -175,7 +180,7 @@ class IncrementalScores:
                     )
                     of_weigher.rescale(all_rows, _NO_ROWS)
                     made.by_weigher.append(of_weigher)
-                elif not local:  # it may count for a later server
+                elif not local:  # its multiplier may be nonzero for a later server
                     made.by_weigher.append(
                         WeigherScores(weigher, name, factors, np.zeros(len(rows)), local, is_stale=True)
                     )
@@ -189,9 +194,9 @@ class IncrementalScores:
     def follow(
         self, hosts: HostTable, spec: RequestSpec, alive: BoolArray, changed: IntArray, part: HostTable | None
     ) -> None:
-        """Rate the ``changed`` rows again, and everybody where a weigher asks for it.
+        """Rate the ``changed`` rows again, and all rows with the weighers that are not ``only_where_placed``.
 
-        ``part``: the table of those of the changed rows that are still in, None when none is.
+        ``part``: the table of the changed rows that remain, or None if none remains.
         """
         indices = np.searchsorted(self.rows, changed)
         self.alive[indices] = alive[changed]
@@ -216,7 +221,7 @@ class IncrementalScores:
                 moved |= of_weigher.rescale(self.alive, left)
             except RuleFailed:
                 raise
-            except Exception as error:  # third-party code; a context manager a weigher would cost more than the rest
+            except Exception as error:  # third-party code; a context manager per weigher would be too slow here
                 raise weigher_failed(of_weigher.name) from error
         if moved:
             self._add_up()
@@ -226,7 +231,7 @@ class IncrementalScores:
             self.scores[left] = total([_at(share, left) for share in self.shares], len(left))
 
     def drop(self, row: int) -> None:
-        """Leave one row out from now on. Only where :attr:`are_local`."""
+        """Remove one row. Allowed only if :attr:`are_local`."""
         index = int(np.searchsorted(self.rows, row))
         self.alive[index] = False
         moved = False
@@ -238,7 +243,7 @@ class IncrementalScores:
             self._add_up()
 
     def rate(self, row: int, ratings_now: Sequence[float]) -> None:
-        """Take over what each weigher says of one row. Only where :attr:`are_local`. Raises: RuleFailed."""
+        """Set the rating of one row by each weigher. Allowed only if :attr:`are_local`. Raises: RuleFailed."""
         index = int(np.searchsorted(self.rows, row))
         moved = False
         score = 0.0
@@ -262,7 +267,7 @@ class IncrementalScores:
 
 
 def rated(weigher: Weigher, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray:
-    """Return a weigher's ratings as the caller's own; all the same is 0. Shapes: → (N,). Raises: ValueError."""
+    """Return a copy of a weigher's ratings; zeros if it has no preference. Shapes: → (N,). Raises: ValueError."""
     count = len(hosts) if isinstance(rows, slice) else len(rows)
     raw = ratings(weigher, hosts, spec, rows, count)
     return np.zeros(count) if raw is None else raw.copy()

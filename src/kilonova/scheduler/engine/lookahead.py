@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rules will say of a host with one more server, asked of many hosts at a time.
+"""Precomputed verdicts and ratings of hosts with more servers, computed for many hosts at once.
 
-After each server of a request the rules are asked about its host again, and asking about one host takes nearly as long
-as asking about fifty. So those that will probably be next are asked about together, ahead of time::
+After each server of a request, the rules judge its host again, and judging one host takes nearly as long as judging
+fifty. So the verdicts of the hosts that will probably be chosen next are precomputed together::
 
-    server on a ─▶ look: a now; b, c, d, … with one more ─▶ server on c: known ─▶ server on b: known ─▶ …
+   server on a ─▶ judge a now, and b, c, d, … with one more ─▶ server on c: cached ─▶ server on b: cached ─▶ …
 """
 
 from collections import deque
@@ -27,17 +27,20 @@ _AT_A_TIME = 64
 
 
 class Lookahead(NamedTuple):
-    """``lost_to``: number of the first rule that loses the host, None for none. ``ratings``: one a weigher."""
+    """The verdict on one host. ``ratings``: one per weigher.
+
+    ``lost_to``: number of the first rule that excludes the host, or None if it passes.
+    """
 
     lost_to: int | None
     ratings: tuple[float, ...]
 
 
 class LookaheadCache:
-    """Knows what becomes of hosts as equal servers are placed on them, one after the other.
+    """Cache of the verdicts on hosts as equal servers are placed on them, one after the other.
 
-    ``hosts``: the table that the servers are counted in. ``rules``: number → rule, in the order in which they are
-    asked. Rules and weighers are those whose answer changes for nobody but the host that takes a server.
+    ``hosts``: the table in which the placed servers are counted. ``rules``: number → rule, in the order in which they
+    run. All rules and weighers must be such that placing a server changes the result for the chosen host only.
     """
 
     def __init__(
@@ -53,25 +56,26 @@ class LookaheadCache:
         self._servers = 1
 
     def of(self, row: int, spec: RequestSpec, likely: Callable[[int], IntArray]) -> Lookahead | None:
-        """Return what to make of a host that has just taken one more server; None when that cannot be told this way.
+        """Return the verdict on a host that has just taken one more server, or None if a rule failed.
 
-        ``spec``: as for the next server. ``likely``: returns so many rows that servers will probably be placed on.
+        ``spec``: the request of the next server. ``likely``: returns the given number of rows that are likely to be
+        chosen.
         """
         ahead = self._ahead.get(row)
         if not ahead:
             try:
                 self._look(row, spec, likely)
             except RuleFailed:
-                return None  # perhaps only of a host that is never chosen
+                return None  # the failure may concern a host that is never chosen
             ahead = self._ahead[row]
         return ahead.popleft()
 
     def forget(self) -> None:
-        """Begin anew, since something else has changed."""
+        """Clear the cache, because hosts changed other than by one more server."""
         self._ahead = {}
 
     def _look(self, row: int, spec: RequestSpec, likely: Callable[[int], IntArray]) -> None:
-        """Look at a few servers ahead on many hosts, or at many on a few, whichever would have been right so far."""
+        """Fill the cache: few servers ahead on many hosts, or many on few hosts, adapted to the choices so far."""
         self._servers = self._servers * 2 if row in self._ahead else max(self._servers // 2, 1)
         self._servers = min(self._servers, _AT_A_TIME) if spec.group is None else 1
         others = [other for other in likely(_AT_A_TIME // self._servers).tolist() if other != row]
@@ -101,7 +105,7 @@ class LookaheadCache:
 
 
 def _with_more_members(hosts: HostTable, spec: RequestSpec, rows: Sequence[int]) -> RequestSpec:
-    """Return the request as it will be with one more member of its group on each of ``rows``."""
+    """Return the request with one more member of its server group on each of ``rows``."""
     if spec.group is None:
         return spec
     members = dict(spec.group.hosts)

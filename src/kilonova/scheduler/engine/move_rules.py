@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a move demands of hypervisors and their drivers: rules that are always on, and that no forced host gets around.
+"""Rules for moves: hypervisor type and driver abilities. They are always on, also for forced hosts.
 
-A resize, a cold and a live migration carry the guest itself to its new host, so both ends need the ability to do that
-and the same hypervisor. An evacuation, an unshelve and a rebuild make the guest anew from an image: they may go to
-another hypervisor, as far as the image's properties allow it, and the destination needs the ability to make it.
-
-The reasons reach users in the fault of a server, so they name no host.
+A resize, a cold and a live migration transfer the guest itself, so source and destination need the ability for it and
+the same hypervisor type. An evacuation, an unshelve and a rebuild create the guest again from an image: the
+destination may have another hypervisor type if the image's properties allow it, and needs the ability to rebuild.
+The reasons appear in the fault of a server, so they name no host.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,7 @@ from kilonova.scheduler.engine.step import Step
 from kilonova.scheduler.host_table import BoolArray, HostTable
 
 HYPERVISOR_RULE, ABILITY_RULE = "hypervisor_type", "abilities"
-#: What the destination needs, and the source as well where the guest itself is carried.
+#: The driver ability that the destination of a move needs. The source needs it too if the guest is transferred.
 NEEDED: Mapping[MoveKind, Ability | None] = {
     MoveKind.RESIZE: Ability.COLD_MIGRATE,
     MoveKind.COLD_MIGRATE: Ability.COLD_MIGRATE,
@@ -32,9 +31,9 @@ _CARRIES_GUEST = frozenset({MoveKind.RESIZE, MoveKind.COLD_MIGRATE, MoveKind.LIV
 
 
 def move_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
-    """Yield which hosts a move may go to by their hypervisors and abilities; nothing where that excludes no host.
+    """Yield the verdicts on hypervisor type and abilities of the destination, without those that exclude no host.
 
-    A host that a resize leaves its server on needs only the ability for that.
+    A resize on the same host needs only the ability RESIZE_SAME_HOST.
     """
     if spec.move is None:
         return
@@ -66,12 +65,12 @@ def _lacks(ability: Ability) -> str:
 
 
 def _home(hosts: HostTable, spec: RequestSpec) -> int | None:
-    """Return the row of the host where the server is."""
+    """Return the row of the server's current host, or None if it has none."""
     return next((hosts.instance_rows[uuid] for uuid in spec.instance_uuids if uuid in hosts.instance_rows), None)
 
 
 def _able(hosts: HostTable, ability: Ability) -> BoolArray:
-    """Return which hosts have an ability. Shapes: → (H,)."""
+    """Return the hosts whose driver has an ability. Shapes: → (H,)."""
 
     def able() -> BoolArray:
         each = np.array([profile.can(ability) for profile in hosts.profiles], dtype=np.bool_)
@@ -81,7 +80,7 @@ def _able(hosts: HostTable, ability: Ability) -> BoolArray:
 
 
 def _same_hypervisor(hosts: HostTable, home: int) -> BoolArray:
-    """Return which hosts have the same type of hypervisor as one of them. Shapes: → (H,)."""
+    """Return the hosts that have the same hypervisor type as the host at row ``home``. Shapes: → (H,)."""
     wanted = hosts.profiles[int(hosts.profile[home])].hypervisor_type
 
     def same() -> BoolArray:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that the host's own provider cannot answer alone: groups with a suffix, nested and sharing providers.
+"""Requests that involve more than a host's root provider: groups with a suffix, nested and sharing providers.
 
-A class that only the hosts' own providers have is judged on the host table's columns. Everything else is judged, and
-in the end allocated, by the rules of Placement's candidates.
+A resource class that only root providers have is checked on the host table's columns. All other requests are checked
+and allocated by the search for allocation candidates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ Allocations = Mapping[str, Mapping[str, int]]
 
 
 def classes_of_others(hosts: HostTable) -> frozenset[str]:
-    """Return the resource classes that a host may get from providers other than its own."""
+    """Return the resource classes that nested or sharing providers offer."""
     table = hosts.providers
     if table is None:
         return frozenset()
@@ -30,21 +30,21 @@ def classes_of_others(hosts: HostTable) -> frozenset[str]:
 
 
 def needs_trees(hosts: HostTable, query: ResourceQuery) -> bool:
-    """Tell whether the columns of the hosts' own providers do not say who can serve ``query``."""
+    """Tell whether ``query`` needs a search in provider trees, because the host table's columns do not suffice."""
     if hosts.providers is None:
         return False
     return bool(query.groups) or not classes_of_others(hosts).isdisjoint(query.resources)
 
 
 def is_plain(hosts: HostTable, query: ResourceQuery) -> bool:
-    """Tell whether every host serves ``query`` in one way: its own provider gives all there is to give."""
+    """Tell whether the root provider of a host always serves ``query`` alone, without fallback."""
     return query.fallback is None and not needs_trees(hosts, query)
 
 
 def can_serve(hosts: HostTable, query: ResourceQuery, among: BoolArray) -> BoolArray:
-    """Return which hosts of ``among`` have at least one candidate. Shapes: (H,) → (H,).
+    """Return the hosts of ``among`` that have at least one allocation candidate. Shapes: (H,) → (H,).
 
-    Raises: RuleFailed, when it takes too long to tell.
+    Raises: RuleFailed, if the search exceeds its limit of steps.
     """
     table, rows = hosts.providers, hosts.provider_rows
     assert table is not None
@@ -59,7 +59,10 @@ def can_serve(hosts: HostTable, query: ResourceQuery, among: BoolArray) -> BoolA
 
 
 def allocations_from_tree(hosts: HostTable, query: ResourceQuery, row: int) -> Allocations | None:
-    """Return what one host's providers would give, None when they cannot. Raises: RuleFailed, as above."""
+    """Return the allocations of the first candidate of a host, or None if it has none.
+
+    Raises: RuleFailed, if the search exceeds its limit of steps.
+    """
     table, rows = hosts.providers, hosts.provider_rows
     assert table is not None
     assert rows is not None
@@ -80,7 +83,7 @@ def _given_up(error: SearchTooLarge) -> RuleFailed:
 
 
 def candidate_query(query: ResourceQuery) -> CandidateQuery:
-    """Return a query as Placement would be asked it."""
+    """Convert a query of the scheduler into a query for allocation candidates."""
     groups = [Group(group.suffix, group.resources, _each(group.required), group.forbidden) for group in query.groups]
     root_required = query.root_required
     if query.resources:

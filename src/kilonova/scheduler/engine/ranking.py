@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scale, add up, and find the best few without sorting everybody."""
+"""Scaling and summing of ratings, and selection of the best hosts without a full sort."""
 
 import math
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ _FEW = 16
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one weigher adds to each host's score; None is nothing. Shapes: (N,)."""
+    """The part of one weigher in each host's score; ``values`` None means 0 for all hosts. Shapes: (N,)."""
 
     weigher: str
     values: FloatArray | None
 
 
 def shares(weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, rows: Rows, count: int) -> list[Share]:
-    """Return each weigher's share of the scores of ``count`` rows, in weigher order. Raises: RuleFailed."""
+    """Return each weigher's part of the scores of ``count`` rows, in weigher order. Raises: RuleFailed."""
     found = []
     for weigher in weighers:
         name = rule_name(weigher)
@@ -35,7 +35,7 @@ def shares(weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, row
 
 
 def total(parts: Sequence[Share], count: int) -> FloatArray:
-    """Add the shares up element by element in weigher order, so that a replay is equal to the bit. Shapes: → (N,)."""
+    """Sum the shares in weigher order; the fixed order makes repeated decisions bit-identical. Shapes: → (N,)."""
     scores = np.zeros(count)
     for part in parts:
         if part.values is not None:
@@ -44,7 +44,7 @@ def total(parts: Sequence[Share], count: int) -> FloatArray:
 
 
 def best(scores: FloatArray, count: int) -> IntArray:
-    """Return the indices of the ``count`` highest scores, best first, equal ones by index. Shapes: (N,) → (K,)."""
+    """Return the indices of the ``count`` highest scores, best first; ties by index. Shapes: (N,) → (K,)."""
     size = len(scores)
     if count >= size:
         return np.argsort(-scores, kind="stable")
@@ -62,28 +62,31 @@ def best(scores: FloatArray, count: int) -> IntArray:
 
 
 class Scale(NamedTuple):
-    """The ends between which ratings are scaled to 0 … 1, and whether some lie beyond a fixed end."""
+    """The rating that is scaled to 0, the rating that is scaled to 1, and whether ratings outside must be clipped."""
 
     low: float
     high: float
     clip: bool
 
     def applied(self, raw: FloatArray) -> FloatArray:
-        """Scale ratings, each by itself. Shapes: (N,) → (N,)."""
+        """Scale an array of ratings. Shapes: (N,) → (N,)."""
         if self.clip:
             raw = np.clip(raw, self.low, self.high)
         scaled: FloatArray = (raw - self.low) / (self.high - self.low) if self.low else raw / self.high
         return scaled
 
     def applied_to_one(self, raw: float) -> float:
-        """Scale one rating, to the same bits."""
+        """Scale one rating, with a result bit-identical to :meth:`applied`."""
         if self.clip:
             raw = min(max(raw, self.low), self.high)
         return (raw - self.low) / (self.high - self.low) if self.low else raw / self.high
 
 
 def scale(smallest: float, largest: float, minimum: float | None, maximum: float | None) -> Scale | None:
-    """Return the scale of ratings from ``smallest`` to ``largest`` with these fixed ends; None is 0 for all of them."""
+    """Return the scale of ratings from ``smallest`` to ``largest``, or None if all scaled ratings are 0.
+
+    ``minimum`` / ``maximum``: fixed bounds that replace ``smallest`` and ``largest``.
+    """
     if not math.isfinite(largest - smallest):
         raise ValueError("a weigher's ratings must be finite numbers")
     low = smallest if minimum is None else minimum
@@ -94,13 +97,13 @@ def scale(smallest: float, largest: float, minimum: float | None, maximum: float
 
 
 def normalised(raw: FloatArray, minimum: float | None, maximum: float | None) -> FloatArray | None:
-    """Clamp ratings to the fixed ends, then scale them to 0 … 1; None is 0 for all. Shapes: (N,) → (N,)."""
+    """Clip ratings to the fixed bounds and scale them to 0 … 1; None means 0 for all. Shapes: (N,) → (N,)."""
     ends = scale(float(np.minimum.reduce(raw)), float(np.maximum.reduce(raw)), minimum, maximum)
     return None if ends is None else ends.applied(raw)
 
 
 def weighted(scaled: FloatArray, factors: float | FloatArray) -> FloatArray:
-    """Multiply scaled ratings. Shapes: (N,) → (N,)."""
+    """Multiply scaled ratings by the multipliers. Shapes: (N,) → (N,)."""
     if isinstance(factors, float | int) and factors == 1:
         return scaled
     share: FloatArray = scaled * factors
@@ -110,7 +113,10 @@ def weighted(scaled: FloatArray, factors: float | FloatArray) -> FloatArray:
 
 
 def ratings(weigher: Weigher, hosts: HostTable, spec: RequestSpec, rows: Rows, count: int) -> FloatArray | None:
-    """Return what a weigher says of ``count`` rows; None is "all the same". Shapes: → (N,). Raises: ValueError."""
+    """Return a weigher's ratings of ``count`` rows; None if it has no preference.
+
+    Shapes: → (N,). Raises: ValueError.
+    """
     raw = weigher.weigh(hosts, spec, rows)
     if raw is None:
         return None
@@ -121,12 +127,12 @@ def ratings(weigher: Weigher, hosts: HostTable, spec: RequestSpec, rows: Rows, c
 
 
 def counts_nothing(factors: float | FloatArray) -> bool:
-    """Tell whether a weigher need not be asked at all."""
+    """Tell whether the multiplier of a weigher is 0 for all hosts, so that the weigher need not run."""
     return isinstance(factors, float | int) and not factors
 
 
-class blaming:  # noqa: N801 - reads like the context manager that it is, at a fifth of what a generator takes
-    """Turn whatever third-party code raises into RuleFailed."""
+class blaming:  # noqa: N801 - a context manager; as a class it costs a fifth of a generator
+    """Context manager that converts any exception of a weigher into RuleFailed, naming the weigher."""
 
     __slots__ = ("_weigher",)
 
@@ -137,7 +143,7 @@ class blaming:  # noqa: N801 - reads like the context manager that it is, at a f
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, RuleFailed):  # which says itself what is wrong
+        if isinstance(error, Exception) and not isinstance(error, RuleFailed):  # RuleFailed is specific already
             raise weigher_failed(self._weigher) from error
 
 

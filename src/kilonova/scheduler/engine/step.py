@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one rule of a funnel says."""
+"""The verdict of one rule of the funnel."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from kilonova.scheduler.host_table import BoolArray
 
 
 class Step(NamedTuple):
-    """What one rule says of every host. Shapes: ``mask`` (H,), True for the hosts that pass."""
+    """The verdict of one rule on all hosts. Shapes: ``mask`` (H,), True for the hosts that pass."""
 
     rule: str
     reason: str

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a decision is as it is, and what would change it: reasons, nearest misses, trials, data that nothing reads."""
+"""Explanations of decisions: reasons per host, nearest misses, dry runs, and settings that no rule reads."""

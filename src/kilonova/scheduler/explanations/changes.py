@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change of the request or of a host, as a value: something that could be done about a host that does not fit.
+"""Changes of a request or a host that could make the request fit. Each change is a value that can be applied.
 
-A change is small and concrete enough to be applied: to a request, or to rows of a table. Its size is relative, so that
-changes of all kinds can be compared: an amount by which share of what was asked it changes; 1 for switching something
-(another value, a trait more, a service enabled); 2 for giving a condition up; n for n servers that leave a host.
+A change applies to a request or to rows of a host table. Its size makes changes of all kinds comparable: for an amount,
+the changed fraction of the requested amount; 1 for a switch (another value, an added trait, an enabled service); 2 for
+a dropped condition; n for n servers that are moved off a host.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,16 +16,17 @@ from kilonova.scheduler.host_table import BoolArray, HostTable
 
 SWITCH = 1.0
 GIVE_UP = 2.0
-#: Families whose changes are made to every hypervisor of a service host.
+#: Families whose changes apply to all nodes of a service host.
 OF_SERVICE_HOST = frozenset({"service", "aggregates"})
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of the request, or of a host (``on_hosts``; ``host`` and ``node`` say of which, None is any).
+    """One change of the request (``on_request``) or of a host (``on_hosts``).
 
-    ``kind`` and ``name`` say what changes, ``old`` and ``new`` from what to what; None is "not there".
-    ``family``: changes of one family may have to be made together before a rule is content.
+    ``host``, ``node``: the host that is changed; None if not chosen yet.
+    ``kind``, ``name``: the changed property. ``old``, ``new``: its values before and after; None means absent.
+    ``family``: a rule may pass only after several changes of the same family.
     """
 
     kind: str
@@ -41,7 +42,7 @@ class Change:
     node: str | None = None
 
     def apply(self, hosts: HostTable, spec: RequestSpec, rows: BoolArray) -> tuple[HostTable, RequestSpec]:
-        """Return table and request with the change made; ``rows`` are the hosts that it is made to. Shapes: (H,)."""
+        """Return copies of table and request with the change. ``rows``: the hosts to change. Shapes: (H,)."""
         if self.on_request is not None:
             spec = self.on_request(spec)
         if self.on_hosts is not None:
@@ -49,14 +50,14 @@ class Change:
         return hosts, spec
 
     def at(self, host: str, node: str) -> "Change":
-        """Return the change with the name of its host; a change of the request or of an aggregate stays as it is."""
+        """Return the change for one host; a change of the request or of aggregate metadata is returned unchanged."""
         if self.on_hosts is None or self.kind == "metadata":
             return self
         return replace(self, host=host, node=node, text=self.text.format(host=host))
 
 
 def apply_changes(hosts: HostTable, spec: RequestSpec, changes: Sequence[Change]) -> tuple[HostTable, RequestSpec]:
-    """Return cloud and request after changes, each made to the host that it names."""
+    """Return copies of table and request with all ``changes``, each applied to its own host."""
     for change in changes:
         node = None if change.family in OF_SERVICE_HOST else change.node
         nobody = np.zeros(len(hosts), dtype=np.bool_)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole story: every rule asked about every host, nobody dropped on the way."""
+"""Full explanations: the verdict of every rule on every host, also on hosts that an earlier rule excludes."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from kilonova.scheduler.host_table import BoolArray, HostTable, IntArray
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one rule says of each host. Shapes: ``passes`` (H,) bool."""
+    """The verdict of one rule on all hosts. Shapes: ``passes`` (H,) bool."""
 
     rule: str
     reason: str
@@ -22,10 +22,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Every rule's verdict, in the order of the funnel. ``forced``: the filters were bypassed, so they are absent.
+    """The verdicts of all rules, in the order of the funnel.
 
-    Shapes: ``passed`` (H,) bool; ``hindrances`` (H,) int64, how many rules keep the host out;
-    ``alone`` one number a verdict, how many hosts nothing but this verdict keeps out.
+    ``forced``: the request forces a host, so there are no verdicts of filters.
+
+    Shapes: ``passed`` (H,) bool; ``hindrances`` (H,) int64, the number of rules that exclude the host;
+    ``alone``: for each verdict, the number of hosts that only this verdict excludes.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -35,11 +37,11 @@ class Explanation:
     alone: tuple[int, ...]
 
     def reasons(self, row: int) -> tuple[tuple[str, str], ...]:
-        """Return (rule, reason) of every rule that keeps the host out; empty for one that may be used."""
+        """Return (rule, reason) of each rule that excludes the host; empty if the host fits."""
         return tuple((verdict.rule, verdict.reason) for verdict in self.verdicts if not verdict.passes[row])
 
     def only_hindrance(self) -> dict[str, int]:
-        """Return rule → how many hosts nothing but this rule keeps out."""
+        """Return rule → number of hosts that only this rule excludes."""
         found: dict[str, int] = {}
         for verdict, count in zip(self.verdicts, self.alone, strict=True):
             if count:
@@ -48,7 +50,7 @@ class Explanation:
 
 
 def explain(hosts: HostTable, spec: RequestSpec, engine: Engine) -> Explanation:
-    """Ask every rule about every host. Raises: RuleFailed, when a rule raises or answers nonsense."""
+    """Run every rule on every host. Raises: RuleFailed, if a rule raises or returns an invalid result."""
     all_hosts = hosts.all_hosts
     verdicts = tuple(
         Verdict(step.rule, step.reason, step.mask) for step in engine.funnel(hosts, spec, lambda: all_hosts)

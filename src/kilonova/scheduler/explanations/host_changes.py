@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What could be done to hosts and their aggregates, so that one of them fits."""
+"""Changes of hosts and aggregates that could make a request fit."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -24,13 +24,16 @@ _MOST_AGGREGATES = 64
 
 
 def host_changes(hosts: HostTable, spec: RequestSpec) -> Iterator[Change]:
-    """Yield what could be done to hosts, amounts apart; ``{host}`` in a text stands for the host it is done to."""
+    """Yield possible changes of hosts, except changes of amounts.
+
+    ``{host}`` in a text is the placeholder of the host.
+    """
     if hosts.disabled.any() or hosts.has_trait(DISABLED_TRAIT).any():
         yield _of_host("enable", "enable {host}", "service", _enabled)
     if hosts.forced_down.any():
-        yield _of_host("forced down", "take back that {host} is forced down", "service", _not_forced)
+        yield _of_host("forced down", "unset forced_down of {host}", "service", _not_forced)
     if (hosts.last_seen != hosts.taken_at).any():
-        yield _of_host("heartbeat", "have {host} send heartbeats again", "service", _heard)
+        yield _of_host("heartbeat", "make {host} send heartbeats again", "service", _heard)
     required, forbidden = asked_traits(spec)
     for trait in sorted(required):
         text, change = f"give {{host}} the trait {trait}", partial(_with_trait, trait, True)
@@ -62,12 +65,12 @@ def _of_host(
 
 
 def _plain(name: str) -> str:
-    """Return a name for a text in which the host's is still to be filled in."""
+    """Escape the braces of a name for use in a format string with ``{host}``."""
     return name.replace("{", "{{").replace("}", "}}")
 
 
 def _fitting_metadata(aggregate: Aggregate, spec: RequestSpec) -> Iterator[tuple[str, str | None, str]]:
-    """Yield (key, present value, new value) of metadata with which an aggregate would be one for the request."""
+    """Yield (key, current value, new value) of metadata changes that would make an aggregate match the request."""
     wanted: dict[str, str] = {}
     for key, value in spec.flavor.extra_specs.items():
         scope, colon, rest = key.partition(":")
@@ -87,19 +90,19 @@ def _fitting_metadata(aggregate: Aggregate, spec: RequestSpec) -> Iterator[tuple
 
 
 def free_change(resource_class: str, amount: int, asked: int) -> Change:
-    """Return the change that frees ``amount`` of a resource on a host; ``asked``: what the request asks for."""
+    """Return the change that frees ``amount`` of a resource on a host. ``asked``: the requested amount."""
     text, change = f"free {amount} {resource_class} on {{host}}", partial(_freed, resource_class, amount)
     return Change("free", text, amount / asked, resource_class, None, amount, on_hosts=change)
 
 
 def instances_change(count: int) -> Change:
-    """Return the change that takes ``count`` instances off a host, as far as rules count them."""
+    """Return the change that reduces the number of instances of a host by ``count``, without freeing resources."""
     text = f"move {count} instance{'s' if count > 1 else ''} off {{host}}"
     return Change("instances", text, float(count), "num_instances", None, count, on_hosts=partial(_emptier, count))
 
 
 def io_ops_change(count: int) -> Change:
-    """Return the change that lets ``count`` io-heavy operations of a host come to their end."""
+    """Return the change that reduces the number of io-heavy operations of a host by ``count``."""
     text = f"let {count} io-heavy operation{'s' if count > 1 else ''} on {{host}} end"
     return Change("io operations", text, float(count), "num_io_ops", None, count, on_hosts=partial(_calmer, count))
 

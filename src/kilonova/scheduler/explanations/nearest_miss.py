@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smallest change that would make a request fit somewhere, each verified by deciding again.
+"""Search for nearest misses: the smallest changes that make a refused request fit, each verified by a new decision.
 
-Smaller is: fewer changes, then the smaller sum of their sizes (``changes.py`` says what a size is). One change that
-is enough is always found where there is one among the kinds of changes known; where several are needed, no part of
-what is reported could be left out.
+Fewer changes are smaller; equal numbers are compared by the sum of the sizes (see ``changes.py``). A single sufficient
+change is always found if one exists among the known kinds of changes. A reported combination has no superfluous part.
 
-How: every change that could be made is made to all hosts at once, and the funnel is walked to its end. That tells for
-each host which rules would still keep it out. A host that nothing keeps out any more needs that one change; otherwise
-changes are combined so that each rule in the way of a host is met by one of them. Of hosts that fail the same rules
-only the closest ``_OF_ONE_KIND`` are looked at, when there are more than ``_MOST_HOSTS``.
+Algorithm: each possible change is applied to all hosts at once, and all rules run. This gives, for each host, the rules
+that still exclude it. If no rule is left for a host, the single change suffices. Otherwise changes are combined so that
+each rule that excludes a host is covered by one of them. In clouds with more than ``_MOST_HOSTS`` hosts, only the
+closest ``_OF_ONE_KIND`` hosts of those that fail the same rules are examined.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,7 +36,7 @@ _MOST_BITS = 62
 _MOST_WALKS = 48
 _MOST_CONFIRMED = 8
 _CPUS = frozenset({"VCPU", "PCPU"})
-#: A server must have some of these; any other class it can do without.
+#: Resource classes of which a server needs at least 1; the amount of any other class may become 0.
 _NEEDED = _CPUS | {"MEMORY_MB"}
 
 
@@ -45,8 +44,9 @@ _NEEDED = _CPUS | {"MEMORY_MB"}
 class NearestMiss:
     """Changes that together make the request fit, smallest first.
 
-    ``host``, ``node``: the best host after them; ``hindrances``: the (rule, reason) pairs that keep it out now.
-    ``fitting``: how many hosts fit after them.
+    ``host``, ``node``: the best host after the changes. ``hindrances``: (rule, reason) of the rules that exclude it
+    now.
+    ``fitting``: how many hosts fit after the changes.
     """
 
     changes: tuple[Change, ...]
@@ -62,7 +62,11 @@ class NearestMiss:
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """Something that could be done for a host. Shapes: ``remaining`` (H,) rules as bits; ``size`` (H,)."""
+    """A possible change, or several of one family, evaluated for each host.
+
+    ``count``: number of changes. ``changes``: returns the changes for a row.
+    Shapes: ``remaining`` (H,) the rules that still exclude the host, as bits; ``size`` (H,).
+    """
 
     remaining: IntArray
     size: FloatArray
@@ -71,11 +75,11 @@ class _Option:
 
 
 def nearest_misses(hosts: HostTable, spec: RequestSpec, engine: Engine, *, limit: int = 3) -> tuple[NearestMiss, ...]:
-    """Return the smallest changes that would make the request fit, at most ``limit``; none when it fits as it is.
+    """Return the smallest changes that make the request fit, at most ``limit``; empty if it already fits.
 
-    ``spec``: as the client made it: what flavor and image ask of Placement is worked out again for each change.
+    ``spec``: the original request without its Placement query, which is computed again for each change.
 
-    Raises: RuleFailed, when a rule fails on the request as it is.
+    Raises: RuleFailed, if a rule fails on the unchanged request.
     """
     if not len(hosts):
         return ()
@@ -87,7 +91,7 @@ def nearest_misses(hosts: HostTable, spec: RequestSpec, engine: Engine, *, limit
 
 
 class _Search:
-    """The hosts that are looked at, and what could be done for each. Axes: H the hosts that are looked at."""
+    """The examined hosts and the possible changes for them. Axes: H the examined hosts."""
 
     def __init__(self, hosts: HostTable, spec: RequestSpec, engine: Engine, story: Explanation) -> None:
         self._all_hosts, self._spec, self._engine, self._story = hosts, spec, engine, story
@@ -99,7 +103,7 @@ class _Search:
         self._options = tuple(self._all_options())
 
     def singles(self) -> Iterator[tuple[Change, ...]]:
-        """Yield single changes that should be enough, the smallest first."""
+        """Yield single changes that probably suffice, smallest first."""
         found: list[tuple[float, int, int, _Option]] = []
         for place, option in enumerate(self._options):
             rows = np.flatnonzero(option.remaining == 0) if option.count == 1 else ()
@@ -110,7 +114,7 @@ class _Search:
             yield option.changes(row)
 
     def combined(self) -> Iterator[tuple[Change, ...]]:
-        """Yield combinations of changes that should be enough, those that look smallest first."""
+        """Yield combinations of changes that probably suffice, smallest estimate first."""
         hindrances = _counts(self._now)
         found = [
             (*best[:2], row, best[2])
@@ -121,7 +125,7 @@ class _Search:
             yield tuple(change for option in options for change in option.changes(row))
 
     def verified(self, candidates: Iterable[tuple[Change, ...]], limit: int) -> tuple[NearestMiss, ...]:
-        """Return the first candidates that hold, each without what it does not need."""
+        """Return the first ``limit`` candidates that a new decision confirms, without their superfluous changes."""
         found: dict[frozenset[str], NearestMiss] = {}
         for changes in candidates:
             miss = self._verify(changes)
@@ -144,7 +148,7 @@ class _Search:
         return NearestMiss(ordered, best.host, best.node, self._story.reasons(best.row), decision.survivors)
 
     def _decide(self, changes: Sequence[Change]) -> Decision | None:
-        """Return the decision on the whole cloud after some changes; None when it is empty or a rule fails."""
+        """Return the decision on all hosts after the changes; None if no host fits or a rule fails."""
         hosts, spec = apply_changes(self._all_hosts, self._spec, changes)
         try:
             decision = self._engine.decide(hosts, with_resources(spec), limit=1)
@@ -153,7 +157,7 @@ class _Search:
         return decision if decision.ranked else None
 
     def _cover(self, row: int) -> tuple[int, float, tuple[_Option, ...]] | None:
-        """Return the fewest, then smallest options that meet every rule in the way of one host."""
+        """Return the smallest set of options that covers all rules excluding one host; None if there is none."""
         now = int(self._now[row])
         best: dict[int, tuple[int, float, tuple[_Option, ...]]] = {0: (0, 0.0, ())}
         for option in self._options:
@@ -168,7 +172,7 @@ class _Search:
                     best[met | cleared] = (*new, (*chosen, option))
         return best.get(now)
 
-    # --- what could be done -------------------------------------------------------------------------------------------
+    # --- possible changes ---------------------------------------------------------------------------------------------
 
     def _all_options(self) -> Iterator[_Option]:
         query, flavor = with_resources(self._spec).query, self._spec.flavor
@@ -176,7 +180,7 @@ class _Search:
         for name, amount in query.totals.items():
             if can_change(flavor, name) and not (pinned and name in _CPUS):
                 yield from self._amounts(name, amount)
-        if pinned:  # how many of each kind follows from the flavor's figure
+        if pinned:  # the numbers of PCPU and VCPU follow from the flavor's vcpus
             yield from self._lower_amounts("VCPU", flavor.vcpus)
         for name, amount in {**(pinned.totals if pinned else {}), **query.totals}.items():
             yield from self._freeing(name, amount)
@@ -198,11 +202,11 @@ class _Search:
         if remaining is None or not (self._now & ~remaining).any():
             return
         size = np.full(len(self._hosts), sum(change.size for change in changes))
-        count = 1 if len(changes) == 1 else 2  # at least; what is not needed is left out when verified
+        count = 1 if len(changes) == 1 else 2  # lower bound; _verify drops superfluous changes
         yield _Option(remaining, size, count, lambda row: tuple(self._at(change, row) for change in changes))
 
     def _amounts(self, name: str, amount: int) -> Iterator[_Option]:
-        """Yield the amount of a resource nearest to what is asked that Placement, and one that all rules could give."""
+        """Yield changes of a requested amount: the nearest one for Placement, and a lower one for the other rules."""
         bit = self._bit_of.get(f"Placement: {name}", 0)
         nearest = _nearest_amount(self._hosts, name, amount)
         possible = ((self._now & bit) != 0) & (nearest >= _least(name))
@@ -213,9 +217,9 @@ class _Search:
         yield from self._lower_amounts(name, amount, bit)
 
     def _confirmed(self, name: str, old: int, new: IntArray, assumed: IntArray, size: FloatArray) -> IntArray:
-        """Return which rules are left after another amount on each host, in place of those assumed to be.
+        """Replace the assumed remaining rules by computed ones, for the hosts with the smallest changes of an amount.
 
-        The smallest changes that count are walked, up to the first that is enough for a host.
+        All rules run for each of the smallest new amounts, until one of them suffices for a host.
         """
         remaining = assumed.copy()
         amounts = dict.fromkeys(
@@ -230,10 +234,10 @@ class _Search:
         return remaining
 
     def _lower_amounts(self, name: str, amount: int, bit: int = 0) -> Iterator[_Option]:
-        """Yield as little less of a resource as rules need, where others than Placement's (``bit``) need less of it.
+        """Yield the smallest reduction of an amount that satisfies the rules other than Placement's (``bit``).
 
-        The request is the same for all hosts, so each walk tells of all of them whether one amount is enough; the
-        next amount halves what is open for the host that could be left most.
+        A run of all rules tests one amount on all hosts, since the request is the same for all of them. It is a binary
+        search: the next amount halves the interval of the host that can keep the largest amount.
         """
         least = _least(name)
         lowest = self._asking(name, amount, least)
@@ -245,7 +249,7 @@ class _Search:
         def given(limit: IntArray) -> IntArray:
             return _most_given(self._hosts, name, limit) if bit else limit
 
-        # With a fallback, an amount that Placement cannot give is held against the host under other names, too.
+        # With a fallback query, an amount that does not fit also fails under other rule names.
         entangled = bool(bit) and with_resources(self._spec).query.fallback is not None
         helped = (self._now & ~goal & ~bit) != 0
         enough, too_much = np.full(len(goal), least), np.full(len(goal), amount)
@@ -276,7 +280,7 @@ class _Search:
             )  # fmt: skip
 
     def _freeing(self, name: str, amount: int) -> Iterator[_Option]:
-        """Yield freeing as much of a resource as Placement, and as much as all rules need."""
+        """Yield changes that free a resource on a host: as much as Placement needs, and as much as all rules need."""
         hosts, column = self._hosts, self._hosts.column(name)
         if column is None:
             return
@@ -305,10 +309,10 @@ class _Search:
         unit: int = 1,
         known: int = 0,
     ) -> Iterator[_Option]:
-        """Yield as much less of a count as rules need, found by halving for all hosts at once.
+        """Yield the smallest reduction of a count that satisfies the rules, by a binary search for all hosts at once.
 
-        ``without``: the hosts with so much less of it. ``unit``: so much has the size 1. ``known``: rules that are
-        met otherwise; where no others would be met, nothing is yielded.
+        ``most``: the count of each host. ``without``: returns the hosts with a reduced count. ``unit``: the reduction
+        of size 1. ``known``: rules that another change already covers; without any other rule, nothing is yielded.
         """
         empty = self._rules_left(without(most), self._spec)
         if empty is None or not (self._now & ~empty & ~known).any():
@@ -338,7 +342,7 @@ class _Search:
         return self._after((amount_change(name, old, new),))
 
     def _after(self, changes: Sequence[Change]) -> IntArray | None:
-        """Return which rules would keep each host out if the changes were made to all; None when a rule fails."""
+        """Return, for each host, the rules that exclude it if the changes apply to all hosts; None if a rule fails."""
         hosts, spec = self._hosts, self._spec
         for change in changes:
             hosts, spec = change.apply(hosts, spec, self._hosts.all_hosts)
@@ -351,7 +355,7 @@ class _Search:
             return None
 
     def _bits(self, story: Explanation) -> IntArray:
-        """Return the rules that keep each host out, one bit a rule. Shapes: → (H,)."""
+        """Return the rules that exclude each host, as bits. Shapes: → (H,)."""
         found = np.zeros(len(story.passed), dtype=np.int64)
         for verdict in story.verdicts:
             bit = self._bit_of.setdefault(verdict.rule, 1 << min(len(self._bit_of), _MOST_BITS))
@@ -360,7 +364,7 @@ class _Search:
 
 
 def _counts(bits: IntArray) -> IntArray:
-    """Return how many rules each of some bits stands for. Shapes: (N,) → (N,)."""
+    """Return the number of set bits of each value. Shapes: (N,) → (N,)."""
     return np.array([each.bit_count() for each in bits.tolist()], dtype=np.int64)
 
 
@@ -369,9 +373,9 @@ def _least(name: str) -> int:
 
 
 def _nearest_amount(hosts: HostTable, name: str, amount: int) -> IntArray:
-    """Return the amount nearest to ``amount`` that each host could give, 0 for none. Shapes: → (H,).
+    """Return the amount nearest to ``amount`` that each host can allocate, or 0 if there is none. Shapes: → (H,).
 
-    None at all is an amount, too, of what a server can do without.
+    For resource classes that a server does not need, 0 is itself a valid amount.
     """
     column = hosts.column(name)
     if column is None:
@@ -385,7 +389,7 @@ def _nearest_amount(hosts: HostTable, name: str, amount: int) -> IntArray:
 
 
 def _most_given(hosts: HostTable, name: str, limit: IntArray) -> IntArray:
-    """Return the largest amount up to a limit that each host could give, 0 for none. Shapes: (H,) → (H,)."""
+    """Return the largest amount up to ``limit`` that each host can allocate, 0 for none. Shapes: (H,) → (H,)."""
     column = hosts.column(name)
     if column is None:
         return np.zeros(len(hosts), dtype=np.int64)
@@ -400,7 +404,7 @@ def _room(hosts: HostTable, column: int) -> IntArray:
 
 
 def _closest(hosts: HostTable, spec: RequestSpec, bits: IntArray) -> IntArray:
-    """Return the rows to look at: all of a small cloud, else of hosts that fail the same rules the closest ones."""
+    """Return the rows to examine: all rows of a small cloud, else the closest of the hosts that fail the same rules."""
     if len(hosts) <= _MOST_HOSTS:
         return np.arange(len(hosts))
     gap = _gap(hosts, spec.query)
@@ -418,7 +422,7 @@ def _closest(hosts: HostTable, spec: RequestSpec, bits: IntArray) -> IntArray:
 
 
 def _gap(hosts: HostTable, query: ResourceQuery) -> FloatArray:
-    """Return how far each host is from the amounts of a query, as the sum of their shares. Shapes: → (H,)."""
+    """Return the distance of each host to a query: the sum of the relative differences of amounts. Shapes: → (H,)."""
     gap = np.zeros(len(hosts))
     for name, amount in query.totals.items():
         gap += np.abs(_nearest_amount(hosts, name, amount) - amount) / max(amount, 1)

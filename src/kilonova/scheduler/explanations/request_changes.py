@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What could be asked differently, so that a host fits."""
+"""Changes of a request that could make a host fit."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -19,14 +19,17 @@ _MOST_VALUES = 8
 _MIB_PER_GIB = 1024
 _OF_TRIPLES: Mapping[str, int] = {"hw_architecture": 0, "img_hv_type": 1, "hw_vm_mode": 2}
 
-#: Resources that flavors have figures of their own for. Those of pinned CPUs are ``VCPU`` here, whatever they become.
+#: Resource classes that correspond to fields of a flavor. Pinned CPUs count as ``VCPU`` here, not as ``PCPU``.
 _OF_FLAVORS = frozenset({"VCPU", "MEMORY_MB", "DISK_GB"})
 
 V = TypeVar("V")
 
 
 def request_changes(hosts: HostTable, spec: RequestSpec) -> Iterator[Change]:
-    """Yield what could be asked differently, amounts apart. ``spec``: as the client made it, without its query."""
+    """Yield possible changes of the request, except changes of amounts.
+
+    ``spec``: the original one, without its query.
+    """
     yield from _places(spec)
     yield from _zones(hosts, spec)
     yield from _hints(spec)
@@ -81,7 +84,7 @@ def _traits(spec: RequestSpec) -> Iterator[Change]:
 
 
 def asked_traits(spec: RequestSpec) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the traits that a request requires and forbids, in any of its groups."""
+    """Return the (required, forbidden) traits of a request, for all request groups together."""
     query = with_resources(spec).query
     return (
         (query.required | query.root_required).union(*(group.required for group in query.groups)),
@@ -90,7 +93,7 @@ def asked_traits(spec: RequestSpec) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _named_resources(flavor: Flavor, resource_class: str) -> list[str]:
-    """Return the extra specs that ask for a resource."""
+    """Return the keys of the extra specs that request a resource class."""
     return [
         key
         for key in flavor.extra_specs
@@ -99,7 +102,7 @@ def _named_resources(flavor: Flavor, resource_class: str) -> list[str]:
 
 
 def can_change(flavor: Flavor, resource_class: str) -> bool:
-    """Tell whether a flavor says itself how much of a resource it asks for."""
+    """Tell whether a flavor sets the amount of a resource by a field or an extra spec."""
     return resource_class in _OF_FLAVORS or bool(_named_resources(flavor, resource_class))
 
 
@@ -198,7 +201,7 @@ def _without(mapping: Mapping[str, V], key: str) -> dict[str, V]:
 
 
 def amount_change(resource_class: str, old: int, new: int) -> Change:
-    """Return the change that asks for another amount of a resource."""
+    """Return the change that requests another amount of a resource."""
     text = (
         f"ask for {new} {resource_class} instead of {old}" if new else f"ask for no {resource_class} instead of {old}"
     )
@@ -211,9 +214,9 @@ def _with_amount(resource_class: str, amount: int, spec: RequestSpec) -> Request
 
 
 def with_amount(flavor: Flavor, resource_class: str, amount: int) -> Flavor:
-    """Return a flavor that asks for ``amount``: in its extra specs where they say it, else in its own figures.
+    """Return a flavor that requests ``amount``: by its extra spec if it has one for the class, else by its fields.
 
-    Disk is taken from the root disk first, then from the ephemeral one, then from swap.
+    Less disk is taken first from the root disk, then from the ephemeral disk, then from swap.
     """
     if named := _named_resources(flavor, resource_class):
         rest = {key: value for key, value in flavor.extra_specs.items() if key not in named}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody wrote on a flavor, an image, an aggregate or a request, and nobody reads.
+"""Report of the settings on flavors, images, aggregates and requests that no rule reads.
 
-In: what is written, and who reads what (:mod:`kilonova.scheduler.reads`). Out: each name that has no effect, and why.
-Asked for by operators, never by a decision.
+In: the settings, and the ``reads`` of the rules (:mod:`kilonova.scheduler.reads`). Out: each name without effect, and
+why. Operators call it; decisions do not.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,8 +29,8 @@ from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers import WEIGHERS
 
 _READ_BY_FILTERS_ALONE = frozenset({"img_hv_type", "img_hv_requested_version"})
-#: What is read whatever the configuration says: by Placement's query, zones, devices and hypervisors, and what other
-#: services write on images for themselves and for people.
+#: Names that are read in every configuration: by the Placement query, zones, devices and hypervisors. Includes the
+#: image properties that other services write for themselves or for users.
 _ALWAYS = (
     RESOURCE_READS,
     PCI_READS,
@@ -53,7 +53,7 @@ _ALWAYS = (
 
 
 class Kind(StrEnum):
-    """What is written on: the field of :class:`Reads` that tells who reads it."""
+    """The kind of object that carries a setting. The value is the corresponding field of :class:`Reads`."""
 
     FLAVOR = "extra_specs"
     IMAGE = "properties"
@@ -66,7 +66,7 @@ _SAYS = {Kind.FLAVOR: "asks", Kind.IMAGE: "has", Kind.AGGREGATE: "has", Kind.REQ
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """One name that nobody reads. ``rules``: those that would, if they were enabled; ``why`` says it in words."""
+    """A setting that no rule reads. ``rules``: disabled rules that would read it. ``why``: the reason, as a text."""
 
     kind: Kind
     id: str
@@ -83,7 +83,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A rule. ``reads`` None: it may read anything. ``idle``: why it reads nothing now; empty when it is enabled."""
+    """A rule and its reads. ``reads``: None if it may read anything. ``idle``: why it is disabled; empty if enabled."""
 
     name: str
     reads: Reads | None
@@ -92,10 +92,11 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Who reads what in a cloud.
+    """All readers of settings in a cloud.
 
-    ``always``: what is read without any rule. ``in_use``: names by where they are in use; ``complete`` says that all
-    flavors and images of the cloud are in there, otherwise a rule that reads what others use counts as reading it.
+    ``always``: names that are read independent of rules. ``in_use``: place → names in use there. ``complete``: whether
+    ``in_use`` covers all flavors and images of the cloud. If not, a rule that depends on names in use counts as a
+    reader.
     """
 
     rules: tuple[Reader, ...]
@@ -105,7 +106,7 @@ class Readers:
 
     @property
     def may_read_anything(self) -> tuple[str, ...]:
-        """The enabled rules that do not say what they read: as long as there is one, nothing is unread for sure."""
+        """The enabled rules without a declaration of reads. If there is one, no setting is certainly unread."""
         return tuple(rule.name for rule in self.rules if rule.reads is None and not rule.idle)
 
 
@@ -117,9 +118,9 @@ def readers_of(
     driver: str | None = None,
     others: Iterable[Reads] = (),
 ) -> Readers:
-    """Return who reads what, by the rules of ``engine`` and those that ``config`` could enable.
+    """Return the readers: the rules of ``engine``, and the built-in rules that ``config`` does not enable.
 
-    ``driver``: the name of a scheduler driver from outside. ``others``: read by whoever is no rule, as hypervisors are.
+    ``driver``: the name of a third-party scheduler driver. ``others``: reads of other components, such as hypervisors.
     """
     enabled = [*engine.request_filters, *engine.filters, *engine.weighers]
     present = {rule_name(rule) for rule in enabled}
@@ -131,7 +132,7 @@ def readers_of(
 
 
 def _built_in(config: SchedulerConfig) -> Iterator[Reader]:
-    """Yield the rules that there are, each with what stands between it and reading anything."""
+    """Yield all built-in rules as disabled readers, with the reason for users."""
     for name, cls in (*FILTERS.items(), *WEIGHERS.items()):
         rule = cls.configured(config) if hasattr(cls, "configured") else cls()
         yield Reader(name, reads_of(rule), f"{name} is not enabled")
@@ -145,7 +146,7 @@ def _built_in(config: SchedulerConfig) -> Iterator[Reader]:
 def with_names_in_use(
     readers: Readers, hosts: HostTable, flavors: Iterable[Flavor], images: Iterable[Image], *, complete: bool
 ) -> Readers:
-    """Return the readers, told which names flavors, images, aggregates and hosts have."""
+    """Return ``readers`` with the names in use on the given flavors and images, and on aggregates and hosts."""
     scope = f"{SCOPE}:"
     asked = (
         key.removeprefix(scope)
@@ -172,7 +173,7 @@ def unread(
     aggregates: Iterable[Aggregate] = (),
     hints: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Unread, ...]:
-    """Return what nobody reads; nothing as long as a rule is enabled that may read anything."""
+    """Return the settings that no rule reads; empty if an enabled rule may read anything."""
     if readers.may_read_anything:
         return ()
     found: list[Unread] = []
@@ -216,14 +217,14 @@ def _would_read(readers: Readers, rule: Reader, kind: Kind, spellings: Sequence[
 
 
 def _nobody(readers: Readers, kind: Kind, spellings: Sequence[str]) -> str:
-    """Say why nothing reads a name that no rule would read if it were enabled."""
+    """Return the reason for users why a name has no effect, if no disabled rule would read it."""
     places = [
         place
         for each in readers.rules
         if not each.idle and each.reads is not None
         for key in spellings
         for place in _keys(each.reads, kind).places_of(key)
-        if place is not Elsewhere.HOST_FACTS  # of most extra specs nobody would expect it
+        if place is not Elsewhere.HOST_FACTS  # most extra specs are not meant for host facts
     ]
     idle = " and ".join(dict.fromkeys(place.value for place in places))
     return f"nothing reads it: {idle}" if idle else "nothing reads it"

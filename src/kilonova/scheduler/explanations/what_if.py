@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What would happen to a request: its decisions, the whole story behind one of them, the nearest miss."""
+"""Dry run of a request: its decisions, a full explanation of one of them, and the nearest misses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,10 +18,14 @@ from kilonova.scheduler.resources import with_resources
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """``decisions`` and the host ``chosen``: one a server, in order; None for the last when the request is refused.
+    """The result of a dry run.
 
-    ``explanation``: of server ``explained`` (an index): the one that finds no host, else the first.
-    ``nearest``: what would give that server a host.
+    ``decisions``, ``chosen``: one decision and one host per server, in order. If the request is refused, the last host
+    is None.
+
+    ``explanation``: the explanation of the server with the index ``explained``, which is the server without a host,
+    else the first one.
+    ``nearest``: the changes that would give that server a host.
     """
 
     decisions: tuple[Decision, ...]
@@ -44,14 +48,14 @@ def what_if(
     limit: int = 10,
     aliases: Mapping[str, Alias] | None = None,
 ) -> WhatIf:
-    """Place ``count`` servers on a copy of the cloud, as one request for them would, best host first.
+    """Place ``count`` servers of one request on a copy of the host table, each on its best host.
 
-    Nothing is left to chance: where the configuration does so, this is what is likeliest.
+    The dry run is deterministic: it ignores options that make the choice of hosts random.
 
-    ``aliases``: the names under which flavors ask for PCI devices.
+    ``aliases``: the configured PCI aliases.
 
-    Raises: InvalidRequest, when cells or devices contradict themselves; RuleFailed, when a rule raises or answers
-    nonsense.
+    Raises: InvalidRequest, for contradictory NUMA or PCI options; RuleFailed, if a rule raises or returns an invalid
+    result.
     """
     hosts, asked = hosts.with_own_use(), with_resources(spec)
     story = explain(hosts, asked, engine)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters: which hosts may take the server.
+"""Filters: rules that exclude hosts.
 
 In: the host table and the request. Out: a mask, True for the hosts that pass.
-A filter changes nothing, sees no other filter, and judges each host without regard to the others.
+A filter has no side effects, does not depend on other filters, and judges each host independently.
 """
 
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ FILTERS: Mapping[str, type[Any]] = {
         TypeAffinityFilter,
     )
 }
-"""Class name, as in ``enabled_filters`` → built-in filter."""
+"""Class name in ``enabled_filters`` → built-in filter class."""
 
 __all__ = [
     "FILTERS",
@@ -127,5 +127,5 @@ __all__ = [
 
 
 def all_filters() -> list[type[Any]]:
-    """Return the built-in filter classes; what ``available_filters`` names by default."""
+    """Return the built-in filter classes; the default of ``available_filters`` names this function."""
     return list(FILTERS.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts with enough disk left under the ratio of their aggregates."""
+"""AggregateDiskFilter: hosts with enough free disk under the allocation ratio of their aggregates."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,11 +12,11 @@ from kilonova.scheduler.reads import Reads, names
 
 @dataclass(frozen=True, slots=True)
 class AggregateDiskFilter:
-    """Keep hosts where ``total x ratio - used`` covers the flavor, under the ratio of their aggregates.
+    """Keep hosts where ``total x ratio - used`` covers the flavor, with the ratio of their aggregates.
 
-    That is the smallest ``disk_allocation_ratio`` they give. Hosts without one, and those with a value that
-    is no number, are judged by the ratio of their inventory. Placement still asks by that one, so an aggregate can only
-    lower what fits.
+    The ratio is the smallest ``disk_allocation_ratio`` in the metadata of the host's aggregates. If there is none, or a
+    value is not a number, the ratio of the inventory is used. Placement always applies the ratio of the inventory, so
+    an aggregate can only reduce the usable disk.
 
     Shapes: (H,) → (H,) bool.
     Units:  MiB.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts whose aggregates do not contradict the image's properties."""
+"""AggregateImagePropertiesIsolation: hosts whose aggregate metadata does not contradict the image's properties."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -16,13 +16,13 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class AggregateImagePropertiesIsolation:
-    """For each metadata key of a host's aggregates: a property of that name must have one of their values.
+    """Keep hosts whose aggregates match the image: each image property that is also a metadata key must have its value.
 
-    An image without the property passes. Comma lists are split. With a ``namespace`` only keys that start with
-    namespace and separator count; the image is asked for the whole key. Every property of the image is visible,
-    also those that no standard names.
+    A property must equal one of the values that the host's aggregates have for the key; comma lists are split. A key
+    that the image lacks does not matter. With ``namespace``, only keys that start with namespace and separator count,
+    and the image property must have the full key as its name. Non-standard image properties count as well.
 
-    Shapes: test (A,) aggregates a property, OR their rows → (H,) bool.
+    Shapes: test (A,) aggregates per property, OR their rows → (H,) bool.
     Source: spec SCHEDULER §3 #10, §14.4.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts in aggregates whose metadata match the flavor's extra specs."""
+"""AggregateInstanceExtraSpecsFilter: hosts in aggregates whose metadata match the flavor's extra specs."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,12 +17,12 @@ SCOPE = "aggregate_instance_extra_specs"
 
 @dataclass(frozen=True, slots=True)
 class AggregateInstanceExtraSpecsFilter:
-    """Match every extra spec without scope, or scoped ``aggregate_instance_extra_specs:``, with some aggregate.
+    """Keep hosts whose aggregates match each extra spec without scope or with ``aggregate_instance_extra_specs:``.
 
-    A host passes a key if one value of one of its aggregates matches (comma lists are split, each value is judged
-    alone). A key that none of its aggregates has fails it.
+    A host must match all of these keys. It matches a key if one value in the metadata of one of its aggregates matches;
+    comma lists are split, and each value is tested separately. A host without the key on any aggregate fails.
 
-    Shapes: test (A,) aggregates a key, OR their rows → (H,) bool.
+    Shapes: test (A,) aggregates per key, OR their rows → (H,) bool.
     Source: spec SCHEDULER §3 #11.
     """
 

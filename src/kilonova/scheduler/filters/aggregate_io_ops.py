@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts below a number of running io-heavy operations that their aggregates may set."""
+"""AggregateIoOpsFilter: hosts below the limit of io-heavy operations that their aggregates set."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -13,9 +13,9 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class AggregateIoOpsFilter:
-    """Keep hosts below the smallest ``max_io_ops_per_host`` of their aggregates.
+    """Keep hosts with fewer running io-heavy operations than the smallest ``max_io_ops_per_host`` of their aggregates.
 
-    Hosts without one, and those with a value that is no integer, are held to the option of that name.
+    If there is none, or a value is not an integer, the option ``max_io_ops_per_host`` is the limit.
 
     Shapes: hosts.num_io_ops (H,) → (H,) bool.
     Units:  running io-heavy operations on the host.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep strangers out of aggregates that name their tenants."""
+"""AggregateMultiTenancyIsolation: reserves aggregates for the projects in their metadata."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,9 +14,9 @@ from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_P
 
 @dataclass(frozen=True, slots=True)
 class AggregateMultiTenancyIsolation:
-    """Keep a host if none of its aggregates has a ``filter_tenant_id…`` key, or one of their values is the project.
+    """Keep hosts whose aggregates have no ``filter_tenant_id…`` key, or one with the request's project as a value.
 
-    A project that is named somewhere is not confined to that place.
+    The filter does not confine a project to the aggregates that name it.
 
     Shapes: test (A,) aggregates, OR their rows → (H,) bool.
     Source: spec SCHEDULER §3 #12.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts below a number of instances that their aggregates may set."""
+"""AggregateNumInstancesFilter: hosts below the limit of instances that their aggregates set."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -13,9 +13,9 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class AggregateNumInstancesFilter:
-    """Keep hosts below the smallest ``max_instances_per_host`` of their aggregates.
+    """Keep hosts with fewer instances than the smallest ``max_instances_per_host`` of their aggregates.
 
-    Hosts without one, and those with a value that is no integer, are held to the option of that name.
+    If there is none, or a value is not an integer, the option ``max_instances_per_host`` is the limit.
 
     Shapes: hosts.num_instances (H,) → (H,) bool.
     Units:  instances on the host.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts whose aggregates list the flavor."""
+"""AggregateTypeAffinityFilter: reserves aggregates for the flavors in their metadata."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +14,7 @@ KEY = "instance_type"
 
 @dataclass(frozen=True, slots=True)
 class AggregateTypeAffinityFilter:
-    """Keep a host if no aggregate of it has the key ``instance_type``, or one lists the flavor's name.
+    """Keep hosts whose aggregates have no ``instance_type`` key, or one that lists the flavor's name.
 
     Shapes: test (A,) aggregates, OR their rows → (H,) bool.
     Source: spec SCHEDULER §3 #17.

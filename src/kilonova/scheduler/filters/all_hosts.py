@@ -11,7 +11,7 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class AllHostsFilter:
-    """Keep every host. Source: spec SCHEDULER §3 #1."""
+    """Keep every host, without any condition. Source: spec SCHEDULER §3 #1."""
 
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False

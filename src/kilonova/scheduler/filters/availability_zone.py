@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts of the requested availability zone."""
+"""AvailabilityZoneFilter: hosts of the requested availability zone."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -14,10 +14,10 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class AvailabilityZoneFilter:
-    """Keep hosts with an aggregate of the requested zone; hosts of no zone at all belong to the default one.
+    """Keep hosts in an aggregate of the requested zone. Hosts without a zone belong to the default zone.
 
-    Unlike the request filter for zones, which adds nothing for the default zone, this keeps a server asked for there
-    out of every other zone. No zone asked for: every host passes. Comma lists are split.
+    Without a requested zone, every host passes. Comma lists of zones are split. In contrast to the request filter for
+    zones, which adds no condition for the default zone, this filter also confines requests to the default zone.
 
     Shapes: test (A,) aggregates, OR their rows → (H,) bool.
     Source: spec SCHEDULER §4, §14.3.

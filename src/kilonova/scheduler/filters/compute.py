@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts whose compute service is enabled and up."""
+"""ComputeFilter: hosts whose compute service is enabled and up."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -14,7 +14,7 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class ComputeFilter:
-    """Keep hosts that are not disabled, not forced down, and heard of within ``service_down_time_s``.
+    """Keep hosts that are not disabled, not forced down, and sent a heartbeat within ``service_down_time_s`` seconds.
 
     Shapes: hosts.disabled, forced_down, last_seen (H,) → (H,) bool.
     Source: spec SCHEDULER §3 #2.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts whose capabilities match the flavor's extra specs."""
+"""ComputeCapabilitiesFilter: hosts whose capabilities match the flavor's extra specs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ SCOPE = "capabilities"
 _MAXPHYSADDR = "hw:maxphysaddr_bits"
 _OF_PROFILE = frozenset({"hypervisor_type", "hypervisor_version", "cpu_info", "supported_instances"})
 _MISSING = object()
-#: What is a number a host, also the counts that Nova keeps among its ``stats``.
+#: Numeric host attributes as columns, including the counts that Nova keeps in ``stats``.
 _NUMBERS: Mapping[str, Column] = {**COLUMNS, "io_workload": COLUMNS["num_io_ops"]}
 
 Path = tuple[str, ...]
@@ -29,13 +29,14 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ComputeCapabilitiesFilter:
-    """Match extra specs without scope that name a host attribute, and all those scoped ``capabilities:``.
+    """Keep hosts that match the extra specs with ``capabilities:``, and those without scope that name a host attribute.
 
-    The path behind the scope walks attributes, ``stats`` and dict keys; text on the way is read as JSON. The value is
-    turned into text before it is matched, so ``<in>`` on a list looks into the printed list. A capability that a host
-    lacks fails it if scoped and does not matter if not.
+    The path after the scope leads through attributes, ``stats`` and dict keys; a text on the path is parsed as JSON.
+    The value is converted to text before it is compared, so ``<in>`` on a list searches the printed list. If a host
+    lacks a capability, an extra spec with scope excludes it, and one without scope is ignored.
 
-    What depends on the make of the host is worked out once a make; what changes with use is compared as columns.
+    Static capabilities are tested once per profile of equal hosts; numbers that change with usage are compared as
+    columns.
 
     Source: spec SCHEDULER §3 #3.
     """
@@ -64,7 +65,7 @@ class ComputeCapabilitiesFilter:
 
 
 def _relevant(extra_specs: Mapping[str, str]) -> list[tuple[Path, bool, str]]:
-    """Return (path, is it scoped, requirement) of the extra specs that may concern capabilities."""
+    """Return (path, has a scope, requirement) of the extra specs that can refer to capabilities."""
     found: list[tuple[Path, bool, str]] = []
     for key, requirement in extra_specs.items():
         if key == _MAXPHYSADDR:
@@ -87,14 +88,14 @@ def _profiles_match(hosts: HostTable, requirements: tuple[tuple[Path, bool, str]
 
 
 def host_facts(hosts: HostTable) -> frozenset[str]:
-    """Return the names without scope by which extra specs may ask about hosts; any other name is passed over."""
+    """Return the host attributes that extra specs without scope can name; other names are ignored."""
     own = {name for profile in hosts.profiles for name in profile.extra if ":" not in name}
     attributes = {name for name in dir(HostState) if not name.startswith("_")}
     return frozenset({*own, *attributes, *_NUMBERS, *_OF_PROFILE})
 
 
 def offered_values(hosts: HostTable, key: str) -> tuple[str, ...]:
-    """Return the values that hosts have for an extra spec of this key, where they depend on the make of the host."""
+    """Return the values that an extra spec key has on the hosts, for static capabilities only."""
     found: dict[str, None] = {}
     for path, _, _ in _relevant({key: ""}):
         for profile in hosts.profiles:
@@ -119,7 +120,7 @@ def _profile_matches(profile: Capabilities, requirements: Sequence[tuple[Path, b
 
 def _column_matches(values: NDArray[Any], rest: Path, requirement: str) -> BoolArray | bool:
     if rest:
-        return False  # a number has no parts
+        return False  # the path continues below a number
     if (comparison := numeric(requirement)) is not None:
         compare, operand = comparison
         result: BoolArray = np.asarray(compare(values, operand))  # type: ignore[arg-type]
@@ -130,7 +131,7 @@ def _column_matches(values: NDArray[Any], rest: Path, requirement: str) -> BoolA
 
 
 def _each_host_matches(hosts: HostTable, path: Path, requirement: str) -> BoolArray:
-    """Judge an attribute that differs from host to host, such as its name. Shapes: → (H,)."""
+    """Match an attribute that differs for each host, such as its name. Shapes: → (H,)."""
     verdicts = np.zeros(len(hosts), dtype=np.bool_)
     for row in range(len(hosts)):
         value = _walk(getattr(HostState(hosts, row), path[0]), path[1:])
@@ -152,7 +153,7 @@ def _walk(value: Any, path: Path) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    """Return the printed form; lists and tuples print alike, whatever the capabilities were stored in."""
+    """Return the printed form of a value; tuples print like lists."""
     if value is None:
         return None
     return str(list(value) if isinstance(value, tuple) else value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep off the hosts of given instances."""
+"""DifferentHostFilter: hosts without any of the given instances."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,7 +15,7 @@ HINT = "different_host"
 
 @dataclass(frozen=True, slots=True)
 class DifferentHostFilter:
-    """Keep hosts that hold none of the instances in the hint ``different_host``; unknown uuids do not matter.
+    """Keep hosts with none of the instances in the hint ``different_host``; unknown uuids are ignored.
 
     Shapes: rows of the instances → (H,) bool.
     Source: spec SCHEDULER §3 #7.

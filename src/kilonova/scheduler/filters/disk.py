@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts with enough disk left, as many as they may promise."""
+"""DiskFilter: hosts with enough free disk under their allocation ratio."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,8 +14,8 @@ from kilonova.scheduler.reads import NOTHING, Reads
 class DiskFilter:
     """Keep hosts where ``total x allocation ratio - used`` covers the flavor.
 
-    The ratio is that of the host's inventory, so Placement asks the same of its own accord; this is for configurations
-    of old that name the filter.
+    Placement already enforces the same limit with the same ratio of the inventory. The filter exists for old
+    configurations that name it.
 
     Shapes: (H,) → (H,) bool.
     Units:  MiB.

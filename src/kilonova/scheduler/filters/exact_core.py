@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts whose free cores are exactly those asked for."""
+"""ExactCoreFilter: hosts whose free cores equal the requested cores."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,7 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class ExactCoreFilter:
-    """Keep hosts whose free cores the server takes up to the last bit, as for bare metal. No ratio plays a part.
+    """Keep hosts whose free cores equal the flavor's vCPUs, for bare metal. The allocation ratio is ignored.
 
     Shapes: (H,) → (H,) bool.
     Units:  cores.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts whose free disk is exactly what is asked for."""
+"""ExactDiskFilter: hosts whose free disk equals the requested disk."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,7 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class ExactDiskFilter:
-    """Keep hosts whose free disk the server takes up to the last bit, as for bare metal. No ratio plays a part.
+    """Keep hosts whose free disk equals the flavor's disk, for bare metal. The allocation ratio is ignored.
 
     Shapes: (H,) → (H,) bool.
     Units:  MiB.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts whose free memory is exactly what is asked for."""
+"""ExactRamFilter: hosts whose free memory equals the requested memory."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,7 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class ExactRamFilter:
-    """Keep hosts whose free memory the server takes up to the last bit, as for bare metal. No ratio plays a part.
+    """Keep hosts whose free memory equals the flavor's memory, for bare metal. The allocation ratio is ignored.
 
     Shapes: (H,) → (H,) bool.
     Units:  MiB.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts that can run what the image was made for."""
+"""ImagePropertiesFilter: hosts that support the image's architecture, hypervisor type and vm mode."""
 
 import operator
 import re
@@ -36,11 +36,11 @@ _THOUSAND = 1000
 
 @dataclass(frozen=True, slots=True)
 class ImagePropertiesFilter:
-    """Ask for one (architecture, hypervisor type, vm mode) triple of the host with everything the image names.
+    """Keep hosts with an (architecture, hypervisor type, vm mode) triple that has all values in the image's properties.
 
-    Only if the image names one of the three, its ``img_hv_requested_version`` (``>=6.0, <7.0``) and
-    ``hw_maxphysaddr_bits`` are looked at too; a host that reports no version or no bits passes these. A value that
-    no host advertises and a version list that cannot be read match nowhere.
+    If the image sets one of the three, its ``img_hv_requested_version`` (``>=6.0, <7.0``) and ``hw_maxphysaddr_bits``
+    must match too; otherwise these two are ignored. A host that reports no version or no bits passes these two checks.
+    An invalid version list matches no host.
 
     Source: spec SCHEDULER §3 #4.
     """

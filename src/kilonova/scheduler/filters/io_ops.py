@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts below a number of running io-heavy operations."""
+"""IoOpsFilter: hosts below a limit of running io-heavy operations."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -12,7 +12,7 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class IoOpsFilter:
-    """Keep hosts below ``max_io_ops_per_host``; 0 blocks every host.
+    """Keep hosts with fewer running io-heavy operations than ``max_io_ops_per_host``; 0 excludes every host.
 
     Shapes: hosts.num_io_ops (H,) → (H,) bool.
     Units:  running io-heavy operations on the host.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep isolated images on isolated hosts."""
+"""IsolatedHostsFilter: isolated images on isolated hosts only."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -14,9 +14,9 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class IsolatedHostsFilter:
-    """Send ``images`` to ``isolated`` hosts only and, if ``restrict``, nothing else there.
+    """Confine servers of ``images`` to the ``isolated`` hosts. With ``restrict``, exclude all other servers from them.
 
-    A server without image (booted from a volume) is not isolated.
+    A server without image (booted from a volume) counts as not isolated.
 
     Shapes: rows of the isolated hosts → (H,) bool.
     Source: spec SCHEDULER §3 #18.

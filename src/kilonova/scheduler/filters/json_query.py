@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts that satisfy an expression the user wrote."""
+"""JsonFilter: hosts that satisfy an expression in a scheduler hint."""
 
 import json
 import operator
@@ -39,32 +39,33 @@ _COUNTS: Mapping[str, str] = {
 }
 _OF_PROFILE = frozenset({"hypervisor_type", "hypervisor_version", "cpu_info", "supported_instances"})
 _DEEPEST = 50
-#: Operators and values of a query. Each is worked out for every host, and nobody else is placed meanwhile.
+#: Limit of operators and values in a query: each is evaluated on all hosts, and other requests wait meanwhile.
 MOST_VALUES = 100
 LONGEST = 8192
 
 
 class QueryTooLarge(ValueError):
-    """The query asks for more work than one request may."""
+    """The query exceeds a limit of length, size or depth."""
 
 
 Value = Any
-"""A JSON scalar, or a column of them with one entry for each host that is looked at."""
+"""A JSON scalar, or an array with one scalar per judged host."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonFilter:
-    """Evaluate the hint ``query``, JSON text of a prefix expression: ``["and", [">=", "$free_ram_mb", 1024], …]``.
+    """Keep hosts for which the hint ``query`` is true: a JSON expression ``["and", [">=", "$free_ram_mb", 1024], …]``.
 
-    Operators are ``=  <  >  <=  >=  in  not  and  or``. The first argument is compared with every other; a comparison
-    of fewer than two is false. ``$a.b`` reads a host attribute and walks mappings; what a host lacks is left out of the
-    arguments. ``not`` negates each argument and holds if one result is true. A nested list is always an expression.
-    No query, and an empty one, let every host pass. Values of types that cannot be ordered compare as false.
+    Operators are ``=  <  >  <=  >=  in  not  and  or``. The first argument is compared with each other argument; a
+    comparison with fewer than two arguments is false. ``$a.b`` reads a host attribute or a key in it; an attribute that
+    a host lacks is dropped from the arguments. ``not`` negates each argument and is true if one result is true. A
+    nested list is always an expression. Values of types without an order compare as false.
 
-    A query that is no such expression lets no host pass. Nova raises there and fails the request as well, with less to
-    read. Nova also takes a nested ``not`` for true whatever it negates.
+    Without a query, or with an empty one, every host passes. With an invalid query no host passes; Nova raises an
+    exception and also fails the request, with a less helpful message. In contrast to Nova, a nested ``not`` is
+    evaluated; Nova treats it as true.
 
-    Hosts of one profile are judged together, so that only the rarely asked attributes go host by host.
+    Hosts with equal capabilities are judged together; rarely used attributes are evaluated host by host.
 
     Shapes: attributes (H,) → (H,) bool.
     Source: spec SCHEDULER §3 #19, §15.
@@ -97,34 +98,34 @@ class JsonFilter:
 
 
 def require_small(texts: Sequence[str]) -> None:
-    """Raise QueryTooLarge, saying what is too large about the hint, unless it can be judged in bounded time."""
+    """Raise QueryTooLarge, naming the exceeded limit, if the hint is too long, too large or too deeply nested."""
     for text in texts:
         if len(text) > LONGEST:
-            raise QueryTooLarge(f"It may have {LONGEST} characters, not {len(text)}.")
+            raise QueryTooLarge(f"It has {len(text)} characters; the limit is {LONGEST}.")
         try:
             inside: list[Any] = [json.loads(text)]
         except (ValueError, RecursionError):
-            continue  # no query at all, which no host satisfies
+            continue  # invalid JSON: the filter excludes all hosts
         values = depth = 0
         while inside := [item for outer in inside if isinstance(outer, list) for item in outer]:
             values, depth = values + len(inside), depth + 1
         if values > MOST_VALUES:
-            raise QueryTooLarge(f"It may have {MOST_VALUES} operators and values, not {values}.")
+            raise QueryTooLarge(f"It has {values} operators and values; the limit is {MOST_VALUES}.")
         if depth > _DEEPEST:
-            raise QueryTooLarge(f"It may be nested {_DEEPEST} levels deep, not {depth}.")
+            raise QueryTooLarge(f"It is nested {depth} levels deep; the limit is {_DEEPEST}.")
 
 
 def _check(query: Any) -> None:
-    """Raise ValueError unless ``query`` is an expression, empty ones included."""
+    """Raise ValueError unless ``query`` is a valid expression; empty lists are valid."""
     if not isinstance(query, list):
-        raise ValueError("no expression")  # noqa: TRY004  told apart by nobody
+        raise ValueError("no expression")  # noqa: TRY004  callers catch ValueError only
     if query and (not isinstance(query[0], str) or query[0] not in _OPERATORS):
         raise ValueError("no operator")
     for argument in query[1:]:
         if isinstance(argument, list):
             _check(argument)
         elif isinstance(argument, dict):
-            raise ValueError("no value")  # noqa: TRY004  told apart by nobody
+            raise ValueError("no value")  # noqa: TRY004  callers catch ValueError only
 
 
 def _paths(query: list[Any]) -> Iterator[tuple[str, ...]]:
@@ -136,7 +137,7 @@ def _paths(query: list[Any]) -> Iterator[tuple[str, ...]]:
 
 
 def _is_column(path: Sequence[str]) -> bool:
-    """Tell whether an attribute is a column of the table, or one that no host has."""
+    """Tell whether an attribute is a column of the host table, or exists on no host."""
     name = path[0]
     return name in COLUMNS or name in _NAMES or _is_count(path) or (not _is_of_profile(name) and _is_unknown(name))
 
@@ -154,7 +155,7 @@ def _is_unknown(name: str) -> bool:
 
 
 def _groups(hosts: HostTable, paths: Sequence[Sequence[str]]) -> Iterator[IntArray]:
-    """Yield rows that are judged together: all, those of each profile, or each on its own, as the attributes demand."""
+    """Yield groups of rows to judge together: all rows, the rows of a profile, or single rows, by the attributes."""
     if not len(hosts):
         return
     if all(_is_column(path) for path in paths):
@@ -168,13 +169,16 @@ def _groups(hosts: HostTable, paths: Sequence[Sequence[str]]) -> Iterator[IntArr
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads attributes for rows of one profile. Whatever differs from row to row is a column."""
+    """Reader of host attributes for rows of one profile.
+
+    Attributes that differ between the rows are read as columns.
+    """
 
     hosts: HostTable
     rows: IntArray
 
     def read(self, path: tuple[str, ...]) -> Value:
-        """Return the value at a path, None when these hosts lack it."""
+        """Return the value at a path, or None if these hosts lack it."""
         name, rest = path[0], path[1:]
         if name in COLUMNS:
             return None if rest else COLUMNS[name](self.hosts, self.rows)
@@ -232,7 +236,7 @@ def _evaluate(query: list[Any], reader: _Reader) -> Value:
 
 
 def _compare(compare: Callable[[Any, Any], Any], one: Value, other: Value) -> bool | BoolArray:
-    """Compare values or columns element by element; what cannot be ordered is false."""
+    """Compare values or columns element by element; pairs without an order compare as false."""
     if not isinstance(one, np.ndarray) and not isinstance(other, np.ndarray):
         return _compare_values(compare, one, other)
     if _is_numeric(one) and _is_numeric(other):
@@ -240,7 +244,7 @@ def _compare(compare: Callable[[Any, Any], Any], one: Value, other: Value) -> bo
         return result
     try:
         return np.asarray(compare(_as_objects(one), _as_objects(other)), dtype=np.bool_)
-    except (TypeError, ValueError):  # some pair of them has no order: each on its own
+    except (TypeError, ValueError):  # a pair has no order: compare each pair separately
         pass
     left, right = np.broadcast_arrays(np.asarray(one, dtype=object), np.asarray(other, dtype=object))
     pairs = zip(left.tolist(), right.tolist(), strict=True)
@@ -248,7 +252,7 @@ def _compare(compare: Callable[[Any, Any], Any], one: Value, other: Value) -> bo
 
 
 def _is_alike(one: Any, other: Any) -> bool:
-    """Tell whether two values may compare as true; to be told before is cheaper than by an exception."""
+    """Tell whether two values can be compared; this check is cheaper than catching an exception."""
     return isinstance(one, str) == isinstance(other, str)
 
 
@@ -270,7 +274,7 @@ def _is_numeric(value: Value) -> bool:
 
 
 def _holds(value: Value) -> bool | BoolArray:
-    """Return the truth of a value, or of each in a column."""
+    """Return the truth value of a scalar, or of each element of a column."""
     return value.astype(np.bool_) if isinstance(value, np.ndarray) else bool(value)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts that report every metric the weigher wants."""
+"""MetricsFilter: hosts that report every metric that MetricsWeigher uses."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -14,7 +14,7 @@ from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 
 @dataclass(frozen=True, slots=True)
 class MetricsFilter:
-    """Keep hosts with all metrics named in ``[metrics] weight_setting``; so MetricsWeigher never misses one.
+    """Keep hosts that report all metrics in ``[metrics] weight_setting``, so that MetricsWeigher finds every metric.
 
     Shapes: hosts.metrics (H,) each → (H,) bool.
     Source: spec SCHEDULER §3 #20.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts below a number of instances."""
+"""NumInstancesFilter: hosts below a limit of instances."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -12,7 +12,7 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class NumInstancesFilter:
-    """Keep hosts below ``max_instances_per_host``; 0 blocks every host.
+    """Keep hosts with fewer instances than ``max_instances_per_host``; 0 excludes every host.
 
     Shapes: hosts.num_instances (H,) → (H,) bool.
     Units:  instances on the host.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts on whose NUMA cells the server fits."""
+"""NUMATopologyFilter: hosts with NUMA cells on which the server fits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,12 +23,12 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class NUMATopologyFilter:
-    """Keep hosts whose cells can hold the cells of the server, and whose devices are near enough to these.
+    """Keep hosts whose NUMA cells can hold the server's cells, with the requested PCI devices near enough.
 
-    A server without NUMA topology may go anywhere; one that has it needs a host that tells of its cells.
-    What flavor and image ask for in contradiction to each other fits nowhere.
+    A server without NUMA topology passes on every host. With one, it needs a host that reports its cells. A request in
+    which flavor and image contradict each other passes nowhere.
 
-    Columns tell which hosts cannot do; of the others each distinct shape is tried once.
+    Column conditions exclude most hosts; each distinct shape of the remaining hosts is tried once.
     Shapes: hosts.devices (H,) → (H,) bool.
     Source: spec SCHEDULER §3 #21.
     """
@@ -72,7 +72,7 @@ def _fitting(hosts: HostTable, wanted: InstanceNuma, requests: tuple[PciRequest,
 
 
 def _may_fit(states: DeviceStates, wanted: InstanceNuma, requests: tuple[PciRequest, ...]) -> BoolArray:
-    """Return which shapes might do: none of the others can. Shapes: → (P,)."""
+    """Return the shapes that pass the necessary conditions. Shapes: → (P,)."""
     most = states.summaries()
     pinned = [len(cell.pcpuset) for cell in wanted.cells]
     may: BoolArray = (
@@ -88,7 +88,7 @@ def _may_fit(states: DeviceStates, wanted: InstanceNuma, requests: tuple[PciRequ
 
 
 def _ratios(hosts: HostTable) -> tuple[tuple[Ratios, ...], IntArray]:
-    """Return the distinct allocation ratios, and which of them each host has. Shapes: → (…), (H,)."""
+    """Return the distinct pairs of allocation ratios, and the index of each host's pair. Shapes: → (…), (H,)."""
 
     def work_out() -> tuple[tuple[Ratios, ...], IntArray]:
         pairs = np.column_stack([_ratio(hosts, "VCPU"), _ratio(hosts, "MEMORY_MB")])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts with the PCI devices that the flavor asks for."""
+"""PciPassthroughFilter: hosts with the PCI devices that the flavor requests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,9 +18,9 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class PciPassthroughFilter:
-    """Keep hosts whose pools can serve all requests together; how near the devices are is NUMATopologyFilter's matter.
+    """Keep hosts whose device pools can serve all PCI requests together; NUMATopologyFilter checks the NUMA affinity.
 
-    A server that asks for no device may go anywhere; one with an alias that is not configured goes nowhere.
+    A server without PCI requests passes on every host; one with an unknown alias passes nowhere.
     Shapes: hosts.devices (H,) → (H,) bool.
     Source: spec SCHEDULER §3 #22.
     """

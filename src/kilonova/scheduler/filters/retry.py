@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leave out hosts on which the server was tried before."""
+"""RetryFilter: hosts on which no build of this request failed."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,11 +11,11 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class RetryFilter:
-    """Leave out the hypervisors on which a build of this request failed.
+    """Exclude the nodes on which a build of this request failed.
 
-    The engine leaves them out in any case, before all filters; this is for configurations of old that name the filter.
+    The engine already excludes them before all filters. The filter exists for old configurations that name it.
 
-    Shapes: rows of the tried hypervisors → (H,) bool.
+    Shapes: rows of the tried nodes → (H,) bool.
     Source: spec SCHEDULER §4.
     """
 

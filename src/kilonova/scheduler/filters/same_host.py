@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stay with given instances."""
+"""SameHostFilter: hosts with at least one of the given instances."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,9 +15,9 @@ HINT = "same_host"
 
 @dataclass(frozen=True, slots=True)
 class SameHostFilter:
-    """Keep hosts that hold at least one of the instances in the hint ``same_host``; unknown uuids are nowhere.
+    """Keep hosts with at least one of the instances in the hint ``same_host``; unknown uuids match no host.
 
-    An empty hint asks for nothing.
+    With an empty hint every host passes.
 
     Shapes: rows of the instances → (H,) bool.
     Source: spec SCHEDULER §3 #8.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep the members of a group apart."""
+"""ServerGroupAntiAffinityFilter: members of an anti-affinity group on different hosts."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,9 +13,9 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class ServerGroupAntiAffinityFilter:
-    """Keep hosts with fewer members of an anti-affinity group than ``max_server_per_host``.
+    """Keep hosts with fewer members of the request's anti-affinity group than ``max_server_per_host``.
 
-    The host on which the one server of the request already lives always passes, so that it can be moved off and back.
+    For a single existing server its current host always passes, so that the server can be moved away and back.
 
     Shapes: rows of the group's hosts → (H,) bool.
     Source: spec SCHEDULER §3 #5, §9.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts near an address."""
+"""SimpleCIDRAffinityFilter: hosts in the network of a given address."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -18,9 +18,9 @@ _DEFAULT_CIDR = "/24"
 
 @dataclass(frozen=True, slots=True)
 class SimpleCIDRAffinityFilter:
-    """Keep hosts in the network of the hints ``build_near_host_ip`` and ``cidr`` (``/24`` if not given).
+    """Keep hosts in the network of the hints ``build_near_host_ip`` and ``cidr`` (default ``/24``).
 
-    Without an address every host passes, with hints that make no network none does.
+    Without an address every host passes. With hints that are not a valid network no host passes.
 
     Shapes: hosts.host_ips (H,) → (H,) bool.
     Source: spec SCHEDULER §3 #9.
@@ -45,7 +45,10 @@ class SimpleCIDRAffinityFilter:
 
 
 def _network(address: str, cidr: str) -> IPv4Network | IPv6Network | None:
-    """Return the network around an address; ``cidr`` is a length of prefix or a mask, nothing is the address alone."""
+    """Return the network of an address, or None if invalid.
+
+    ``cidr``: prefix length or netmask; empty for one address.
+    """
     mask = cidr.removeprefix("/")
     try:
         if ":" in mask:
@@ -56,10 +59,10 @@ def _network(address: str, cidr: str) -> IPv4Network | IPv6Network | None:
 
 
 def _prefix_length(mask: IPv6Address) -> int:
-    """Return how long the prefix is that a mask marks. Raises: ValueError for one with a gap."""
+    """Return the prefix length of a netmask. Raises: ValueError, if the mask is not contiguous."""
     host_bits = int(mask) ^ (2**128 - 1)
     if host_bits & (host_bits + 1):
-        raise ValueError("the mask has a gap")
+        raise ValueError("the netmask is not contiguous")
     return 128 - host_bits.bit_length()
 
 

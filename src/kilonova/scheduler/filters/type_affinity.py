@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep hosts that run one flavor only, and that one."""
+"""TypeAffinityFilter: hosts that run only instances of the requested flavor."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,9 +11,9 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class TypeAffinityFilter:
-    """Keep hosts without an instance of another flavor, so that each host holds at most one.
+    """Keep hosts without instances of another flavor, so that each host runs a single flavor.
 
-    Flavors are told apart by their id. An instance counts for the flavor it has, also after the flavor was deleted.
+    Flavors are compared by id. An instance keeps counting for its flavor after the flavor was deleted.
 
     Shapes: hosts.guests → (H,) bool.
     Source: spec SCHEDULER §4.

@@ -45,8 +45,8 @@ CASES: list[tuple[str, HostTable, RequestSpec]] = [
         *host().inventories[:2], Inventory("DISK_GB", 200, min_unit=5)))), request()),
     ("ask for no CUSTOM_GPU instead of 2", table(), request({"resources:CUSTOM_GPU": "2"})),
     ("enable node1", table(host(disabled=True, traits=frozenset({"COMPUTE_STATUS_DISABLED"}))), request()),
-    ("take back that node1 is forced down", table(host(forced_down=True)), request()),
-    ("have node1 send heartbeats again", table(taken_at=500.0), request()),
+    ("unset forced_down of node1", table(host(forced_down=True)), request()),
+    ("make node1 send heartbeats again", table(taken_at=500.0), request()),
     ("give node1 the trait CUSTOM_A", table(), request({"trait:CUSTOM_A": "required"})),
     ("take the trait CUSTOM_A from node1", table(host(traits=frozenset({"CUSTOM_A"}))),
      request({"trait1:CUSTOM_A": "forbidden"})),
@@ -156,7 +156,7 @@ def test_a_combination_names_the_amount_that_is_enough_for_a_filter() -> None:
     )
     best, *_ = nearest_misses(hosts, request(flavor=flavor(memory_mib=1_200)), engine)
     assert texts((best,)) == [
-        ("ask for 500 MEMORY_MB instead of 1200", "take back that node1 is forced down"),
+        ("ask for 500 MEMORY_MB instead of 1200", "unset forced_down of node1"),
     ]
 
 
