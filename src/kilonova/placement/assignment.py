@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give each of several seekers something that it can use, when some of them can use the same things.
+"""Bipartite matching with capacities: assigns each seeker units of givers that it can use.
 
-A seeker for whom everything is taken asks those who have it to take something else. Such a chain of moves is an
-*augmenting path*; where there is none, there is no way to serve all.
+If all givers of a seeker are full, seekers that hold them are moved to other givers. Such a chain of moves is an
+*augmenting path*; if there is none, the seekers cannot all be served.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +16,12 @@ def assign(
     stay_first: bool = False,
     on_move: Callable[[int], None] = lambda _seeker: None,
 ) -> list[list[int]] | None:
-    """Return the givers that each seeker got, one entry a unit; None when not all can be served.
+    """Return the givers of each seeker, one entry per unit, or None if the seekers cannot all be served.
 
-    ``options``: for each seeker the givers that it can use, the best first. ``needs``: units of each seeker, and
-    ``room``: units of each giver; 1 without.
-    ``stay_first``: nobody moves for a seeker that finds room with another giver, however good.
-    ``on_move``: is told of each seeker that is asked to move; what it raises ends the search.
+    ``options``: for each seeker, the givers that it can use, best first. ``needs``: the units that each seeker needs;
+    None means 1. ``room``: the units of each giver; None means 1.
+    ``stay_first``: use a giver with free room before moving another seeker, even if a better giver is full.
+    ``on_move``: called with each seeker that the search tries to move; an exception cancels the search.
     """
     holders: dict[int, list[int]] = {}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of the providers: groups of resources, and how they belong together."""
+"""The query for allocation candidates: request groups and the conditions that connect them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One request group. ``required`` and ``member_of``: each inner set needs one of its members.
+    """One request group. ``required``, ``member_of``: of each inner set, at least one trait or aggregate must match.
 
-    ``in_tree``: uuid of a provider to whose tree everything must belong.
+    ``in_tree``: uuid of a provider; all providers of the group must be in its tree.
     """
 
     suffix: str = ""
@@ -23,14 +23,14 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class CandidateQuery:
-    """A request for candidates.
+    """A query for allocation candidates.
 
-    ``limit``: at most so many; ``maximum``: at most so many are ever generated (-1: any number).
-    ``isolate``: groups with a suffix use different providers.
-    ``same_subtrees``: of each set of groups, all with a suffix, the providers are below, or equal to, one of them.
+    ``limit``: the largest number of candidates to return. ``maximum``: the largest number to generate (-1: unlimited).
+    ``isolate``: groups with a suffix must use different providers.
+    ``same_subtrees``: sets of suffixes; the providers of the groups in a set must all be in the subtree of one of them.
     ``root_required``, ``root_forbidden``: traits of the anchor.
-    ``nested``: whether the caller understands more than one provider of a tree in a candidate (1.29).
-    ``breadth_first``: one candidate of each anchor before the second of any.
+    ``nested``: whether a candidate may contain several providers of one tree (microversion 1.29).
+    ``breadth_first``: return one candidate of each anchor before the second candidate of any anchor.
     """
 
     groups: tuple[Group, ...]

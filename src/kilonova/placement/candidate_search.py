@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request on one table: as far as it goes on whole columns, then one anchor at a time."""
+"""The search for allocation candidates: conditions on whole columns first, then a search in one tree at a time."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,15 +22,16 @@ from kilonova.placement.provider_tree import ProviderTrees
 from kilonova.placement.search_budget import SearchBudget
 from kilonova.placement.tree_search import Choice, TreeCandidate, TreeSearch, can_isolate, tree_candidate
 
-_MATCHED_GROUPS = 200  # more are left to the search
+_MATCHED_GROUPS = 200  # with more groups, the matching is skipped and the tree search decides
 _SLICE = 256
 
 
 @dataclass(slots=True)
 class _Spread:
-    """The group without suffix, a class at a time: which rows may give it to their own tree, and which may share it.
+    """The group without suffix, with the providers that can serve each resource class.
 
-    ``excluded``: the anchors at which nothing shared may be used.
+    ``own_tree``: class → (P,) providers for requests in their own tree. ``via_sharing``: class → (S,) sharing providers
+    for other trees. ``excluded``: the anchors that may not use sharing providers.
     """
 
     amounts: Mapping[str, int]
@@ -41,7 +42,7 @@ class _Spread:
 
 
 class CandidateSearch:
-    """One request on one table."""
+    """The search for the candidates of one query in one provider table."""
 
     def __init__(self, table: ProviderTable, trees: ProviderTrees, query: CandidateQuery, budget: SearchBudget) -> None:
         self._table = table
@@ -59,7 +60,7 @@ class CandidateSearch:
         self._granular = tuple(group for group in query.groups if group.suffix)
         memo: dict[Hashable, BoolArray] = {}
         self._fits = tuple(self._fitting(group, memo) for group in self._granular)
-        #: Groups that ask alike have one of these together.
+        #: One mask per distinct group; equal groups share a mask.
         self._different = tuple(memo.values())
         spread = [group for group in query.groups if not group.suffix]
         self._spread = self._spread_of(spread[0]) if spread else None
@@ -68,10 +69,10 @@ class CandidateSearch:
             name: self._taken({name: amount}) for name, amount in (self._spread.amounts.items() if self._spread else ())
         }
 
-    # --- what fits where, whole columns -------------------------------------------------------------------------------
+    # --- conditions on whole columns ----------------------------------------------------------------------------------
 
     def _fitting(self, group: Group, memo: dict[Hashable, BoolArray]) -> BoolArray:
-        """Return which providers could serve a group with a suffix, working out groups that ask alike once."""
+        """Return the providers that can serve a group with a suffix. The result is shared by equal groups."""
         key = asked_by(group)
         if key not in memo:
             memo[key] = self._all_of(conditions(self._table, group))
@@ -99,18 +100,21 @@ class CandidateSearch:
         return _Spread(group.resources, home, away, excluded, required)
 
     def _allowed(self, group: Group, excluded: BoolArray | None) -> tuple[BoolArray, BoolArray]:
-        """Return who may serve a group without suffix in their own tree, and who may share with others: (P,), (P,)."""
+        """Return the providers that may serve the group without suffix in their own tree, and those that may share.
+
+        Shapes: → (P,), (P,).
+        """
         table, root = self._table, self._table.root
         suits = self._all_of(own_conditions(table, group))
         if excluded is None:
             excluded = np.zeros(len(table), dtype=np.bool_)
         members = self._all_of(table.in_any_aggregate(names) for names in group.member_of)
-        # An aggregate of the root spans its tree; a provider that shares must be a member itself.
+        # An aggregate of the root applies to its whole tree; a sharing provider must be a member itself.
         own_tree = suits & (members | members[root]) & ~(excluded | excluded[root])
         return own_tree, suits & members & ~excluded if group.in_tree is None else np.zeros_like(suits)
 
     def viable_anchors(self) -> BoolArray:
-        """Return the roots where nothing obvious is missing; for lone ones it is the whole truth but for the totals."""
+        """Return the roots that meet the necessary conditions. For lone roots only the check of totals is missing."""
         anchors = self._trees.is_root & self._all_of(root_conditions(self._table, self._query))
         for fits in self._different:
             anchors &= self._anchors_of(fits, fits[self._trees.sharing])
@@ -121,7 +125,7 @@ class CandidateSearch:
         return anchors & (self._trees.lone | self._enough_together())
 
     def _anchors_of(self, own_tree: BoolArray, via_sharing: BoolArray) -> BoolArray:
-        """Return the anchors with a row of ``own_tree`` (P,) in their tree, or with one of ``via_sharing`` (S,)."""
+        """Return the anchors with a row of ``own_tree`` (P,) in their tree, or served by a row of ``via_sharing`` (S,)."""
         if not self._trees.any_nested and not len(self._trees.sharing):
             return own_tree
         found = np.zeros(len(self._table), dtype=np.bool_)
@@ -131,7 +135,7 @@ class CandidateSearch:
         return found
 
     def _anchors_of_spread(self, spread: _Spread) -> Iterator[BoolArray]:
-        """Yield conditions, each of which an anchor has to meet. Shapes: → (P,)."""
+        """Yield the necessary conditions on an anchor for the group without suffix. Shapes: → (P,)."""
         givers = np.zeros(len(self._table), dtype=np.bool_)
         for name in spread.amounts:
             own_tree, via_sharing = spread.own_tree[name], spread.via_sharing[name]
@@ -147,9 +151,9 @@ class CandidateSearch:
             yield self._anchors_of(useful, useful[self._trees.sharing])
 
     def _enough_together(self) -> BoolArray:
-        """Return the anchors whose providers have enough in sum, and are enough in number to isolate the groups.
+        """Return the anchors whose providers have enough resources in total, and are enough for isolated groups.
 
-        Shapes: → (P,). Necessary, not sufficient.
+        A necessary condition, not a sufficient one. Shapes: → (P,).
         """
         table, trees = self._table, self._trees
         enough = np.ones(len(table), dtype=np.bool_)
@@ -160,7 +164,7 @@ class CandidateSearch:
             enough &= self._sum_at_anchors(self._copies()) >= len(self._granular)
         for name in self._shared_classes:
             column = table.column(name)
-            assert column is not None  # or no anchor would be left
+            assert column is not None  # guaranteed, because without the class no anchor is left
             givers = [fits for group, fits in zip(self._granular, self._fits, strict=True) if name in group.resources]
             if self._spread is not None and name in self._spread.amounts:
                 anywhere = self._spread.own_tree[name].copy()
@@ -172,11 +176,14 @@ class CandidateSearch:
         return enough
 
     def _sum_at_anchors(self, amounts: IntArray) -> IntArray:
-        """Add up over what each anchor may use. Shapes: (P,) → (P,), meaningful at roots."""
+        """Sum ``amounts`` over the providers that each anchor can use. Shapes: (P,) → (P,), valid at roots only."""
         return self._sum(amounts, amounts[self._trees.sharing], None)
 
     def _sum(self, own_tree: IntArray, via_sharing: IntArray, barred: BoolArray | None) -> IntArray:
-        """Add up, at each anchor, over its tree and what is shared with it unless barred. Shapes: (P,), (S,) → (P,)."""
+        """Sum, for each anchor, over its tree and the providers that share with it.
+
+        ``barred``: anchors that use no sharing providers. Shapes: (P,), (S,) → (P,).
+        """
         sums = np.zeros(len(self._table), dtype=np.int64)
         rows = np.flatnonzero(own_tree)
         np.add.at(sums, self._table.root[rows], own_tree[rows])
@@ -186,20 +193,20 @@ class CandidateSearch:
         return sums
 
     def lone_rows(self, anchors: BoolArray) -> IntArray:
-        """Return the lone anchors that serve every group at once."""
+        """Return the rows of the lone anchors that serve all groups together."""
         if must_be_apart(self._query):
             return np.empty(0, dtype=np.int64)
         rows = np.flatnonzero(anchors & self._trees.lone)
         return with_room_for_totals(self._table, rows, {name: self.totals[name] for name in self._shared_classes})
 
-    # --- anchors that leave no choice ---------------------------------------------------------------------------------
+    # --- anchors with only one possible candidate ---------------------------------------------------------------------
 
     def without_choice(self, anchors: BoolArray) -> tuple[IntArray, IntArray, BoolArray]:
-        """Sort out the anchors where each class and each group has one provider to go to.
+        """Handle the anchors where each resource class and each group has exactly one possible provider.
 
-        Returns the rows that serve all by themselves (N,), for the other such anchors the row of each choice (M, C),
-        and the anchors that are left to the search (P,). Rules that look at several providers at once, other than
-        isolation and traits, leave everything to the search.
+        Return the rows that serve everything alone (N,), the provider of each choice at the other such anchors (M, C),
+        and the anchors that need a search (P,). Queries with conditions across several providers, other than isolation
+        and traits, need a search at all anchors.
         """
         none, table, trees = np.empty(0, dtype=np.int64), self._table, self._trees
         choices = self._choices()
@@ -222,14 +229,14 @@ class CandidateSearch:
             fits &= (granular[:, 1:] != granular[:, :-1]).all(axis=1)
         at, chosen = at[fits], chosen[fits]
         alone = (chosen == chosen[:, :1]).all(axis=1) & (table.root[chosen[:, 0]] == at)
-        # What a sharing provider serves alone may come from several anchors, but only once.
+        # A sharing provider that serves everything can occur at several anchors, but is one candidate.
         alone &= ~np.isin(chosen[:, 0], trees.sharing)
         return chosen[alone, 0], chosen[~alone], anchors & ~decided
 
     def _choices(self) -> list[tuple[BoolArray, BoolArray, BoolArray | None]]:
-        """Return who may serve each class of the group without suffix, then each group with one.
+        """Return the possible providers of each class of the group without suffix, then of each group with a suffix.
 
-        Shapes: own tree (P,), via sharing (S,), the anchors at which nothing shared may be used (P,).
+        Shapes: own tree (P,), via sharing (S,), the anchors that may not use sharing providers (P,).
         """
         spread = self._spread
         found: list[tuple[BoolArray, BoolArray, BoolArray | None]] = []
@@ -238,7 +245,7 @@ class CandidateSearch:
         return found + [(fits, fits[self._trees.sharing], None) for fits in self._fits]
 
     def built(self, chosen: IntArray) -> Iterator[TreeCandidate]:
-        """Yield the candidates of these choices. Shapes: (M, C)."""
+        """Build the candidates for the given provider of each choice. Shapes: (M, C)."""
         taken = [*self._taken_of.values(), *self._taken_by]
         suffixes = ["" for _ in self._taken_of] + [group.suffix for group in self._granular]
         some = (chosen[start : start + _SLICE].tolist() for start in range(0, len(chosen), _SLICE))
@@ -252,7 +259,10 @@ class CandidateSearch:
     # --- one anchor at a time -----------------------------------------------------------------------------------------
 
     def through_trees(self, anchors: Iterable[int], rng: np.random.Generator | None) -> Iterator[TreeCandidate]:
-        """Search anchor after anchor, or all in turn. Several anchors may give the same."""
+        """Yield the candidates of all anchors: depth-first, or round-robin for random or breadth-first order.
+
+        Several anchors may yield the same candidate.
+        """
         searches = (self.of_anchor(int(anchor), rng) for anchor in anchors)
         found = _in_turn(searches) if self._query.breadth_first or rng is not None else chain.from_iterable(searches)
         if not self._query.nested:
@@ -264,10 +274,10 @@ class CandidateSearch:
         return len({int(self._table.root[row]) for row in rows}) == len(rows)
 
     def groups_are_independent(self) -> bool:
-        """Tell whether each class and each group may be served without regard to the others, up to their number.
+        """Tell whether the classes and groups can be served independently of each other.
 
-        Then an anchor of :meth:`viable_anchors` that is not lone has a candidate. Groups that ask alike are such:
-        what matters is how many of them the anchor's providers can serve.
+        If so, each anchor of :meth:`viable_anchors` that is not lone has a candidate. This holds for equal groups too,
+        because for them only the number of groups that the anchor's providers can serve matters.
         """
         query, spread = self._query, self._spread
         if query.same_subtrees or not query.nested or (spread is not None and len(spread.required) > 1):
@@ -280,7 +290,7 @@ class CandidateSearch:
         return len(self._different) == 1
 
     def _copies(self) -> IntArray:
-        """Return how often each provider can serve the first group with a suffix. Shapes: → (P,)."""
+        """Return how many copies of the first group with a suffix each provider can serve. Shapes: → (P,)."""
         table, copies = self._table, self._fits[0].astype(np.int64) * len(self._granular)
         for column, amount in self._taken_by[0]:
             free = np.minimum(table.capacity[:, column] - table.used[:, column], table.max_unit[:, column])
@@ -288,7 +298,7 @@ class CandidateSearch:
         return np.where(self._fits[0], copies, 0)
 
     def of_anchor(self, anchor: int, rng: np.random.Generator | None) -> Iterator[TreeCandidate]:
-        """Yield the candidates that hang on one anchor. Raises: SearchTooLarge."""
+        """Return an iterator of the candidates of one anchor. Raises: SearchTooLarge."""
         self._budget.check()
         rows = self._trees.of_root(anchor)
         shared = np.flatnonzero(self._trees.reach[:, anchor]) if len(self._trees.sharing) else rows[:0]
@@ -306,7 +316,7 @@ class CandidateSearch:
         of_alike = {id(fits): reachable[fits[reachable]].tolist() for fits in self._different}
         for group, fits, taken in zip(self._granular, self._fits, self._taken_by, strict=True):
             choices.append(Choice(group.suffix, taken, of_alike[id(fits)]))
-        # The most constrained group first, so that a dead end shows early.
+        # The most constrained group first, so that dead ends are found early.
         choices[spread_size:] = sorted(choices[spread_size:], key=lambda choice: len(choice.rows))
         if rng is not None:
             choices = [
@@ -324,7 +334,7 @@ class CandidateSearch:
 
 
 def _in_turn(searches: Iterable[Iterator[TreeCandidate]]) -> Iterator[TreeCandidate]:
-    """Take one from each, then the second from each, and so on."""
+    """Yield round-robin: the first candidate of each search, then the second of each, and so on."""
     going: list[Iterator[TreeCandidate]] = []
     for search in searches:
         for candidate in islice(search, 1):

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocation candidates: every way in which a request could be allocated right now.
+"""Allocation candidates: all ways in which a request can currently be allocated.
 
 ::
 
-    groups ─▶ per group, the providers that could serve it (P,) ─▶ per anchor, whether every group finds one (P,)
-           ─▶ lone anchors, and those that leave no choice: whole columns at a time
-           ─▶ other anchors: one at a time, a search that stops as soon as enough candidates are found
+       groups ─▶ per group, the providers that can serve it (P,) ─▶ per anchor, whether all groups have one (P,)
+              ─▶ lone anchors, and anchors with one possible candidate: on whole columns
+              ─▶ other anchors: a search in one tree at a time, until enough candidates are found
 
-A group with a suffix takes everything from one provider. The group without may spread its classes over the tree of the
-anchor and what is shared with it; its traits must then be met by the providers used together.
+    A group with a suffix takes all its resources from one provider. The group without suffix may take its classes from
+    several providers in the anchor's tree and from sharing providers, which must have its traits together.
 
 Source: Placement API reference, `GET /allocation_candidates`.
 """
@@ -30,10 +30,11 @@ from kilonova.placement.tree_search import TreeCandidate
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What was found. Candidate ``i`` is row ``single[i]``, then come those of ``trees``; ``order`` permutes them all.
+    """The candidates of a query: first those of ``single``, then those of ``trees``. ``order``: a permutation of all.
 
-    ``single``: (N,) providers each of which serves all groups. ``totals``: what is taken of such a one.
-    ``summarised``: (M,) providers that the answer describes.
+    ``single``: (N,) rows of providers that each serve all groups alone. ``totals``: the resources taken from such a
+    row.
+    ``summarised``: (M,) rows of the provider summaries.
     """
 
     single: IntArray
@@ -52,11 +53,11 @@ def find_candidates(
     rng: np.random.Generator | None = None,
     budget: SearchBudget | None = None,
 ) -> Candidates:
-    """Return candidates in a fixed order or, with ``rng``, a random choice of them in random order.
+    """Return the candidates in a fixed order or, with ``rng``, a random selection in random order.
 
-    Resource classes, traits, aggregates and trees that no provider knows match nothing.
+    Resource classes, traits, aggregates and trees that no provider has match nothing.
 
-    Raises: SearchTooLarge, rather than to tell of a part of what there is.
+    Raises: SearchTooLarge, if the search exceeds its budget; a partial result is never returned.
     """
     wanted = _wanted(query)
     trees = trees_of(table)
@@ -109,9 +110,10 @@ def _of_lone_providers(
 def roots_with_candidates(
     table: ProviderTable, query: CandidateQuery, among: BoolArray, budget: SearchBudget | None = None
 ) -> BoolArray:
-    """Return which roots ``among`` others have at least one candidate. Limits are not looked at. Shapes: (P,) → (P,).
+    """Return the roots in ``among`` that have at least one candidate. Shapes: (P,) → (P,).
 
-    Trees are searched one by one only where no rule on whole columns can tell. Raises: SearchTooLarge.
+    The limits of the query are ignored. Trees are searched only if conditions on whole columns are not sufficient.
+    Raises: SearchTooLarge.
     """
     trees = trees_of(table)
     search = CandidateSearch(table, trees, query, budget or SearchBudget())
@@ -127,7 +129,7 @@ def roots_with_candidates(
 
 
 def candidate_at(table: ProviderTable, query: CandidateQuery, root: int) -> TreeCandidate | None:
-    """Return the first candidate that hangs on ``root``, None when there is none. Limits are not looked at.
+    """Return the first candidate of the anchor ``root``, or None if there is none. The limits of the query are ignored.
 
     Raises: SearchTooLarge.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capacity rule: what may be taken from an inventory."""
+"""The capacity rule: the amounts that can be allocated from an inventory."""
 
 from typing import Protocol
 
@@ -9,7 +9,7 @@ from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 
 
 class Units(Protocol):
-    """What one allocation may be, of each row of a table and class. Shapes: (N, R)."""
+    """The limits of a single allocation, by row and resource class. Shapes: (N, R)."""
 
     @property
     def min_unit(self) -> IntArray: ...
@@ -22,14 +22,14 @@ class Units(Protocol):
 
 
 class Capacities(Units, Protocol):
-    """The same, and how much of each class a row may give in all; nothing of one that it lacks. Shape: (N, R)."""
+    """The limits of a single allocation, and the capacity, by row and class; 0 without inventory. Shapes: (N, R)."""
 
     @property
     def capacity(self) -> IntArray: ...
 
 
 def within_units(table: Units, column: int, amount: int) -> BoolArray:
-    """Return which rows hand a class out in amounts like this one. Shapes: → (N,)."""
+    """Return the rows whose min_unit, max_unit and step_size allow ``amount`` of a class. Shapes: → (N,)."""
     allowed: BoolArray = (
         (table.min_unit[:, column] <= amount)
         & (table.max_unit[:, column] >= amount)
@@ -39,7 +39,7 @@ def within_units(table: Units, column: int, amount: int) -> BoolArray:
 
 
 def most_used(table: Capacities, column: int, amount: int) -> IntArray:
-    """Return what may be in use of a class so that ``amount`` more fits, less than nothing where it never does.
+    """Return the largest usage of a class at which ``amount`` more still fits; negative if it never fits.
 
     Shapes: → (N,).
     """
@@ -47,7 +47,7 @@ def most_used(table: Capacities, column: int, amount: int) -> IntArray:
 
 
 def has_room(table: ProviderTable, column: int, amount: int) -> BoolArray:
-    """Return which providers may give ``amount`` of a class right now. Shapes: → (P,)."""
+    """Return the providers that currently have room for ``amount`` of a class. Shapes: → (P,)."""
     most: IntArray = table.remember(("most used", column, amount), lambda: most_used(table, column, amount))
     room: BoolArray = table.used[:, column] <= most
     return room

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request on providers that stand alone: without children, and without anything that others share with them.
+"""The search for candidates among lone providers: roots without children and without sharing providers.
 
-Such a provider serves every group of a request, or it is no candidate. Where all are like that, as in most clouds,
-there is nothing to search: this is done on whole columns, and with few of them.
+Such a provider either serves all groups of a request or is no candidate. If all providers are lone, as in most clouds,
+a few conditions on whole columns replace the search.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
@@ -18,9 +18,9 @@ from kilonova.placement.provider_tree import ProviderTrees
 def rows_that_serve(
     table: ProviderTable, trees: ProviderTrees, query: CandidateQuery
 ) -> tuple[IntArray, Mapping[str, int]]:
-    """Return the providers that serve a request, in the table's order, and what is taken of each.
+    """Return the rows of the providers that serve a request, in table order, and the resources taken from each.
 
-    Every provider of ``trees`` must stand alone.
+    All providers of ``trees`` must be lone.
     """
     totals: dict[str, int] = {}
     shared: list[str] = []
@@ -31,7 +31,7 @@ def rows_that_serve(
             totals[name] = totals.get(name, 0) + amount
     if must_be_apart(query):
         return np.empty(0, dtype=np.int64), totals
-    serves = trees.is_root.copy()  # which they all are
+    serves = trees.is_root.copy()  # all True for lone providers
     different = query.groups if len(query.groups) == 1 else {asked_by(group): group for group in query.groups}.values()
     for group in different:
         for fits in conditions(table, group):
@@ -42,7 +42,7 @@ def rows_that_serve(
 
 
 def asked_by(group: Group) -> Hashable:
-    """Return what a group asks for, which is the same for groups that ask alike."""
+    """Return a key of a group's conditions without its suffix; groups with equal keys have the same providers."""
     return (
         tuple(sorted(group.resources.items())),
         tuple(group.required),
@@ -54,7 +54,7 @@ def asked_by(group: Group) -> Hashable:
 
 
 def conditions(table: ProviderTable, group: Group) -> Iterator[BoolArray]:
-    """Yield what a provider has to meet that is to serve all of a group. Shapes: → (P,)."""
+    """Yield the conditions on a provider that serves a whole group. Shapes: → (P,)."""
     for name, amount in group.resources.items():
         column = table.column(name)
         yield np.zeros(len(table), dtype=np.bool_) if column is None else has_room(table, column, amount)
@@ -68,7 +68,7 @@ def conditions(table: ProviderTable, group: Group) -> Iterator[BoolArray]:
 
 
 def own_conditions(table: ProviderTable, group: Group) -> Iterator[BoolArray]:
-    """Yield what every provider has to meet that serves a part of a group. Shapes: → (P,)."""
+    """Yield the conditions on each provider that serves a part of a group. Shapes: → (P,)."""
     if group.forbidden:
         yield ~table.has_any_trait(group.forbidden)
     if group.in_tree is not None:
@@ -77,7 +77,7 @@ def own_conditions(table: ProviderTable, group: Group) -> Iterator[BoolArray]:
 
 
 def root_conditions(table: ProviderTable, query: CandidateQuery) -> Iterator[BoolArray]:
-    """Yield what a request demands of the anchor. Shapes: → (P,)."""
+    """Yield the conditions of a query on the anchor. Shapes: → (P,)."""
     for trait in query.root_required:
         yield table.has_any_trait([trait])
     if query.root_forbidden:
@@ -85,12 +85,12 @@ def root_conditions(table: ProviderTable, query: CandidateQuery) -> Iterator[Boo
 
 
 def must_be_apart(query: CandidateQuery) -> bool:
-    """Tell whether no provider may serve all groups."""
+    """Tell whether a query isolates several groups, so that no provider may serve all of them."""
     return query.isolate and sum(bool(group.suffix) for group in query.groups) > 1
 
 
 def with_room_for_totals(table: ProviderTable, rows: IntArray, totals: Mapping[str, int]) -> IntArray:
-    """Return those of ``rows`` that have room for what several groups take together of a class."""
+    """Return those of ``rows`` with room for ``totals``, the sums of the classes that several groups request."""
     for name, total in totals.items():
         column = table.column(name)
         if column is None or not len(rows):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every resource provider as columns: one row a provider, one array a fact.
+"""The provider table: one row per resource provider, one array per attribute.
 
 Axes: P providers, R resource classes, T traits, G placement aggregates.
 """
@@ -18,23 +18,22 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 
-#: So many answers are remembered, and fewer where there are so many providers that they would take more memory: each
-#: may have a number for every provider.
+#: Limits of the memo: the number of results, and their total size in bytes, at 8 bytes per provider and result.
 _MEMO_LIMIT, _MEMO_BYTES = 256, 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderTable:
-    """A frozen view of every provider, in creation order.
+    """A snapshot of all resource providers, in order of creation.
 
     ``uuids``: (P,). ``row_of``: uuid → row.
     ``parent``: (P,) row of the parent, -1 for a root. ``root``: (P,) row of the tree's root, its own for a root.
     ``total`` … ``capacity``, ``used``: (P, R) int64; a class that a provider lacks has capacity 0 and total 0.
-    ``has_inventory``: (P, R) bool, which classes a provider has at all (an inventory may have capacity 0).
+    ``has_inventory``: (P, R) bool, whether a provider has an inventory of a class (which may have capacity 0).
     ``trait_rows``: trait → row of ``trait_bits`` (T, P).
     ``aggregate_rows``: aggregate uuid → row of ``aggregate_bits`` (G, P).
-    ``version``: changes whenever anything but ``used`` does.
-    ``memo``: answers worked out from every column but ``used``, shared by the tables of one version.
+    ``version``: changes with every column except ``used``.
+    ``memo``: cache of results from all columns except ``used``, shared by the tables of one version.
     """
 
     uuids: tuple[str, ...]
@@ -62,12 +61,12 @@ class ProviderTable:
         return len(self.uuids)
 
     def column(self, resource_class: str) -> int | None:
-        """Return the column of a resource class, or None when no provider ever had it."""
+        """Return the column index of a resource class, or None if the table has no such class."""
         columns: dict[str, int] = self.remember("columns", lambda: {n: i for i, n in enumerate(self.resource_classes)})
         return columns.get(resource_class)
 
     def remember(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return the answer for ``key``, computing it once a version. It must not depend on ``used``."""
+        """Return the result for ``key``, computed once per version. It must not depend on ``used``."""
         try:
             answer: T = self.memo[key]
         except KeyError:
@@ -77,7 +76,10 @@ class ProviderTable:
         return answer
 
     def count(self, uuid: str, amounts: Mapping[str, int]) -> None:
-        """Count more as used of a provider. Writes to ``used``, so only for who owns the table; unknown is success."""
+        """Add ``amounts`` to the usage of a provider; an unknown provider is ignored.
+
+        Changes ``used``, so the caller must own that array.
+        """
         row = self.row_of.get(uuid)
         for name, amount in amounts.items() if row is not None else ():
             column = self.column(name)
@@ -89,7 +91,7 @@ class ProviderTable:
         return _any_row(self.trait_bits, self.trait_rows, traits, len(self))
 
     def in_any_aggregate(self, aggregates: Collection[str]) -> BoolArray:
-        """Return which providers are themselves members of at least one of ``aggregates``. Shapes: → (P,)."""
+        """Return the providers that are direct members of at least one of ``aggregates``. Shapes: → (P,)."""
         return _any_row(self.aggregate_bits, self.aggregate_rows, aggregates, len(self))
 
 
@@ -102,7 +104,7 @@ def _any_row(bits: BoolArray, rows: Mapping[str, int], names: Collection[str], c
 
 @dataclass(frozen=True, slots=True)
 class ProviderRecord:
-    """One provider as a record, for building a table from a scenario or a test."""
+    """One provider as a record, from which a scenario or a test builds a table."""
 
     uuid: str
     parent: str | None = None
@@ -113,7 +115,7 @@ class ProviderRecord:
 
 
 def build_provider_table(records: Sequence[ProviderRecord]) -> ProviderTable:
-    """Lay records out as columns, in the order given."""
+    """Build a table with one row per record, in the given order."""
     row_of = {record.uuid: row for row, record in enumerate(records)}
     parent = np.array([-1 if r.parent is None else row_of[r.parent] for r in records], dtype=np.int64)
     root = np.arange(len(records), dtype=np.int64)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which providers belong together: trees, and what shares its resources with them through an aggregate.
+"""Provider trees, and sharing providers that serve other trees through an aggregate.
 
-An *anchor* is a root that a candidate hangs on. A provider serves the anchor of its own tree; one with the trait
-``MISC_SHARES_VIA_AGGREGATE`` also serves the root of every tree that has a member in one of its aggregates.
+An *anchor* is the root to which a candidate belongs. A provider serves the anchor of its own tree. A provider with the
+trait ``MISC_SHARES_VIA_AGGREGATE`` also serves the root of each tree with a member in one of its aggregates.
 """
 
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
 class ProviderTrees:
     """The trees of a table.
 
-    ``is_root``: (P,). ``root``: (P,) row of the tree's root. ``any_nested``: whether a tree has more than one member.
-    ``members``: (P,) every row, those of one tree together, in creation order; tree of root ``r`` is
-    ``members[start[r] : start[r] + size[r]]``. ``start``, ``size``: (P,), size 0 unless a root.
-    ``sharing``: (S,) rows that share. ``reach``: (S, P) bool, the anchors that each serves in other trees than its own.
-    ``lone``: (P,) roots without children that no other tree's provider serves, and that serve no other tree.
-    ``all_lone``: whether every provider is such a root.
+    ``is_root``: (P,). ``root``: (P,) row of the tree's root. ``any_nested``: whether any tree has several providers.
+    ``members``: (P,) all rows, sorted by tree, then by creation; the tree of root ``r`` is
+    ``members[start[r] : start[r] + size[r]]``. ``start``, ``size``: (P,); size is 0 for rows that are not roots.
+    ``sharing``: (S,) rows of sharing providers. ``reach``: (S, P) bool, the anchors of other trees that each serves.
+    ``lone``: (P,) roots without children that no sharing provider serves and that serve no other tree.
+    ``all_lone``: whether every provider is lone.
     """
 
     is_root: BoolArray
@@ -50,7 +50,7 @@ class ProviderTrees:
 
 
 def trees_of(table: ProviderTable) -> ProviderTrees:
-    """Return the trees of a table, worked out once a version."""
+    """Return the trees of a table, computed once per version."""
     return table.remember("trees", lambda: _trees(table))
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many steps one request may search for candidates, so that no request keeps a processor, or a lock, for long."""
+"""Limit of the search steps for the candidates of one request, so that no request holds a CPU or a lock for long."""
 
 from collections.abc import Callable
 
 from kilonova.errors import SearchTooLarge
 
-#: Steps in one tree that cost nothing: almost every search ends within them, however many trees there are.
+#: Steps in each tree that do not count against the limit. Almost every search needs fewer.
 FREE_STEPS = 64
-#: Steps for a request that nobody has set a limit for: about half a second.
+#: Default limit of steps for a request: about half a second.
 DEFAULT_STEPS = 250_000
 
 
@@ -16,9 +16,9 @@ def _nothing() -> None:
 
 
 class SearchBudget:
-    """Steps that are left for one request in all trees together.
+    """The remaining search steps of one request, for all trees together.
 
-    ``steps``: None for any number. ``check``: asked for each tree, and may end the search by raising.
+    ``steps``: the limit; None means unlimited. ``check``: called for each tree; an exception cancels the search.
     """
 
     def __init__(self, steps: int | None = DEFAULT_STEPS, check: Callable[[], None] = _nothing) -> None:
@@ -27,7 +27,7 @@ class SearchBudget:
         self.check = check
 
     def spend(self, steps: int) -> None:
-        """Count steps. Raises: SearchTooLarge when there are none left."""
+        """Count steps. Raises: SearchTooLarge, if the limit is exceeded."""
         self._spent += steps
         if self._steps is not None and self._spent > self._steps:
             raise SearchTooLarge(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search in the tree of one anchor and what is shared with it: one provider for each part of a request."""
+"""The search for candidates of one anchor, in its tree and its sharing providers."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from math import prod
@@ -12,7 +12,7 @@ from kilonova.placement.search_budget import FREE_STEPS, SearchBudget
 
 _FEW = 64
 _ROWS_A_STEP = 16
-_GROUPS_A_STEP = 64  # a step looks at the groups before it, which takes longer when there are many
+_GROUPS_A_STEP = 64  # a step compares all previous groups, so steps of large requests cost more
 
 
 class TreeCandidate(NamedTuple):
@@ -23,7 +23,10 @@ class TreeCandidate(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Something that one provider must serve: a class of the group without suffix, or a whole group with one."""
+    """A part of a request for one provider: a class of the group without suffix, or a whole group with a suffix.
+
+    ``amounts``: (column, amount). ``rows``: the possible providers.
+    """
 
     suffix: str
     amounts: tuple[tuple[int, int], ...]
@@ -31,7 +34,7 @@ class Choice(NamedTuple):
 
 
 class TreeSearch:
-    """Choose a provider for each choice, depth first, remembering the states from which nothing was found."""
+    """Depth-first search for a provider of each choice. Caches the states that lead to no candidate."""
 
     def __init__(
         self,
@@ -57,7 +60,7 @@ class TreeSearch:
             members = sorted(position[suffix] for suffix in suffixes)
             self._subtrees.setdefault(members[-1], []).append(members)
         self._watched = sorted({index for groups in self._subtrees.values() for members in groups for index in members})
-        # In a small tree trying again is cheaper than remembering.
+        # In a small tree, searching again is cheaper than the cache.
         self._remembers = prod(len(choice.rows) for choice in choices) > _FEW
         self._chosen: list[int] = [-1] * len(choices)
         self._taken: dict[tuple[int, int], int] = {}
@@ -66,7 +69,7 @@ class TreeSearch:
         self._dead: set[Hashable] = set()
 
     def run(self) -> Iterator[TreeCandidate]:
-        """Yield candidate after candidate. No recursion: a request may have any number of groups.
+        """Yield the candidates. Iterative, because the number of groups could exceed the recursion limit.
 
         Raises: SearchTooLarge.
         """
@@ -100,7 +103,7 @@ class TreeSearch:
                     pending.append(iter(self._choices[index + 1].rows))
 
     def _state(self, index: int) -> Hashable | None:
-        """Return everything that decides what can follow, None while the group without suffix is still open."""
+        """Return a key of everything that determines the rest of the search; None if this state is not cached."""
         if index < self._spread_size or not self._remembers:
             return None
         isolated = frozenset(self._chosen[self._spread_size : index]) if self._isolate else None
@@ -108,9 +111,9 @@ class TreeSearch:
         return index, frozenset(item for item in self._taken.items() if item[1]), isolated, watched
 
     def _take(self, index: int, row: int) -> bool:
-        """Put ``row`` at ``index`` if every rule that can be judged by now allows it."""
+        """Choose ``row`` for the choice at ``index``, unless a condition that can already be checked forbids it."""
         choice = self._choices[index]
-        if self._free_steps > 0:  # as _count does, without a call: this is the innermost loop
+        if self._free_steps > 0:  # inlined _count, because this is the innermost loop
             self._free_steps -= 1
         else:
             self._budget.spend(1 + index // _GROUPS_A_STEP)
@@ -183,7 +186,7 @@ def tree_candidate(amounts: Iterable[tuple[int, int, int]], mappings: Mapping[st
 
 
 def can_isolate(options: Sequence[Sequence[int]], budget: SearchBudget) -> bool:
-    """Whether each group can have a provider of its own: a matching as large as the number of groups exists.
+    """Tell whether each group can have a different provider, by a bipartite matching.
 
     Raises: SearchTooLarge.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Only these servers on those hosts, and nowhere else: the rules that say so, and the proof that it holds.
+"""Audit of isolation: proves which servers the isolation rules and Nova's legacy mechanisms allow on which hosts.
 
-In: metadata of aggregates, flavors, images, projects. Out: which hosts a server may use, and what leaks.
+In: metadata of aggregates, flavors, images, projects. Out: the hosts that a server may use, and the leaks.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prove which servers could land where, and name whatever makes that other than the rules of isolation mean.
+"""Isolation audit: determines which servers can be placed on which hosts, and reports deviations from the rules.
 
-In: the hosts, all flavors and images, the servers that run. Out: the pools with everybody who may enter them, and
-findings: leaks (a server is, or could be, where it must not), faults (something that cannot work) and notes.
+In: the hosts, all flavors and images, the existing servers. Out: the pools with the servers that may enter them, and
+findings: leaks (a server is, or could be, on a forbidden host), faults (rules that cannot work) and notes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +39,10 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``severity``: leak, fault or note. ``what`` is a sentence for people; the rest names everything concerned."""
+    """One finding of the audit. ``severity``: leak, fault or note. ``what``, ``remedy``: sentences for operators.
+
+    The other fields name the rules, aggregates, hosts, servers and groups of servers that are affected.
+    """
 
     kind: str
     severity: str
@@ -54,7 +57,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The hosts of one rule, and everybody who may enter any of them."""
+    """The hosts of one rule, and the groups of servers that may enter any of them."""
 
     rule: str
     aggregates: tuple[str, ...]
@@ -64,9 +67,11 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``open_hosts``: those under no rule. ``projects``: those that rules name, and ``*`` for every other.
+    """The result of the audit.
 
-    ``combinations``: how many kinds of servers were tried.
+    ``open_hosts``: hosts without a rule. ``projects``: the projects that rules name, and ``*`` for all others.
+
+    ``combinations``: how many kinds of servers were tested.
     """
 
     pools: tuple[Pool, ...]
@@ -85,7 +90,7 @@ class Report:
 
 @dataclass(slots=True)
 class _Walk:
-    """What is learnt from the combinations, one after the other."""
+    """The intermediate results of testing all combinations."""
 
     met: dict[int, list[Combination]] = field(default_factory=dict)
     may_enter: dict[Rule, list[Combination]] = field(default_factory=dict)
@@ -107,9 +112,9 @@ def audit(
     *,
     check: Callable[[], None] = _nothing,
 ) -> Report:
-    """Try every kind of server on every host. ``images``: those that can be booted.
+    """Test every kind of server on every host. ``images``: the bootable images.
 
-    ``check``: asked for each kind, and may end the audit by raising.
+    ``check``: called for each kind; it may cancel the audit by raising an exception.
     """
     aggregates = hosts.aggregates.aggregates
     isolation = hosts.aggregates.isolation
@@ -145,7 +150,7 @@ def audit(
 
 @dataclass(frozen=True, slots=True)
 class _Under:
-    """Which hosts are under which rules, by name: also hosts that report nothing any more."""
+    """The rules that apply to each host, by host name. Includes hosts that no longer exist in the host table."""
 
     hosts: dict[Rule, tuple[str, ...]]
     aggregates: dict[Rule, tuple[str, ...]]
@@ -195,7 +200,7 @@ def _walk(
         walk.usable_flavors.update(each.flavors)
         walk.usable_images.update(each.images)
         for number, rule in enumerate(rules):
-            # Nobody may enter the pool of a rule that it does not meet.
+            # A server that does not meet a rule cannot enter its pool, so only the rules it meets matter.
             if met >> number & 1 and (allowed & pools[number]).any():
                 walk.may_enter.setdefault(rule, []).append(each)
         spec = each.spec
@@ -206,7 +211,7 @@ def _walk(
             elif (outside := allowed & ~pool.home(spec)).any():
                 walk.strays.setdefault(pool, []).append(each)
                 walk.outside[pool] = walk.outside.get(pool, outside) | outside
-        # Of a mechanism that is disabled it is enough to know that nothing else does its work.
+        # For a disabled mechanism, it only matters whether some server can violate its intent.
         unkept = {pool for pool in doubtful if (allowed & _forbidden(pool, spec)).any()}
         if unkept:
             walk.unkept |= unkept
@@ -215,7 +220,7 @@ def _walk(
 
 
 def _forbidden(pool: LegacyPool, spec: RequestSpec) -> BoolArray:
-    """Return the hosts that are not meant for such a server. Shapes: → (H,)."""
+    """Return the hosts that the mechanism intends to deny to such a server. Shapes: → (H,)."""
     return pool.hosts if pool.is_stranger(spec) else ~pool.home(spec)
 
 
@@ -232,13 +237,13 @@ def _broken(under: _Under) -> Iterator[Finding]:
                 rule,
                 "broken rule",
                 FAULT,
-                f"Nobody may use the hosts of {_names(under.aggregates[rule])}, because a rule cannot be read: {why}",
-                f"Write {key} again, or unset it.",
+                f"No server may use the hosts of {_names(under.aggregates[rule])}: a rule cannot be read: {why}",
+                f"Correct {key}, or unset it.",
             )
 
 
 def _misplaced(under: _Under, isolation: Isolation | None, servers: Sequence[PlacedServer]) -> Iterator[Finding]:
-    """Yield the servers that run where the rules of now would not put them."""
+    """Yield findings on servers that run on hosts which the current rules do not allow."""
     if isolation is None:
         return
     bits = {rule: 1 << number for number, rule in enumerate(isolation.rules)}
@@ -279,7 +284,7 @@ def _misplaced(under: _Under, isolation: Isolation | None, servers: Sequence[Pla
 
 
 def _rules(under: _Under, isolation: Isolation | None, walk: _Walk) -> Iterator[Finding]:
-    """Yield rules without hosts, and rules that nothing meets."""
+    """Yield findings on rules without hosts, and on rules that no server meets."""
     for number, rule in enumerate(isolation.rules if isolation is not None else ()):
         names = _names(under.aggregates[rule])
         meeting = [each for met, found in walk.met.items() if met >> number & 1 for each in found]
@@ -303,7 +308,7 @@ def _rules(under: _Under, isolation: Isolation | None, walk: _Walk) -> Iterator[
 
 
 def _overlaps(isolation: Isolation | None, under: _Under, walk: _Walk) -> Iterator[Finding]:
-    """Yield sets of rules that some servers meet together."""
+    """Yield findings on servers that meet several rules at once."""
     for met, found in walk.met.items():
         rules = [rule for number, rule in enumerate(isolation.rules) if met >> number & 1] if isolation else []
         if len(rules) < 2 or isolation is None:
@@ -315,7 +320,7 @@ def _overlaps(isolation: Isolation | None, under: _Under, walk: _Walk) -> Iterat
             NOTE if shared else FAULT,
             f"Some servers meet the rules of {pools}, and may use only hosts under exactly these:"
             f" {', '.join(shared) if shared else 'there are none'}.",
-            "Nothing has to be done when that is meant." if shared else "Add a host to all of them, or narrow a rule.",
+            "No action is needed if this is intended." if shared else "Add a host to all of them, or narrow a rule.",
             rules=tuple(map(str, rules)),
             aggregates=tuple(name for rule in rules for name in under.aggregates[rule]),
             hosts=tuple(shared),
@@ -324,7 +329,7 @@ def _overlaps(isolation: Isolation | None, under: _Under, walk: _Walk) -> Iterat
 
 
 def _unusable(offered: Sequence[OfferedFlavor], images: Sequence[Image], walk: _Walk) -> Iterator[Finding]:
-    """Yield flavors and images with which no server finds a host, whatever it is combined with."""
+    """Yield findings on flavors and images for which no combination finds a host."""
     flavors = tuple(each.flavor.name for each in offered if each.flavor.name not in walk.usable_flavors)
     lost = tuple(name for name in labels(images).values() if name not in walk.usable_images)
     for kind, found, example in (("flavor", flavors, "image"), ("image", lost, "flavor")):
@@ -340,7 +345,7 @@ def _unusable(offered: Sequence[OfferedFlavor], images: Sequence[Image], walk: _
 
 
 def _taggable(under: _Under, walk: _Walk) -> Iterator[Finding]:
-    """Yield rules that a customer can meet by what they write on an image of their own."""
+    """Yield findings on rules that any user can meet by setting properties on an image."""
     for rule in under.hosts:
         open_to_all = sorted(map(_alternative, filter(_is_up_to_the_image, rule.alternatives)))
         if open_to_all and rule in walk.may_enter:
@@ -348,8 +353,8 @@ def _taggable(under: _Under, walk: _Walk) -> Iterator[Finding]:
                 rule,
                 "anybody may tag",
                 NOTE,
-                f"Whoever may upload an image can write on it what the rule of {_names(under.aggregates[rule])} asks"
-                f" for: {' | '.join(open_to_all)}.",
+                f"Any user who may upload an image can set the properties that meet the rule of"
+                f" {_names(under.aggregates[rule])}: {' | '.join(open_to_all)}.",
                 "Protect the property in the image service, or add a project or a private flavor to the rule.",
             )
 
@@ -363,7 +368,7 @@ def _alternative(alternative: Alternative) -> str:
 
 
 def _legacy(hosts: HostTable, pools: Sequence[LegacyPool], walk: _Walk) -> Iterator[Finding]:
-    """Yield what the legacy mechanisms of isolation let through."""
+    """Yield findings on servers that the enabled legacy mechanisms do not confine or do not keep out."""
     for pool in pools:
         for half, what, found, where in (
             ("strangers", pool.lets_in, walk.strangers.get(pool), pool.hosts),
@@ -382,7 +387,7 @@ def _legacy(hosts: HostTable, pools: Sequence[LegacyPool], walk: _Walk) -> Itera
 
 
 def _without_effect(hosts: HostTable, legacy: Sequence[LegacyMechanism], walk: _Walk) -> Iterator[Finding]:
-    """Yield the mechanisms that are set and disabled, where no rule does what is intended by them."""
+    """Yield findings on disabled legacy mechanisms with settings whose intent no rule enforces."""
     for mechanism in legacy:
         pools = [pool for pool in mechanism.pools if pool in walk.unkept]
         if pools:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators intend with the legacy mechanisms of isolation, for an audit to compare with what these enforce.
+"""The intent of Nova's legacy isolation mechanisms, which the audit compares with the hosts that are really allowed.
 
-A flavor with ``aggregate_instance_extra_specs:K=V`` is meant for the aggregates with K=V, an image with a property that
-aggregates have as a key for those with its value, a project in ``filter_tenant_id…`` for those that name it, a flavor
-in ``instance_type`` for those that list it, a server that requires X for those with ``trait:X=required``, and isolated
-images for isolated hosts; and these hosts are meant for nobody else. Most mechanisms enforce only one half of that. A
-disabled mechanism enforces nothing; the operator's intent is unchanged.
+Each mechanism intends to confine servers to hosts, and to reserve these hosts for them:
+flavors with ``aggregate_instance_extra_specs:K=V`` to aggregates with K=V; images with a property that is a metadata
+key to aggregates with its value; projects in ``filter_tenant_id…`` to the aggregates that name them; flavors in
+``instance_type`` to the aggregates that list them; servers that require the trait X to aggregates with
+``trait:X=required``; isolated images to isolated hosts. Most mechanisms enforce only one of both directions. A disabled
+mechanism enforces nothing, but its settings still express the intent.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,17 +49,18 @@ _READ_BY_OTHERS = frozenset(
     }
 )
 _WEIGHT_SUFFIX = "_weight_multiplier"
-#: What people write on aggregates and images alike without asking for anything.
+#: Keys of descriptions for users, on aggregates and images alike; they are not conditions.
 _FOR_PEOPLE = frozenset({"description"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """Hosts that are meant for some servers, and these servers for them.
+    """Hosts that a mechanism intends for certain servers only, and those servers for these hosts only.
 
-    ``set_on``: flavors, aggregates or hosts by whose settings that is so. ``hosts``: (H,). ``is_stranger``: the hosts
-    are not meant for such a server. ``home``: (H,), all hosts that are meant for a server that is no stranger.
-    ``lets_in``, ``lets_out``: what to say when that does not hold, and ``remedy`` what to do.
+    ``set_on``: the flavors, aggregates or hosts with the settings. ``hosts``: (H,) the hosts of the pool.
+    ``is_stranger``: returns True if the pool is not intended for a server. ``home``: returns (H,), all hosts intended
+    for a server that is not a stranger.
+    ``lets_in``, ``lets_out``: finding if strangers can enter, or if other servers can leave. ``remedy``: advice.
     """
 
     mechanism: str
@@ -74,7 +76,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class LegacyMechanism:
-    """All pools of one mechanism. ``off``: what to say when it is disabled; ``switch``: how to enable it."""
+    """All pools of one mechanism. ``off``: finding if the mechanism is disabled. ``switch``: how to enable it."""
 
     enabled: bool
     pools: tuple[Pool, ...]
@@ -85,7 +87,7 @@ class LegacyMechanism:
 def legacy_mechanisms(
     hosts: HostTable, offered: Sequence[OfferedFlavor], images: Sequence[Image], config: SchedulerConfig
 ) -> tuple[LegacyMechanism, ...]:
-    """Return every legacy mechanism with what is intended by it, those that ``config`` enables and the others."""
+    """Return all legacy mechanisms with their pools, both those that ``config`` enables and disabled ones."""
     enabled = {name.strip() for name in config.enabled_filters}
 
     def by_filter(name: str, off: str, pools: Iterable[Pool]) -> LegacyMechanism:
@@ -120,7 +122,7 @@ def legacy_mechanisms(
 
 
 def _by_extra_spec(hosts: HostTable, offered: Sequence[OfferedFlavor]) -> Iterator[Pool]:
-    """Yield what flavors ask for. A key without scope that no aggregate has is about capabilities of hosts."""
+    """Yield the pools of flavor extra specs. A key without scope that no aggregate has refers to host capabilities."""
     known = {key for aggregate in hosts.aggregates.aggregates for key in aggregate.metadata if not _is_read(key)}
     asking: dict[tuple[str, str], list[str]] = {}
     for each in offered:
@@ -204,7 +206,7 @@ def _home_by_property(hosts: HostTable, key: str, spec: RequestSpec) -> BoolArra
 
 
 def _is_read(key: str) -> bool:
-    """Tell whether the key of an aggregate has a meaning of its own, whatever flavors and images have by its name."""
+    """Tell whether a metadata key has a predefined meaning, so it does not refer to flavors or image properties."""
     return (
         key in _READ_BY_OTHERS
         or key.endswith(_WEIGHT_SUFFIX)
@@ -239,13 +241,13 @@ def _is_of_another_project(projects: frozenset[str], spec: RequestSpec) -> bool:
 
 
 def _named_beside(hosts: HostTable, pool: BoolArray) -> frozenset[str]:
-    """Return the projects that any aggregate with hosts of the pool names: shared hosts are meant for each of them."""
+    """Return the projects of all aggregates that share hosts with the pool; the hosts are intended for them as well."""
     beside = hosts.aggregates.membership[:, pool].any(axis=1)
     return frozenset().union(*(_projects(hosts.aggregates.aggregates[index]) for index in np.flatnonzero(beside)))
 
 
 def _home_by_project(hosts: HostTable, projects: frozenset[str], spec: RequestSpec) -> BoolArray:
-    """Return the hosts of a server's project; the pools that name it tell where one of another project may be."""
+    """Return the hosts intended for a server's project, or all hosts if the pool does not name the project."""
     if spec.project_id not in projects:
         return hosts.all_hosts
     project = spec.project_id
@@ -264,7 +266,7 @@ def _projects(aggregate: Aggregate) -> frozenset[str]:
 
 
 def _by_type(hosts: HostTable) -> Iterator[Pool]:
-    """Yield one pool of all aggregates that list flavors: a host is for whatever any of its aggregates lists."""
+    """Yield one pool of all aggregates that list flavors: a host is intended for the flavors of all its aggregates."""
     found = _where(hosts, partial(_has_key, TYPES_KEY))
     listed = frozenset(
         name for each in hosts.aggregates.aggregates for name in split(each.metadata.get(TYPES_KEY, "")) if name
@@ -329,7 +331,7 @@ def _does_not_require(traits: frozenset[str], spec: RequestSpec) -> bool:
 
 
 def _home_by_trait(hosts: HostTable, spec: RequestSpec) -> BoolArray:
-    """Return the hosts that are reserved for what the server requires, and those that lack it: it cannot land there."""
+    """Return the hosts reserved for the server's required traits, and hosts without the traits, which it cannot use."""
     required = _required(spec)
     reserving = _where(hosts, lambda aggregate: bool(traits := _reserved_for(aggregate)) and traits <= required).hosts
     able: BoolArray = np.logical_and.reduce([hosts.all_hosts, *map(hosts.has_trait, sorted(required))])

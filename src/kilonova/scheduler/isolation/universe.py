@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every server there could be, as far as rules that isolate can tell servers apart.
+"""All possible kinds of servers, reduced to the combinations that isolating rules can distinguish.
 
-Flavors, images and projects that no such rule distinguishes stand together. So a cloud with hundreds of flavors and
-thousands of images has a handful of combinations, and asking the rules about each of them asks about all servers.
+Flavors, images and projects that no rule distinguishes are grouped. So a cloud with hundreds of flavors and thousands
+of images has few combinations, and testing these covers all possible servers.
 """
 
 from collections import Counter
@@ -32,11 +32,11 @@ from kilonova.scheduler.resources import flavor_traits, image_traits
 from kilonova.scheduler.rule import Filter, RequestFilter
 from kilonova.scheduler.settings import SchedulerConfig
 
-#: Stands for every project that no rule names.
+#: Placeholder for all projects that no rule names.
 ANY_OTHER_PROJECT = "*"
-#: What a customer may always upload.
+#: An image without properties, which any user can upload.
 UNTAGGED = Image("", "(an image without properties)")
-#: The filters whose answers do not change with use, so that they isolate or fail to.
+#: The filters that isolate: their results do not depend on the usage of hosts.
 ISOLATING = (
     "AggregateImagePropertiesIsolation",
     "AggregateInstanceExtraSpecsFilter",
@@ -48,7 +48,7 @@ ISOLATING = (
 
 @dataclass(frozen=True, slots=True)
 class OfferedFlavor:
-    """``projects``: who may use a private flavor, None for a public one. Administrators do not count."""
+    """A flavor and the projects that may use it; None for a public flavor. Access by administrators is ignored."""
 
     flavor: Flavor
     projects: frozenset[str] | None = None
@@ -56,7 +56,10 @@ class OfferedFlavor:
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """Servers that no rule tells apart: any of ``flavors`` with any of ``images``, by name, in ``project``."""
+    """Servers that no rule can distinguish: any of ``flavors`` with any of ``images`` (names) in ``project``.
+
+    ``flavor``, ``image``: one representative of each.
+    """
 
     flavors: tuple[str, ...]
     images: tuple[str, ...]
@@ -76,7 +79,7 @@ def combinations(
     images: Sequence[Image],
     config: SchedulerConfig,
 ) -> tuple[Combination, ...]:
-    """Return all combinations of flavors that are offered, images that are there or untagged, and projects."""
+    """Return all combinations of offered flavors, of images (including one without properties) and of projects."""
     conditions = conditions_of(isolation)
     keys = frozenset(key for aggregate in aggregates for key in aggregate.metadata)
     named = _named_projects(aggregates, conditions)
@@ -104,7 +107,7 @@ def combinations(
 
 
 def labels(images: Sequence[Image]) -> dict[str, str]:
-    """Return image id → how to call it: by its name, with the id where another one has that name, too."""
+    """Return image id → label: its name, with the id appended if several images have that name."""
     shared = Counter(image.name for image in images)
     return {
         image.id: (image.name if shared[image.name] == 1 else f"{image.name} ({image.id})") if image.name else image.id
@@ -113,7 +116,7 @@ def labels(images: Sequence[Image]) -> dict[str, str]:
 
 
 def conditions_of(isolation: Isolation | None) -> frozenset[Condition]:
-    """Return every condition of every rule."""
+    """Return the conditions of all isolation rules."""
     if isolation is None:
         return frozenset()
     return frozenset(condition for rule in isolation.rules for each in rule.alternatives for condition in each)
@@ -166,7 +169,7 @@ def _kind_of_flavor(
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """The rules that isolate, as they are configured, and nothing that depends on use, room or health."""
+    """The configured isolating rules, without rules that depend on usage, free resources or service status."""
 
     hosts: HostTable
     request_filters: tuple[RequestFilter, ...]
@@ -174,7 +177,7 @@ class Judge:
 
     @classmethod
     def of(cls, hosts: HostTable, config: SchedulerConfig) -> "Judge":
-        """Take the isolating rules among those that ``config`` switches on."""
+        """Build the judge from the isolating rules that ``config`` enables."""
         chosen = [name for name in map(str.strip, config.enabled_filters) if name in ISOLATING]
         made = [
             FILTERS[name].configured(config) if hasattr(FILTERS[name], "configured") else FILTERS[name]()
@@ -188,7 +191,7 @@ class Judge:
         return cls(hosts, tuple(switched_on), tuple(made))
 
     def may_use(self, combination: Combination) -> BoolArray:
-        """Return the hosts on which no isolating rule forbids such servers. Shapes: → (H,)."""
+        """Return the hosts that all isolating rules allow for such servers. Shapes: → (H,)."""
         all_hosts = self.hosts.all_hosts
         masks = [
             step.mask
@@ -202,7 +205,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Servers for people to read: any of the flavors with any of the images, in any of the projects."""
+    """A set of servers for a report: any of the flavors with any of the images, in any of the projects."""
 
     flavors: tuple[str, ...]
     images: tuple[str, ...]
@@ -210,7 +213,7 @@ class Group:
 
 
 def grouped(found: Sequence[Combination]) -> tuple[Group, ...]:
-    """Say the same combinations in fewer words, without saying more than they do."""
+    """Merge combinations into fewer groups that cover exactly the same servers."""
     groups = [Group(each.flavors, each.images, (each.project,)) for each in found]
     for field in ("projects", "images", "flavors"):
         groups = list(_merged(groups, field))
@@ -218,7 +221,7 @@ def grouped(found: Sequence[Combination]) -> tuple[Group, ...]:
 
 
 def _merged(groups: Sequence[Group], field: str) -> Iterator[Group]:
-    """Join groups that differ in one field only."""
+    """Merge the groups that differ in ``field`` only."""
     alike: dict[Any, list[Group]] = {}
     others = [name for name in Group.__slots__ if name != field]
     for group in groups:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules written Nova's way: what they see of a host and of a request, and how the engine runs them.
+"""Compatibility with Nova-style filters and weighers: their views of hosts and requests, and adapters for the engine.
 
-In: the host table and a request. Out: views with the names and shapes of Nova; filters and weighers for the engine.
+In: the host table and a request. Out: views with Nova's names and types; filters and weighers for the engine.
 Forbidden here: rules.
 """

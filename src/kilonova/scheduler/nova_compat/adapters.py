@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters and weighers written for Nova, run by the engine.
+"""Adapters that run Nova-style filters and weighers in the engine.
 
 A Nova-style filter has ``host_passes(host_state, spec_obj)``, a Nova-style weigher
 ``_weigh_object(host_state, weight_properties)``.
-They run host by host, after the column rules and only on the hosts those left over.
+They run host by host, after the column filters and only on the remaining hosts.
 """
 
 import inspect
@@ -22,7 +22,7 @@ from kilonova.scheduler.weighers.base import WeighedHost
 
 @dataclass(frozen=True, slots=True)
 class HostFilterAdapter:
-    """Runs a Nova-style filter on the hosts that are left. ``name`` is its class name."""
+    """Runs a Nova-style filter on the remaining hosts. ``name``: the class name of the filter."""
 
     name: str
     filter: Any
@@ -46,7 +46,7 @@ class HostFilterAdapter:
         return self.passes_among(hosts, spec, np.ones(len(hosts), dtype=np.bool_))
 
     def passes_among(self, hosts: HostTable, spec: RequestSpec, alive: BoolArray) -> BoolArray:
-        """Return which of the ``alive`` hosts pass; nobody, when ``filter_all`` returns None. Shapes: (H,) → (H,)."""
+        """Return the ``alive`` hosts that pass; none if ``filter_all`` returns None. Shapes: (H,) → (H,)."""
         passed = np.zeros(len(hosts), dtype=np.bool_)
         view = RequestView(spec)
         states = {int(row): HostState(hosts, int(row)) for row in np.flatnonzero(alive)}
@@ -61,7 +61,7 @@ class HostFilterAdapter:
 
 @dataclass(frozen=True, slots=True)
 class HostWeigherAdapter:
-    """Runs a Nova-style weigher on the hosts that passed. ``name`` is its class name."""
+    """Runs a Nova-style weigher on the hosts that passed. ``name``: the class name of the weigher."""
 
     name: str
     weigher: Any
@@ -82,7 +82,7 @@ class HostWeigherAdapter:
         multiplier = getattr(self.weigher, "weight_multiplier", 1.0)
         if not callable(multiplier):
             return float(multiplier)
-        if not inspect.signature(multiplier).parameters:  # as it was before aggregates had a say in it
+        if not inspect.signature(multiplier).parameters:  # older weighers have no host argument here
             return float(multiplier())
         return np.array([multiplier(state) for state in _states(hosts, rows)], dtype=np.float64)
 

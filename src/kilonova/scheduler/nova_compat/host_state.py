@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One host of the table, as rules written for Nova see it."""
+"""The view of one host for Nova-style rules."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -14,9 +14,10 @@ from kilonova.scheduler.nova_compat.view import View
 
 
 class HostState:
-    """One host as Nova's filters know it. Read from the table when asked; what a rule writes to it only the rule sees.
+    """One host with the attributes of Nova's HostState, read from the table at each access.
 
-    Units: MiB (``*_mb``) and GiB (``*_gb``) as in the names. ``limits`` is a scratch dict.
+    Attributes that a rule sets change only this object. Units: MiB (``*_mb``) and GiB (``*_gb``) as in the names.
+    ``limits``: a dict for the rule's own use.
     """
 
     __slots__ = ("__dict__", "_hosts", "_row", "limits")
@@ -69,22 +70,22 @@ class HostState:
 
     @property
     def numa_topology(self) -> View | None:
-        """The NUMA cells of the host with what is used of them; None when it does not tell."""
+        """The NUMA cells of the host with their usage; None if the host reports none."""
         return _numa_view(self._hosts.devices_of(self._row))
 
     @property
     def pci_stats(self) -> View | None:
-        """``pools``: PCI devices that are alike, ``count`` of them free; None when the host has none."""
+        """The PCI device pools of the host, with the number of free devices as ``count``; None if there are none."""
         return _pci_view(self._hosts.devices_of(self._row))
 
     @property
     def updated(self) -> datetime:
-        """When the host was as it is here: the moment of the decision."""
+        """The time of the host table's snapshot."""
         return datetime.fromtimestamp(self._hosts.taken_at, UTC)
 
     @property
     def aggregates(self) -> list[View]:
-        """The host aggregates of the host: id, uuid, name, hosts, metadata, availability_zone."""
+        """The aggregates of the host: id, uuid, name, hosts, metadata, availability_zone."""
         return [_aggregate_view(aggregate) for aggregate in self._hosts.aggregates.of_host(self._row)]
 
     @property
@@ -125,7 +126,7 @@ class HostState:
 
     @property
     def instances(self) -> dict[str, View]:
-        """Instance uuid → what is known of it here: its uuid and host."""
+        """Instance uuid → a view with its uuid, host and node only."""
         return {
             uuid: View(uuid=uuid, host=self.host, node=self.nodename)
             for uuid, row in self._hosts.instance_rows.items()
@@ -149,7 +150,7 @@ def _aggregate_view(aggregate: Aggregate) -> View:
 
 
 def _numa_view(devices: HostDevices) -> View | None:
-    """Return the cells as Nova's NUMATopology shows them. Units: MiB; pages by their size in KiB."""
+    """Return the cells as a view like Nova's NUMATopology. Units: MiB; page sizes in KiB."""
     if not devices.cells:
         return None
     cells = [
@@ -184,7 +185,7 @@ def _numa_view(devices: HostDevices) -> View | None:
 
 
 def _pci_view(devices: HostDevices) -> View | None:
-    """Return the pools as Nova's PciDeviceStats shows them."""
+    """Return the pools as a view like Nova's PciDeviceStats."""
     pools = [
         View(
             dict(pool.tags),

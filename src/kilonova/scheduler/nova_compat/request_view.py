@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request, as rules written for Nova and scheduler drivers see it."""
+"""The view of a request for Nova-style rules and scheduler drivers."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -13,9 +13,9 @@ from kilonova.scheduler.numa_request import numa_request
 
 
 class RequestView(Mapping[str, Any]):
-    """A request as Nova's filters know it: attributes as in RequestSpec, keys as in the older filter_properties.
+    """A request with the attributes of Nova's RequestSpec and the keys of its former filter_properties dict.
 
-    So both ``spec_obj.image.properties`` and ``spec_obj.get('request_spec', {}).get('image', {})`` work.
+    Both ``spec_obj.image.properties`` and ``spec_obj.get('request_spec', {}).get('image', {})`` work.
     """
 
     pci_requests = None
@@ -40,7 +40,7 @@ class RequestView(Mapping[str, Any]):
         self.scheduler_hints = {name: list(values) for name, values in spec.hints.items()}
         self.instance_group = _group_view(spec)
         self.requested_destination = _destination_view(spec)
-        #: Not Nova's: why a server that exists is placed anew, None for a new one.
+        #: The kind of move of an existing server, None for a new server. Nova has no such attribute.
         self.move = None if spec.move is None else spec.move.value
         self.is_bfv = spec.volume_backed
         self.limits = View(vcpu=None, memory_mb=None, disk_gb=None, numa_topology=None)
@@ -48,7 +48,7 @@ class RequestView(Mapping[str, Any]):
 
     @property
     def numa_topology(self) -> View | None:
-        """The NUMA cells that the server asks for; None when it asks for none, or in contradiction to itself."""
+        """The requested NUMA cells; None if there are none, or if flavor and image contradict each other."""
         try:
             wanted = numa_request(self.spec.flavor, self.spec.image)
         except InvalidRequest:
@@ -76,7 +76,7 @@ class RequestView(Mapping[str, Any]):
         return self.spec.flavor.swap_mib
 
     def get_scheduler_hint(self, name: str, default: Any = None) -> Any:
-        """Return the value of a hint: the element of a one-element list, else the list."""
+        """Return the values of a hint as a list, or the value itself if there is exactly one."""
         values = self.scheduler_hints.get(name)
         if values is None:
             return default
@@ -138,9 +138,9 @@ class RequestView(Mapping[str, Any]):
 
 
 def as_driver_arguments(spec: RequestSpec, rejected: Collection[str] = ()) -> tuple[View, View]:
-    """Return (request_spec, filter_properties) as scheduler drivers know them. The driver may change its copies.
+    """Return the arguments (request_spec, filter_properties) of a scheduler driver. The driver may change them.
 
-    ``rejected``: hosts that the driver has chosen for this request, and that have no room.
+    ``rejected``: hosts that the driver chose for this request and that have no room.
     """
     properties = View(RequestView(spec))
     tried = sorted({*((host, None) for host in rejected), *spec.tried}, key=str)
@@ -168,7 +168,7 @@ def _flavor_view(spec: RequestSpec) -> View:
 
 
 def _destination_view(spec: RequestSpec) -> View | None:
-    """Return where a server shall go, as far as it is said; Nova says of every move that it stays in its cell."""
+    """Return the requested destination, or None if there is none. For moves it includes the source cell, as in Nova."""
     if spec.requested_host is None and spec.move is None:
         return None
     where = View(host=spec.requested_host, node=spec.requested_node)

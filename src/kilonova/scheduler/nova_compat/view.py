@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records that read like Nova's objects."""
+"""Dicts with attribute access, which imitate Nova's objects."""
 
 from typing import Any
 
 
 class View(dict[str, Any]):
-    """A mapping whose keys are attributes as well, because Nova's objects and its older dicts are both in use."""
+    """A dict whose keys are also attributes, because rules use either Nova's objects or its former dicts."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -18,7 +18,7 @@ class View(dict[str, Any]):
 
 
 class Properties(View):
-    """Image properties, raw. A property the image lacks reads as None when asked for as an attribute."""
+    """The unconverted properties of an image. As an attribute, a missing property is None."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request filters: they turn what Nova knows of a request into conditions that Placement understands.
+"""Request filters: they convert parts of a request into conditions of its Placement query.
 
 In: a request and the aggregates. Out: the request with conditions added to its query.
-They run once a request, before any host is looked at, and not for rebuilds.
+They run once per request, before any host is judged. They do not run for rebuilds.
 """
 
 from collections.abc import Mapping
@@ -51,11 +51,11 @@ SWITCHES: Mapping[str, str] = {
     "transform_image_metadata": "image_metadata_prefilter",
     "routed_networks_filter": "query_placement_for_routed_network_aggregates",
 }
-"""Request filter → the option that switches it on; those that are not here always run."""
+"""Request filter → the option that enables it. Request filters without an option always run."""
 
 
 def configured_request_filters(config: SchedulerConfig) -> tuple[RequestFilter, ...]:
-    """Return the request filters that ``config`` switches on, in the order in which they run."""
+    """Return the enabled built-in request filters, in the order in which they run."""
     switched: tuple[tuple[bool, RequestFilter], ...] = (
         (
             config.limit_tenants_to_placement_aggregate,

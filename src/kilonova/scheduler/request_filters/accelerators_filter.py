@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send flavors with a device profile to hosts with accelerators."""
+"""AcceleratorsFilter: hosts with accelerators for flavors with a device profile."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +11,10 @@ from kilonova.scheduler.reads import Reads, names
 
 @dataclass(frozen=True, slots=True)
 class AcceleratorsFilter:
-    """Require COMPUTE_ACCELERATORS for ``accel:device_profile``. Source: spec SCHEDULER §6 #7."""
+    """Require the trait COMPUTE_ACCELERATORS for flavors with ``accel:device_profile``.
+
+    Source: spec SCHEDULER §6 #7.
+    """
 
     name: ClassVar[str] = "accelerators_filter"
     reason: ClassVar[str] = "has no accelerators"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep new servers off hosts whose compute service is disabled."""
+"""ComputeStatusFilter: no hosts whose compute service is disabled."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,7 @@ DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"
 
 @dataclass(frozen=True, slots=True)
 class ComputeStatusFilter:
-    """Forbid the trait that a disabled compute service carries. Source: spec SCHEDULER §6 #4."""
+    """Forbid the trait that marks hosts with a disabled compute service. Source: spec SCHEDULER §6 #4."""
 
     name: ClassVar[str] = "compute_status_filter"
     reason: ClassVar[str] = "compute service disabled"

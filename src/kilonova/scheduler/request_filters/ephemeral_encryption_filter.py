@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send guests with encrypted local disks to hosts that can encrypt them."""
+"""EphemeralEncryptionFilter: hosts that support encrypted ephemeral disks, if requested."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,7 +15,7 @@ _FORMATS = {name: f"{_ENCRYPTION}_{name.upper()}" for name in ("luks", "luksv2",
 
 @dataclass(frozen=True, slots=True)
 class EphemeralEncryptionFilter:
-    """Require COMPUTE_EPHEMERAL_ENCRYPTION, and the trait of the format where one is named.
+    """Require the trait COMPUTE_EPHEMERAL_ENCRYPTION if encryption is requested, and the trait of the format if set.
 
     Source: spec SCHEDULER §6 #11.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reserve aggregates for requests that ask for their traits."""
+"""IsolateAggregates: reserves aggregates for requests that require their traits."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,9 +15,9 @@ _PREFIX = "trait:"
 
 @dataclass(frozen=True, slots=True)
 class IsolateAggregates:
-    """Forbid every aggregate with metadata ``trait:X=required`` unless flavor or image require X.
+    """Forbid every aggregate with metadata ``trait:X=required`` unless flavor or image require the trait X.
 
-    They require what they name, and what the features they ask for imply: secure boot, a TPM, hyper-threading.
+    Traits that a requested feature implies (secure boot, TPM, hyper-threading) count as required.
 
     Source: spec SCHEDULER §6 #5.
     """

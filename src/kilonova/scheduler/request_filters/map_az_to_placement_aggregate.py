@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep a server in the availability zone it was asked for."""
+"""MapAzToPlacementAggregate: hosts of the requested availability zone."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,9 +12,9 @@ from kilonova.scheduler.reads import Reads, names
 
 @dataclass(frozen=True, slots=True)
 class MapAzToPlacementAggregate:
-    """Ask for an aggregate of the requested zone.
+    """Require membership in an aggregate of the requested zone.
 
-    A zone that no aggregate makes (the default zone, for hosts without one) adds nothing, as in Nova.
+    A zone without an aggregate (the default zone of hosts without a zone) adds no condition, as in Nova.
 
     Source: spec SCHEDULER §6 #2.
     """

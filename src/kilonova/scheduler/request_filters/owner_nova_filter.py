@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep servers off providers of other services."""
+"""OwnerNovaFilter: no resource providers of other services."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +11,7 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class OwnerNovaFilter:
-    """Require the trait that every hypervisor's own provider carries.
+    """Require the trait OWNER_NOVA, which the root provider of every compute node has.
 
     Source: spec SCHEDULER §6 #14.
     """

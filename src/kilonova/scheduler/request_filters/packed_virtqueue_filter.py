@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send guests that want packed virtqueues to hosts that have them."""
+"""PackedVirtqueueFilter: hosts that support packed virtqueues, if requested."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,7 @@ from kilonova.scheduler.reads import Reads
 
 @dataclass(frozen=True, slots=True)
 class PackedVirtqueueFilter:
-    """Require COMPUTE_NET_VIRTIO_PACKED for ``hw:virtio_packed_ring``. Source: spec SCHEDULER §6 #8."""
+    """Require the trait COMPUTE_NET_VIRTIO_PACKED for ``hw:virtio_packed_ring``. Source: spec SCHEDULER §6 #8."""
 
     name: ClassVar[str] = "packed_virtqueue_filter"
     reason: ClassVar[str] = "has no packed virtqueues"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send servers with remote-managed ports to hosts that have such ports."""
+"""RemoteManagedPortsFilter: hosts that support remote-managed ports, if requested."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +11,7 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class RemoteManagedPortsFilter:
-    """Require COMPUTE_REMOTE_MANAGED_PORTS for a port of that kind. Source: spec SCHEDULER §6 #10."""
+    """Require the trait COMPUTE_REMOTE_MANAGED_PORTS for a remote-managed port. Source: spec SCHEDULER §6 #10."""
 
     name: ClassVar[str] = "remote_managed_ports_filter"
     reason: ClassVar[str] = "has no remote-managed ports"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep an image on hosts that can use its disk format."""
+"""RequireImageTypeSupport: hosts that support the image's disk format."""
 
 import logging
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RequireImageTypeSupport:
-    """Require COMPUTE_IMAGE_TYPE_* of the image's disk format; a format without such a trait is not restricted.
+    """Require the trait COMPUTE_IMAGE_TYPE_* of the image's disk format; a format without a trait adds no condition.
 
-    A server that boots from a volume has no image on its host.
+    Servers that boot from a volume are not restricted, since their host uses no image.
 
     Source: spec SCHEDULER §6 #3.
     """
@@ -31,6 +31,10 @@ class RequireImageTypeSupport:
             return spec
         trait = f"COMPUTE_IMAGE_TYPE_{spec.image.disk_format.upper()}"
         if trait not in STANDARD_TRAITS:
-            LOG.error("[%s] no trait for disk format %s", spec.request_id, spec.image.disk_format)
+            LOG.error(
+                "[%s] no trait for disk format %s: the image is not restricted",
+                spec.request_id,
+                spec.image.disk_format,
+            )
             return spec
         return spec.requiring(trait)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send a project to the aggregates that name it."""
+"""RequireTenantAggregate: confines a project to the aggregates that name it."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,10 +14,10 @@ TENANT_PREFIX = "filter_tenant_id"
 
 @dataclass(frozen=True, slots=True)
 class RequireTenantAggregate:
-    """Ask for an aggregate with the project's id as the whole value of a key that starts with ``filter_tenant_id``.
+    """Require an aggregate in which a key that starts with ``filter_tenant_id`` has the project id as its value.
 
-    Unlike AggregateMultiTenancyIsolation it does not split values at commas.
-    ``required``: a project that no aggregate names is refused, otherwise it may go anywhere.
+    Unlike AggregateMultiTenancyIsolation, it does not split values at commas.
+    ``required``: refuse a project that no aggregate names; if False, such a project may use all hosts.
 
     Raises: RequestFilterFailed.
     Source: spec SCHEDULER §6 #1.
@@ -39,5 +39,5 @@ class RequireTenantAggregate:
         if wanted:
             return spec.with_query(member_of=(*spec.query.member_of, wanted))
         if self.required:
-            raise RequestFilterFailed("No hosts are set aside for the project, and it may use no others.")
+            raise RequestFilterFailed("No hosts are reserved for the project, and it may not use any other hosts.")
         return spec

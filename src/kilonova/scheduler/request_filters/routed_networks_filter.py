@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep a server on hosts that reach the segments of its networks."""
+"""RoutedNetworksFilter: hosts that are connected to a segment of each requested network."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,9 +12,9 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class RoutedNetworksFilter:
-    """Ask, for each routed network, for an aggregate of one of its segments.
+    """Require, for each routed network, an aggregate of one of its segments.
 
-    Raises: RequestFilterFailed, for a segment that has no aggregate.
+    Raises: RequestFilterFailed, for a segment without an aggregate.
     Source: spec SCHEDULER §6 #9.
     """
 

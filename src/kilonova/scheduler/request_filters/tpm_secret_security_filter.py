@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send guests with a TPM to hosts that keep its secret the way they ask for."""
+"""TpmSecretSecurityFilter: hosts that support the requested security of the TPM secret."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,11 +14,11 @@ from kilonova.scheduler.reads import Reads, names
 
 @dataclass(frozen=True, slots=True)
 class TpmSecretSecurityFilter:
-    """Require COMPUTE_SECURITY_TPM_SECRET_SECURITY_* of the flavor's ``hw:tpm_secret_security``, ``user`` unless set.
+    """Require COMPUTE_SECURITY_TPM_SECRET_SECURITY_* by the flavor's ``hw:tpm_secret_security`` (default ``user``).
 
-    Images have no such property: it could not be changed later.
+    Only a flavor can set it, because the image of an existing server cannot be changed.
 
-    Raises: RequestFilterFailed, for any other value than user, host and deployment.
+    Raises: RequestFilterFailed, for a value other than user, host and deployment.
     Source: spec SCHEDULER §6 #13.
     """
 
@@ -31,5 +31,5 @@ class TpmSecretSecurityFilter:
             return spec
         security = spec.flavor.extra_specs.get("hw:tpm_secret_security") or "user"
         if security not in {"user", "host", "deployment"}:
-            raise RequestFilterFailed(f"TPM secret security {security!r} is none of user, host, deployment.")
+            raise RequestFilterFailed(f"hw:tpm_secret_security must be user, host or deployment, not {security!r}.")
         return spec.requiring(f"COMPUTE_SECURITY_TPM_SECRET_SECURITY_{security.upper()}")

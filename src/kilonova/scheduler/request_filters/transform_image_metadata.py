@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send an image to hosts that have the device models it asks for."""
+"""TransformImageMetadata: hosts that support the device models in the image's properties."""
 
 import logging
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TransformImageMetadata:
-    """Require the trait of every device model and architecture among the image's properties.
+    """Require the traits of all device models and the architecture in the image's properties.
 
-    One value without a standard trait and nothing is required of the image, as in Nova.
+    If one value has no standard trait, no trait is required for the image, as in Nova.
 
     Source: spec TRAITS §3; SCHEDULER §6 #6.
     """

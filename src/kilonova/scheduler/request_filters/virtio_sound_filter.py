@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send guests with a virtio sound device to hosts that have it."""
+"""VirtioSoundFilter: hosts that support virtio sound devices, if requested."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,7 @@ from kilonova.scheduler.reads import Reads
 
 @dataclass(frozen=True, slots=True)
 class VirtioSoundFilter:
-    """Require COMPUTE_SOUND_MODEL_VIRTIO for the sound model virtio. Source: spec SCHEDULER §6 #12."""
+    """Require the trait COMPUTE_SOUND_MODEL_VIRTIO for the sound model virtio. Source: spec SCHEDULER §6 #12."""
 
     name: ClassVar[str] = "virtio_sound_filter"
     reason: ClassVar[str] = "has no virtio sound device"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weighers: which of the hosts that passed are better.
+"""Weighers: rules that rate the hosts that passed the filters.
 
-In: the host table, the request, the rows that passed. Out: a rating a row on any scale; more is more.
-The engine scales each weigher's ratings to 0 … 1, multiplies and adds them up. With a single host none runs.
+In: the host table, the request, the rows that passed. Out: one rating per row on any scale; higher is better.
+The engine scales each weigher's ratings to 0 … 1, multiplies them by the multiplier and sums them up. Weighers do not
+run for a single host.
 """
 
 from collections.abc import Mapping
@@ -43,7 +44,7 @@ WEIGHERS: Mapping[str, type[ColumnWeigher]] = {
         ImageCacheWeigher,
     )
 }
-"""Class name → built-in weigher, in the order in which their shares are added up."""
+"""Class name → built-in weigher class, in the order in which the ratings are summed up."""
 
 __all__ = [
     "WEIGHERS",
@@ -68,5 +69,5 @@ __all__ = [
 
 
 def all_weighers() -> list[type[Any]]:
-    """Return the built-in weigher classes; what ``weight_classes`` names by default."""
+    """Return the built-in weigher classes; the default of ``weight_classes`` names this function."""
     return list(WEIGHERS.values())

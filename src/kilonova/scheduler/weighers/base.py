@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bases of weighers: on columns, and written Nova's way."""
+"""Base classes of column weighers and of Nova-style weighers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class ColumnWeigher(ABC):
-    """A weigher whose multiplier aggregates may set for their hosts, by a key named like its option.
+    """Base class of built-in weighers. A metadata key named like ``option`` on an aggregate overrides the multiplier.
 
-    ``multiplier``: negative prefers the small instead of the large.
-    ``minimum`` / ``maximum``: fixed ends of the scale, see the engine.
-    ``negated``: the multiplier, wherever it comes from, counts against the host.
-    ``only_where_placed``: placing a server changes the rating of nobody but the host that took it.
+    ``multiplier``: a negative value prefers low ratings.
+    ``minimum`` / ``maximum``: fixed bounds for scaling; None uses the smallest / largest rating.
+    ``negated``: the sign of the multiplier is inverted, also of one that an aggregate sets.
+    ``only_where_placed``: placing a server changes the rating of the chosen host only.
     Source: spec SCHEDULER §5.
     """
 
@@ -31,14 +31,14 @@ class ColumnWeigher(ABC):
     multiplier: float = 1.0
 
     def factors(self, hosts: HostTable, rows: Rows) -> float | FloatArray:
-        """Return the multiplier, or one a host when aggregates set it. Shapes: → () or (N,)."""
+        """Return the multiplier, or one per host if aggregates set it. Shapes: → () or (N,)."""
         found = float_factors(hosts, self.option, self.multiplier)
         chosen = found if isinstance(found, float | int) else pick(found, rows)
         return -chosen if self.negated else chosen
 
     @classmethod
     def configured(cls, config: SchedulerConfig) -> Self:
-        """Return the weigher with the multiplier of its option, or its default when there is no such option."""
+        """Return the weigher with the configured multiplier, or with its default if there is no such option."""
         return cls(multiplier=getattr(config, cls.option)) if hasattr(config, cls.option) else cls()
 
     @abstractmethod
@@ -47,29 +47,29 @@ class ColumnWeigher(ABC):
 
 @dataclass(slots=True)
 class WeighedHost:
-    """A host as ``weigh_objects`` gets it: its state, and a weight nobody looks at."""
+    """A host as an argument of ``weigh_objects``: its state in ``obj``, and a ``weight`` that is not used."""
 
     obj: Any
     weight: float = 0.0
 
 
 class BaseHostWeigher:
-    """Subclass this and override ``_weigh_object``, to rate host by host as Nova's weighers do.
+    """Base class of Nova-style weighers, which rate host by host. Override ``_weigh_object``.
 
-    ``minval`` / ``maxval``: fixed ends of the scale; None takes the smallest / largest rating of the request.
+    ``minval`` / ``maxval``: fixed bounds for scaling; None uses the smallest / largest rating among the hosts.
     """
 
     minval: float | None = None
     maxval: float | None = None
 
     def weight_multiplier(self, host_state: Any) -> float:  # noqa: ARG002
-        """Return what the scaled rating of this host is multiplied with."""
+        """Return the multiplier of this host's scaled rating."""
         return 1.0
 
     def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
-        """Rate the host; more is more."""
+        """Return the rating of the host; higher is better."""
         raise NotImplementedError
 
     def weigh_objects(self, weighed_obj_list: Sequence[WeighedHost], weight_properties: Any) -> Sequence[float]:
-        """Rate hosts together; only what compares them has to override this."""
+        """Rate several hosts. Override it only to compare the hosts with each other."""
         return [self._weigh_object(each.obj, weight_properties) for each in weighed_obj_list]

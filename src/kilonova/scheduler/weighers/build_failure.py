@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stay away from hosts whose builds fail."""
+"""BuildFailureWeigher: avoids hosts with failed builds."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,7 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class BuildFailureWeigher(ColumnWeigher):
-    """Count failed builds against the host. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #9."""
+    """Prefer hosts with few recent failed builds. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #9."""
 
     option: ClassVar[str] = "build_failure_weight_multiplier"
     reads: ClassVar[Reads] = Reads(metadata=names("build_failure_weight_multiplier"))

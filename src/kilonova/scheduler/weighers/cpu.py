@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefer free cores."""
+"""CPUWeigher: prefers hosts with many free cores."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep a server in its cell when a move may leave it."""
+"""CrossCellWeigher: prefers hosts in the source cell of a move."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +14,7 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class CrossCellWeigher(ColumnWeigher):
-    """Rate the hosts of the server's own cell 1, others -1, on a move that may leave the cell; else all alike.
+    """For a cross-cell move, rate hosts in the server's cell 1 and all others -1; no preference otherwise.
 
     Shapes: hosts.cell_uuids (H,) → (N,). Source: spec SCHEDULER §5 #10.
     """

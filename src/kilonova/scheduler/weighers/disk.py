@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefer free disk."""
+"""DiskWeigher: prefers hosts with much free disk."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,10 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class DiskWeigher(ColumnWeigher):
-    """Prefer free disk, overcommitment aside. Shapes: (H,) → (N,). Units: GiB. Source: spec SCHEDULER §5 #3."""
+    """Prefer free disk, ignoring the allocation ratio.
+
+    Shapes: (H,) → (N,). Units: GiB. Source: spec SCHEDULER §5 #3.
+    """
 
     option: ClassVar[str] = "disk_weight_multiplier"
     reads: ClassVar[Reads] = Reads(metadata=names("disk_weight_multiplier"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefer hosts that keep the image already."""
+"""ImageCacheWeigher: prefers hosts that have the image in their cache."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,10 +13,10 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class ImageCacheWeigher(ColumnWeigher):
-    """Rate a host 1 that reports to keep the request's image, and any other 0.
+    """Rate hosts 1 if they report the request's image in their image cache, else 0. Nova has no such weigher.
 
-    Hosts report that with ``[image_cache] report_images``. A multiplier of 0, the default, switches the weigher off,
-    whatever aggregates say. Nova has none like it.
+    Hosts report cached images if ``[image_cache] report_images`` is set. With the multiplier 0, the default, the
+    weigher is disabled, even if aggregates set a multiplier.
 
     Shapes: hosts.metrics (H,) → (N,).
     """

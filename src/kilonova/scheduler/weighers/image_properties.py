@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefer hosts that already run servers of images with the same properties."""
+"""ImagePropertiesWeigher: prefers hosts that run servers of images with the same properties."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -16,10 +16,11 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class ImagePropertiesWeigher(ColumnWeigher):
-    """Count the host's instances whose image shares a property and its value, over all properties of the image.
+    """For each property of the image, count the host's instances whose image has the same value; sum the counts.
 
-    With a ``setting`` each property counts times its ratio, others not at all. A negative multiplier spreads such
-    servers. A multiplier of 0, the default, switches the weigher off, whatever aggregates say.
+    With ``setting``, each count is multiplied by the ratio of the property; other properties are ignored. A negative
+    multiplier spreads such servers. With the multiplier 0, the default, the weigher is disabled, even if aggregates set
+    a multiplier.
 
     Shapes: hosts.guests → (N,). Source: spec SCHEDULER §5 #13.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rate hosts by their io-heavy operations; the default multiplier prefers the idle ones."""
+"""IoOpsWeigher: rates hosts by io-heavy operations; the default multiplier is negative and prefers few."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,7 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class IoOpsWeigher(ColumnWeigher):
-    """Rate by running io-heavy operations. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #4."""
+    """Rate hosts by the number of running io-heavy operations. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #4."""
 
     option: ClassVar[str] = "io_ops_weight_multiplier"
     reads: ClassVar[Reads] = Reads(metadata=names("io_ops_weight_multiplier"))

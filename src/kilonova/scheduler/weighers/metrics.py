@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefer hosts by what they report of themselves."""
+"""MetricsWeigher: rates hosts by the metrics that they report."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -16,13 +16,14 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class MetricsWeigher(ColumnWeigher):
-    """Add up metrics, each times its ratio in ``[metrics] weight_setting``.
+    """Sum up the metrics, each multiplied by its ratio in ``[metrics] weight_setting``.
 
-    A host that lacks one of them fails the request if metrics are ``required``. Otherwise it is rated ``unavailable``,
-    unless that metric's ratio or the multiplier of the host is 0.
+    If a host lacks a metric and metrics are ``required``, the request fails. If they are not required, the host is
+    rated
+    ``unavailable``, unless the ratio of that metric or the multiplier of the host is 0.
 
     Shapes: hosts.metrics (H,) each → (N,).
-    Raises: RuleFailed, naming the metric, with the host as a field.
+    Raises: RuleFailed, naming the metric in the message and the host in a field.
     Source: spec SCHEDULER §5 #6.
     """
 

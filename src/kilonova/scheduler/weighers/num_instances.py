@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rate hosts by their number of instances; off unless given a multiplier."""
+"""NumInstancesWeigher: rates hosts by their number of instances; disabled by the default multiplier 0."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,7 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class NumInstancesWeigher(ColumnWeigher):
-    """Rate by number of instances. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #12."""
+    """Rate hosts by their number of instances. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #12."""
 
     option: ClassVar[str] = "num_instances_weight_multiplier"
     reads: ClassVar[Reads] = Reads(metadata=names("num_instances_weight_multiplier"))

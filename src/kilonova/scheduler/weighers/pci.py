@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leave hosts with many free PCI devices to the servers that want them."""
+"""PCIWeigher: keeps hosts with many free PCI devices for the servers that need them."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,7 +16,7 @@ _MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class PCIWeigher(ColumnWeigher):
-    """Prefer few free devices. Shapes: (H,) → (N,). Units: devices, of which at most 99 count.
+    """Prefer hosts with few free PCI devices. Shapes: (H,) → (N,). Units: devices, of which at most 99 count.
 
     Source: spec SCHEDULER §5 #5.
     """
@@ -27,6 +27,6 @@ class PCIWeigher(ColumnWeigher):
     def weigh(self, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray | None:  # noqa: ARG002
         states = hosts.device_states
         if len(states) == 1:
-            return None  # no host tells of any device
+            return None  # no host reports a device
         free = states.summaries().devices[states.shapes(pick(hosts.devices, rows))]
         return _MOST - np.minimum(free, _MOST - 1).astype(float)

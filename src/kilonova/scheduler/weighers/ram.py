@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefer free memory."""
+"""RAMWeigher: prefers hosts with much free memory."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,10 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class RAMWeigher(ColumnWeigher):
-    """Prefer free memory, overcommitment aside. Shapes: (H,) → (N,). Units: MiB. Source: spec SCHEDULER §5 #1."""
+    """Prefer free memory, ignoring the allocation ratio.
+
+    Shapes: (H,) → (N,). Units: MiB. Source: spec SCHEDULER §5 #1.
+    """
 
     option: ClassVar[str] = "ram_weight_multiplier"
     reads: ClassVar[Reads] = Reads(metadata=names("ram_weight_multiplier"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw the members of a group together without insisting."""
+"""ServerGroupSoftAffinityWeigher: prefers the hosts of other members of the server group."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -24,7 +24,10 @@ class ServerGroupSoftAffinityWeigher(ColumnWeigher):
 
 
 def members_on(hosts: HostTable, spec: RequestSpec, rows: Rows, policy: str) -> FloatArray | None:
-    """Return how many members of a group with ``policy`` each host holds; None without such members. Shapes: → (N,)."""
+    """Return the number of group members on each host; None if the request's group has another policy or no members.
+
+    Shapes: → (N,).
+    """
     group = spec.group
     if group is None or group.policy != policy or not group.hosts:
         return None

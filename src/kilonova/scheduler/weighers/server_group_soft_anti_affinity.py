@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Push the members of a group apart without insisting."""
+"""ServerGroupSoftAntiAffinityWeigher: prefers hosts without other members of the server group."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,10 @@ from kilonova.scheduler.weighers.server_group_soft_affinity import members_on
 
 @dataclass(frozen=True, slots=True)
 class ServerGroupSoftAntiAffinityWeigher(ColumnWeigher):
-    """Prefer hosts with few members of the group. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #8."""
+    """Prefer hosts with few members of a soft-anti-affinity group.
+
+    Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #8.
+    """
 
     option: ClassVar[str] = "soft_anti_affinity_weight_multiplier"
     reads: ClassVar[Reads] = Reads(metadata=names("soft_anti_affinity_weight_multiplier"))

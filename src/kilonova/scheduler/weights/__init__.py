@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weighers written Nova's way find their base here: ``from kilonova.scheduler import weights`` is all they change."""
+"""Replacement of ``nova.scheduler.weights`` for Nova-style weighers: ``from kilonova.scheduler import weights``."""
 
 from kilonova.scheduler.weighers.base import BaseHostWeigher, WeighedHost
 
