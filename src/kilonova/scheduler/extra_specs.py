@@ -48,7 +48,7 @@ def match(value: Value, requirement: str) -> bool:
         return operands[0] in value
     if name == "<all-in>":
         return all(operand in value for operand in operands)
-    return value in operands[::2]  # <or> a <or> b: every second word is taken for an <or> without a check
+    return value in operands[::2]  # <or> a <or> b: the operands are every other word
 
 
 def numeric(requirement: str) -> tuple[Callable[[float, float], bool], float] | None:

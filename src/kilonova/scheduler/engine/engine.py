@@ -68,7 +68,7 @@ class Engine:
         alive = all_hosts = hosts.all_hosts
         left = len(hosts)
         counts: list[RuleCount] = []
-        passed = np.zeros(left, dtype=np.uint8)  # rules passed by each host: the index of the rule that removes it
+        passed = np.zeros(left, dtype=np.uint8)  # per host, the number of rules passed
         steps = self.funnel(hosts, spec, lambda: alive)
         for step in steps:
             before = left

@@ -71,7 +71,7 @@ class LookaheadCache:
         return ahead.popleft()
 
     def forget(self) -> None:
-        """Clear the cache, because hosts changed other than by one more server."""
+        """Clear the cache, because something other than one more server changed a host."""
         self._ahead = {}
 
     def _look(self, row: int, spec: RequestSpec, likely: Callable[[int], IntArray]) -> None:

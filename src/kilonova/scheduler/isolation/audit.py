@@ -396,7 +396,7 @@ def _without_effect(hosts: HostTable, legacy: Sequence[LegacyMechanism], walk: _
                 "no effect",
                 LEAK,
                 f"{mechanism.off}, and no rule does what that means: {', '.join(set_on)}.",
-                f"Set a kilonova:only rule, {mechanism.switch}, or unset what nobody means.",
+                f"Set a kilonova:only rule, {mechanism.switch}, or unset the settings that are not intended.",
                 aggregates=tuple(dict.fromkeys(name for pool in pools for name in pool.aggregates)),
                 hosts=_named(hosts, np.logical_or.reduce([pool.hosts for pool in pools])),
             )
