@@ -125,7 +125,7 @@ class CandidateSearch:
         return anchors & (self._trees.lone | self._enough_together())
 
     def _anchors_of(self, own_tree: BoolArray, via_sharing: BoolArray) -> BoolArray:
-        """Return the anchors with a row of ``own_tree`` (P,) in their tree, or served by one of ``via_sharing`` (S,)."""
+        """Return the anchors with a row of ``own_tree`` (P,) in their tree or served by one of ``via_sharing`` (S,)."""
         if not self._trees.any_nested and not len(self._trees.sharing):
             return own_tree
         found = np.zeros(len(self._table), dtype=np.bool_)
