@@ -61,7 +61,7 @@ def test_what_has_to_be_overridden_says_so() -> None:
         pass
 
     idle = Idle("whatever", older="drivers hand on")
-    with pytest.raises(NotImplementedError, match="Idle does not say"):
+    with pytest.raises(NotImplementedError, match="Idle does not implement select_destinations"):
         idle.select_destinations(context(), {}, {})
     with pytest.raises(NotImplementedError, match="schedule_run_instance"):
         idle.schedule_run_instance(context(), {}, None, None, None, True, {}, False)
