@@ -78,5 +78,5 @@ def test_aliases_that_cannot_be_meant(values: list[dict[str, Any]]) -> None:
 
 
 def test_an_alias_is_json() -> None:
-    with pytest.raises(ConfigurationError, match="no JSON"):
+    with pytest.raises(ConfigurationError, match="not valid JSON"):
         read_aliases(("gpu",))
