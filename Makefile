@@ -28,7 +28,7 @@ clean: ## remove what make made
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 
 ##@ Every day
-.PHONY: lint types test e2e guests docs bench lock
+.PHONY: lint types test e2e guests docs changelog bench lock
 lint: setup ## check style and format
 	@.venv/bin/ruff check $(CODE)
 	@exec .venv/bin/ruff format --check $(CODE)
@@ -45,6 +45,8 @@ guests: setup ## run real guests by libvirt and QEMU
 	@exec $(TESTS) tests/guests $(ARGS)
 docs: setup ## write the pages of docs/ that are made from the code
 	@exec tools/write_docs.sh
+changelog: setup ## print the next release's changelog; ARGS=--keep writes it into CHANGELOG.md
+	@exec $(PYTHON) -m towncrier build --date unreleased $(or $(ARGS),--draft)
 bench: setup ## measure speed
 	@exec $(PYTHON) -m benchmarks $(ARGS)
 lock: setup ## take the hashes of what requirements.lock and requirements-libvirt.lock name

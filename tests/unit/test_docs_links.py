@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every page of docs/ is found from docs/README.md, and what pages link to is there."""
+"""Every page is linked from an index, and every link of a page leads to an existing file and heading."""
 
 import re
 from collections import Counter
@@ -12,7 +12,9 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 #: Folders of a cloud, not of the tree.
 ELSEWHERE = {"log/", "qemu/"}
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+#: Pages at the top of the tree, with those that README.md links to.
+TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+PAGES = [*TOP, *sorted(DOCS.rglob("*.md"))]
 
 
 def links(page: Path) -> Iterator[tuple[Path, str]]:
@@ -33,13 +35,26 @@ def headings(page: Path) -> set[str]:
     }
 
 
-def test_every_page_is_linked_once_from_the_index() -> None:
-    linked = Counter(path for path, _ in links(DOCS / "README.md") if path.parent == DOCS and path.suffix == ".md")
+def test_the_index_lists_every_page_once() -> None:
+    """Links to a heading are further pointers, not entries of the list."""
+    linked = Counter(path for path, heading in links(DOCS / "README.md") if path.parent == DOCS and not heading)
     assert linked == Counter(path for path in DOCS.glob("*.md") if path.name != "README.md")
 
 
+def test_the_list_of_decisions_names_each_of_them_once() -> None:
+    folder = DOCS / "adr"
+    linked = Counter(path for path, _ in links(folder / "README.md"))
+    assert linked == Counter(path for path in folder.glob("*.md") if path.name != "README.md")
+
+
+def test_no_file_of_the_documentation_is_without_a_link() -> None:
+    linked = {path for page in PAGES for path, _ in links(page) if path != page}
+    files = {path for path in DOCS.rglob("*") if path.is_file()}
+    assert sorted(str(path) for path in (files | set(TOP)) - linked - {ROOT / "README.md"}) == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_page_links_to_is_there(page: Path) -> None:
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     broken = [
         f"{path.relative_to(ROOT)}#{heading}"
         for path, heading in links(page)
@@ -48,12 +63,13 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
     assert broken == []
 
 
-def test_the_index_is_linked_from_the_first_page() -> None:
-    assert (DOCS / "README.md", "") in links(ROOT / "README.md")
+def test_the_first_page_links_to_the_index_and_to_the_other_pages_at_the_top() -> None:
+    linked = {path for path, _ in links(ROOT / "README.md")}
+    assert {DOCS / "README.md", *TOP} - {ROOT / "README.md"} <= linked
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
-def test_modules_that_a_page_names_are_there(page: Path) -> None:
+def test_modules_that_a_page_names_exist(page: Path) -> None:
     named = set(re.findall(r"`((?:[a-z_0-9]+/)+(?:[a-z_0-9]+\.py)?)`", page.read_text()))
     places = (ROOT, ROOT / "src" / "kilonova", *(ROOT / "src" / "kilonova").iterdir(), ROOT / "tests")
     assert not {name for name in named if not any((place / name).exists() for place in places)} - ELSEWHERE

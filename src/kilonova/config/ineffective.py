@@ -11,10 +11,10 @@ _QUORUM = "queues are always durable quorum queues."
 _ONE = "each process has one connection."
 _STATIC = "vendor data come from vendordata_jsonfile_path only."
 _QUOTAS = "see docs/quotas.md."
-_PROCESSES = "a control process has [api] threads; start more of them for more cores, see docs/operating.md."
+_PROCESSES = "a control process has [api] threads; start more of them for more cores, see docs/configuration.md."
 _EXACT = "the scheduler always knows exactly which servers are on a host."
 _SPICE = "this release has no SPICE console proxy."
-_RETRIED = "the guest of a deleted server is removed as soon as its host is reachable, see docs/operating.md."
+_RETRIED = "the guest of a deleted server is removed as soon as its host is reachable, see docs/failures.md."
 
 #: Group → options without effect. The help of an option gives the reason.
 INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
@@ -74,7 +74,7 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         cfg.BoolOpt(
             "enable_cancel_on_failover", help="consumers always resume when a queue moves to another broker node."
         ),
-        cfg.BoolOpt("use_queue_manager", help="queues have fixed names, see docs/operating.md."),
+        cfg.BoolOpt("use_queue_manager", help="queues have fixed names, see docs/configuration.md."),
         cfg.BoolOpt("rabbit_stream_fanout", help="there are no broadcasts."),
     ),
     "spice": (

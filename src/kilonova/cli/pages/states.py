@@ -17,7 +17,7 @@ Printed by `kilonova docs states`; `kilonova docs states --format svg` draws the
 A server has a settled state (`vm_state`), at most one running operation (`task_state`), and the hypervisor's view
 (`power_state`). An action is refused with 409 in any other state or task than those listed. "As before" means the state
 in which the action started. Every failure leaves a fault on the server and no task. "Needs" names the
-[ability](operating.md#what-hosts-can-do) that the server's host must have.
+[ability](server-operations.md#what-hosts-can-do) that the server's host must have.
 
 | action | from | while | shows | then | when it fails | |
 |---|---|---|---|---|---|---|
