@@ -35,6 +35,8 @@ _SPAN = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")
 _OF_OTHERS = {"placement", "placement_database", "filter:authtoken"}
 #: Options of Nova of which pages say that they have no effect.
 _OF_NOVA = {("glance", "verify_glance_signatures"), ("pci", "report_in_placement")}
+#: Options of the stock client that pages name without their command.
+_OF_THE_CLIENT = {"--deleted", "--os-domain-name", "--os-system-scope", "--serial", "--wait"}
 #: Sections that hold the credentials of a user, with the options of keystoneauth.
 _CREDENTIALS = ("keystone_authtoken", "service_user", "glance", "nova", "keystone", "oslo_limit")
 
@@ -112,6 +114,19 @@ def test_commands_of_a_page_parse(page: Path) -> None:
 def test_a_command_that_does_not_exist_is_found(line: str) -> None:
     with pytest.raises(Exception, match=r"no command|No such option|missing|too many"):
         check(line, is_complete=True)
+
+
+def _option_names(command: Any) -> set[str]:
+    named = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+    return named.union(*map(_option_names, getattr(command, "commands", {}).values()))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "testing.md"], ids=lambda page: page.name)
+def test_options_of_commands_that_a_page_names_alone_exist(page: Path) -> None:
+    """Options of whole command lines are parsed with their command; testing.md has those of pytest and of suites."""
+    spans = _SPAN.findall(_prose(page.read_text()))
+    named = {span.split()[0] for span in spans if re.match(r"--[a-z]", span)}
+    assert sorted(named - _option_names(_application()) - _OF_THE_CLIENT) == []
 
 
 @_EACH_PAGE
