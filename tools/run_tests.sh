@@ -12,7 +12,7 @@ processes=$(($(nproc) + 1))
 [ "$processes" -le 8 ] || processes=8
 cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
-run() { .venv/bin/python -m pytest -q -o cache_dir="$cache" "$@"; }
+run() { .venv/bin/python -m pytest -q -o cache_dir="$cache" --durations=20 --durations-min=5 "$@"; }
 failed() { .venv/bin/python -c 'import json, sys; print(*json.load(open(sys.argv[1])), sep="\n")' "$cache/v/cache/lastfailed" 2>/dev/null; }
 
 # The reason of each failure, from tests/support/failures.py; a test that could not be collected has none there.
