@@ -161,7 +161,7 @@ def find_visible(ctx: Context, flavor_id: str) -> Flavor:
     return flavor
 
 
-def find_asked(ctx: Context, reference: Any) -> Flavor:
+def find_asked(ctx: Context, reference: object) -> Flavor:
     """Return the flavor that ``flavorRef`` names. Raises: InvalidRequest, also for a disabled flavor."""
     flavor_id = str(reference).rstrip("/").rpartition("/")[2]
     try:

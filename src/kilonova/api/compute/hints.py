@@ -19,7 +19,7 @@ LONGEST_NAME = 255
 DEEPEST = 8
 
 
-def read_hints(ctx: Context, given: Mapping[str, Any], *, field: str = FIELD) -> dict[str, tuple[str, ...]]:
+def read_hints(ctx: Context, given: Mapping[str, object], *, field: str = FIELD) -> dict[str, tuple[str, ...]]:
     """Return hint → values as strings, without the hints reserved for internal use (``_nova…``).
 
     Raises: InvalidRequest naming the hint, if number, size or nesting exceed the limits.
@@ -59,13 +59,13 @@ def shown_hints(hints: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     return {name: values[0] if len(values) == 1 else list(values) for name, values in hints.items()}
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
 
 
-def _is_deeper(value: Any, levels: int) -> bool:
+def _is_deeper(value: object, levels: int) -> bool:
     """Whether lists and mappings are nested more than ``levels`` deep; iterative, since recursion has its own limit."""
-    inside: Iterable[Any] = [value]
+    inside: Iterable[object] = [value]
     for _ in range(levels + 1):
         inside = [
             item

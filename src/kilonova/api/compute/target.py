@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requested destination of new servers: availability zone, host, hypervisor node."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from kilonova.api.compute.bodies.servers import NewServer
 from kilonova.api.http import Context
 from kilonova.api.validation import invalid_field
 from kilonova.errors import InvalidRequest
@@ -21,12 +20,12 @@ class Target:
     requested_node: str | None
 
 
-def read_target(ctx: Context, asked: Mapping[str, Any]) -> Target:
+def read_target(ctx: Context, asked: NewServer) -> Target:
     """Return the destination requested by ``POST /servers``. Raises: InvalidRequest, Forbidden."""
-    text = asked.get("availability_zone")
+    text = asked.availability_zone
     settings = ctx.backend.settings.compute
     zone, host, node = split_zone(text) if text else (settings.default_schedule_zone, None, None)
-    host_field, node_field = asked.get("host"), asked.get("hypervisor_hostname")
+    host_field, node_field = asked.host, asked.hypervisor_hostname
     if host or node:
         ctx.authorize("os_compute_api:servers:create:forced_host")
         if host_field or node_field:

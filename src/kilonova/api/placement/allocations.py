@@ -6,11 +6,13 @@ from typing import Any
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
+from kilonova.api.placement.bodies.allocations import ConsumerBody, ConsumerList
 from kilonova.api.placement.policies import rule
 from kilonova.api.placement.requests import dated, gives_json, read_body, takes_json
 from kilonova.api.placement.resource_providers import find_provider
 from kilonova.api.placement.schemas import allocations as schemas
 from kilonova.api.placement.schemas.validation import is_uuid_like, normal_uuid
+from kilonova.api.typed_body import read_typed
 from kilonova.db import allocations
 from kilonova.db.allocations import ConsumerRequest
 from kilonova.db.usages import UNKNOWN_TYPE
@@ -83,15 +85,19 @@ def set_allocations(ctx: Context, request: Request) -> Reply:
     consumer_uuid = normal_uuid(consumer_uuid)
     body = read_body(request, schemas.PUT)
     if request.version < _BY_PROVIDER:
-        body["allocations"] = {item["resource_provider"]["uuid"]: item for item in body["allocations"]}
-    return _write(ctx, [read_consumer(ctx, request, consumer_uuid, body)])
+        consumer = read_typed(ConsumerList, body).by_provider()
+    else:
+        consumer = read_typed(ConsumerBody, body)
+    return _write(ctx, [read_consumer(ctx, request, consumer_uuid, consumer)])
 
 
 @takes_json
 def set_many_allocations(ctx: Context, request: Request) -> Reply:
     """POST /allocations.  Since: 1.13.  Atomic; a consumer with empty allocations is removed.  Errors: 400, 409."""
     ctx.authorize("placement:allocations:manage")
-    return _write(ctx, read_consumers(ctx, request, read_body(request, schemas.POST)))
+    return _write(
+        ctx, read_consumers(ctx, request, read_typed(dict[str, ConsumerBody], read_body(request, schemas.POST)))
+    )
 
 
 def delete_allocations(ctx: Context, request: Request) -> Reply:
@@ -103,22 +109,25 @@ def delete_allocations(ctx: Context, request: Request) -> Reply:
     return Reply(204)
 
 
-def read_consumers(ctx: Context, request: Request, body: Mapping[str, Any]) -> list[ConsumerRequest]:
+def read_consumers(ctx: Context, request: Request, body: Mapping[str, ConsumerBody]) -> list[ConsumerRequest]:
     """Return the requested allocations of each consumer in a body keyed by consumer uuid."""
     return [read_consumer(ctx, request, consumer_uuid, item) for consumer_uuid, item in body.items()]
 
 
-def read_consumer(ctx: Context, request: Request, consumer_uuid: str, item: Mapping[str, Any]) -> ConsumerRequest:
+def read_consumer(ctx: Context, request: Request, consumer_uuid: str, item: ConsumerBody) -> ConsumerRequest:
     """Return one consumer's requested allocations; without an owner (before 1.8) the configured one is used."""
     settings = ctx.backend.settings.placement
     return ConsumerRequest(
         consumer_uuid=consumer_uuid,
-        project_id=item.get("project_id", settings.incomplete_consumer_project_id),
-        user_id=item.get("user_id", settings.incomplete_consumer_user_id),
-        allocations={uuid: entry["resources"] for uuid, entry in item["allocations"].items()},
-        consumer_type=item.get("consumer_type"),
+        project_id=item.project_id or settings.incomplete_consumer_project_id,
+        user_id=item.user_id or settings.incomplete_consumer_user_id,
+        allocations={
+            uuid: {name: int(amount) for name, amount in entry.resources.items()}
+            for uuid, entry in item.allocations.items()
+        },
+        consumer_type=item.consumer_type,
         guarded=request.version >= _CONSUMER_GENERATIONS,
-        generation=item.get("consumer_generation"),
+        generation=None if item.consumer_generation is None else int(item.consumer_generation),
     )
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inventories of a resource provider: all of them, or one resource class."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kilonova.api.faults import HttpError
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
+from kilonova.api.placement.bodies.inventories import ChangedInventory, Inventories, InventoryFields, NewInventory
 from kilonova.api.placement.policies import rule
 from kilonova.api.placement.requests import CONCURRENT_UPDATE, dated, gives_json, newest, takes_json
 from kilonova.api.placement.resource_providers import (
@@ -16,6 +17,7 @@ from kilonova.api.placement.resource_providers import (
     require_generation,
 )
 from kilonova.api.placement.schemas import inventories as schemas
+from kilonova.api.typed_body import read_typed
 from kilonova.db import inventories
 from kilonova.db.provider_edits import Change, ProviderEdit, Vocabulary
 from kilonova.db.provider_states import ProviderState
@@ -65,10 +67,10 @@ def show_inventory(ctx: Context, request: Request) -> Reply:
 def create_inventory(ctx: Context, request: Request) -> Reply:
     """POST /resource_providers/{uuid}/inventories.  Errors: 400, 404; 409 if the provider already has the class."""
     ctx.authorize("placement:resource_providers:inventories:create")
-    body = read_body_for_provider(ctx, request, schemas.CREATE)
+    body = read_typed(NewInventory, read_body_for_provider(ctx, request, schemas.CREATE))
     own = request.path["uuid"]
     label = f"Unable to create inventory for resource provider {own}"
-    inventory = read_inventory(body["resource_class"], body)
+    inventory = read_inventory(body.resource_class, body)
     change = _explained(label, inventories.added(inventory))
     generation = _edit(ctx, request, [inventory], change, label=label)
     location = f"{request.root_url}/resource_providers/{own}/inventories/{inventory.resource_class}"
@@ -80,11 +82,11 @@ def create_inventory(ctx: Context, request: Request) -> Reply:
 def replace_inventories(ctx: Context, request: Request) -> Reply:
     """PUT /resource_providers/{uuid}/inventories.  Errors: 400, 404; 409 for the generation or an inventory in use."""
     ctx.authorize("placement:resource_providers:inventories:update")
-    body = read_body_for_provider(ctx, request, schemas.REPLACE)
-    wanted = [read_inventory(name, fields) for name, fields in body["inventories"].items()]
+    body = read_typed(Inventories, read_body_for_provider(ctx, request, schemas.REPLACE))
+    wanted = [read_inventory(name, fields) for name, fields in body.inventories.items()]
     label = f"Unknown resource class in inventory for resource provider {request.path['uuid']}"
     change = _explained(label, inventories.all_changed(wanted))
-    generation = _edit(ctx, request, wanted, change, seen=body["resource_provider_generation"])
+    generation = _edit(ctx, request, wanted, change, seen=int(body.resource_provider_generation))
     return dated(request, inventories_view(wanted, generation))
 
 
@@ -92,10 +94,10 @@ def replace_inventories(ctx: Context, request: Request) -> Reply:
 def update_inventory(ctx: Context, request: Request) -> Reply:
     """PUT /resource_providers/{uuid}/inventories/{resource_class}.  Errors: 400, 404, 409."""
     ctx.authorize("placement:resource_providers:inventories:update")
-    body = read_body_for_provider(ctx, request, schemas.UPDATE)
+    body = read_typed(ChangedInventory, read_body_for_provider(ctx, request, schemas.UPDATE))
     inventory = read_inventory(request.path["resource_class"], body)
     change = inventories.changed(inventory)
-    generation = _edit(ctx, request, [inventory], change, seen=body["resource_provider_generation"])
+    generation = _edit(ctx, request, [inventory], change, seen=int(body.resource_provider_generation))
     return dated(request, {**inventory_view(inventory), "resource_provider_generation": generation})
 
 
@@ -146,10 +148,17 @@ def _edit(
     return edit_provider(ctx, ProviderEdit(own, checked, [one.resource_class for one in wanted])).generation
 
 
-def read_inventory(resource_class: str, fields: Mapping[str, Any]) -> Inventory:
-    """Return the inventory described by a body, with defaults for missing fields."""
-    numbers = {name: int(fields[name]) for name in _FIELDS[:-1] if name in fields}
-    return Inventory(resource_class, **numbers, allocation_ratio=float(fields.get("allocation_ratio", 1.0)))
+def read_inventory(resource_class: str, fields: InventoryFields) -> Inventory:
+    """Return the inventory of a resource class with the given fields."""
+    return Inventory(
+        resource_class,
+        total=int(fields.total),
+        reserved=int(fields.reserved),
+        min_unit=int(fields.min_unit),
+        max_unit=int(fields.max_unit),
+        step_size=int(fields.step_size),
+        allocation_ratio=fields.allocation_ratio,
+    )
 
 
 def inventory_view(inventory: Inventory) -> dict[str, Any]:

@@ -4,10 +4,12 @@
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
 from kilonova.api.placement.allocations import read_consumers
+from kilonova.api.placement.bodies.reshaper import Reshape
 from kilonova.api.placement.inventories import read_inventory
 from kilonova.api.placement.policies import SERVICE, rule
 from kilonova.api.placement.requests import PROVIDER_NOT_FOUND, read_body, takes_json
 from kilonova.api.placement.schemas import allocations as schemas
+from kilonova.api.typed_body import read_typed
 from kilonova.db import reshape
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.reshape import ProviderShape
@@ -21,16 +23,16 @@ RULES = (rule("placement:reshaper:reshape", "Move inventories and allocations", 
 def reshape_providers(ctx: Context, request: Request) -> Reply:
     """POST /reshaper.  Errors: 400 for an unknown provider or class; 409 for generations, usage or capacity."""
     ctx.authorize("placement:reshaper:reshape")
-    body = read_body(request, schemas.RESHAPE)
+    body = read_typed(Reshape, read_body(request, schemas.RESHAPE))
     shapes = [
         ProviderShape(
             uuid,
-            shape["resource_provider_generation"],
-            tuple(read_inventory(name, fields) for name, fields in shape["inventories"].items()),
+            int(shape.resource_provider_generation),
+            tuple(read_inventory(name, fields) for name, fields in shape.inventories.items()),
         )
-        for uuid, shape in body["inventories"].items()
+        for uuid, shape in body.inventories.items()
     ]
-    consumers = read_consumers(ctx, request, body["allocations"])
+    consumers = read_consumers(ctx, request, body.allocations)
 
     def job(tx: Transaction) -> None:
         try:

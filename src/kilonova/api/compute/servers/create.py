@@ -8,10 +8,13 @@ import base64
 import binascii
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from msgspec import UnsetType
+
 from kilonova.api.compute.access_addresses import read_addresses
+from kilonova.api.compute.bodies.servers import CreateServers, NewServer
 from kilonova.api.compute.flavors import find_asked
 from kilonova.api.compute.hints import read_hints, unseen_instances
 from kilonova.api.compute.links import bookmark_links
@@ -19,6 +22,7 @@ from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.target import Target, read_target
 from kilonova.api.http import Context, Reply, Request
 from kilonova.api.schemas.types import as_bool
+from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field
 from kilonova.db import keypairs, server_groups
 from kilonova.errors import Forbidden, NotFound
@@ -34,26 +38,26 @@ from kilonova.scheduler.devices.pci_request import read_aliases
 _TO_HYPHEN = re.compile(r"[ _.]")
 _NOT_IN_A_HOST_NAME = re.compile(r"[^a-z0-9-]")
 _DRIVE_PROPERTY = "img_config_drive"
-_HINT_KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
 
 
 def create_server(ctx: Context, request: Request) -> Reply:
     """POST /servers.  Errors: 400, 403 also over quota."""
     ctx.authorize("os_compute_api:servers:create")
-    asked = request.body["server"]
+    body = read_typed(CreateServers, request.body)
+    asked = body.server
     least, count = _counts(asked, ctx.backend.settings.api.max_servers_per_request)
     _refuse_what_needs_other_services(asked)
-    trusted = read_trusted_certs(ctx, asked, "os_compute_api:servers:create")
+    trusted = read_trusted_certs(ctx, asked.trusted_image_certificates, "os_compute_api:servers:create")
     target = read_target(ctx, asked)
     flavor = _flavor(ctx, asked)
     image = _image(ctx, asked)
     aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
     require_possible_guest(flavor, image, aliases, flavor_field="flavorRef", image_field="imageRef")
-    key = read_key(ctx, asked)
-    user_data = read_user_data(asked)
-    hints = read_hints(ctx, next((given for key in _HINT_KEYS if (given := request.body.get(key))), {}))
+    key = read_key(ctx, asked.key_name)
+    user_data = read_user_data(asked.user_data)
+    hints = read_hints(ctx, body.hints or body.extension_hints)
     group_uuid = _group(ctx, hints)
-    if "hostname" in asked and count > 1:
+    if asked.hostname is not None and count > 1:
         raise invalid_field("hostname", "It cannot be used with max_count above 1.")
     reservation_id = "r-" + secrets.token_hex(4)
     built = _instances(ctx, asked, flavor, image, target, count, reservation_id)
@@ -74,7 +78,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
         remote_address=ctx.remote_address,
         is_admin=ctx.may("context_is_admin"),
     )
-    admin_pass = generated_password(ctx, asked)
+    admin_pass = generated_password(ctx, asked.admin_pass)
     ctx.backend.conductor.build(
         built,
         spec,
@@ -88,7 +92,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     )
     if group_uuid is not None and ctx.backend.announcer.is_on:
         _announce_members(ctx, group_uuid, built)
-    if as_bool(asked.get("return_reservation_id", False)):
+    if as_bool(asked.return_reservation_id):
         return Reply(202, {"reservation_id": reservation_id})
     return _created(request, built[0], asked, admin_pass)
 
@@ -101,61 +105,58 @@ def _announce_members(ctx: Context, group_uuid: str, built: Sequence[Instance]) 
     ctx.announce(GroupActed("add_member", group, tuple(each.uuid for each in built if each.uuid in members)))
 
 
-def _created(request: Request, first: Instance, asked: dict[str, Any], admin_pass: str | None) -> Reply:
+def _created(request: Request, first: Instance, asked: NewServer, admin_pass: str | None) -> Reply:
     links = bookmark_links(request, f"servers/{first.uuid}")
     view: dict[str, Any] = {
         "id": first.uuid,
         "links": links,
         "OS-DCF:diskConfig": first.disk_config,
-        "security_groups": asked.get("security_groups") or [{"name": "default"}],
+        "security_groups": [{"name": group.name} for group in asked.security_groups] or [{"name": "default"}],
     }
     if admin_pass is not None:
         view["adminPass"] = admin_pass
     return Reply(202, {"server": view}, {"Location": links[0]["href"]})
 
 
-def generated_password(ctx: Context, asked: Mapping[str, Any]) -> str | None:
+def generated_password(ctx: Context, requested: str | None) -> str | None:
     """Return the requested password or a new one; None if ``enable_instance_password`` is off."""
     if not ctx.backend.settings.api.enable_instance_password:
         return None
-    return asked.get("adminPass") or secrets.token_urlsafe(9)
+    return requested or secrets.token_urlsafe(9)
 
 
-def _counts(asked: dict[str, Any], maximum: int) -> tuple[int, int]:
+def _counts(asked: NewServer, maximum: int) -> tuple[int, int]:
     """Return the minimum and the maximum number of servers to create. Raises: InvalidRequest."""
-    least = int(asked.get("min_count", 1))
-    most = int(asked.get("max_count", least))
+    least = 1 if asked.min_count is None else int(asked.min_count)
+    most = least if asked.max_count is None else int(asked.max_count)
     for field, value in (("min_count", least), ("max_count", most)):
         if value < 1:
             raise invalid_field(field, f"Value: {value}. It must be at least 1.")
     if least > most:
         raise invalid_field("min_count", "min_count must be <= max_count")
     if most > maximum:
-        field = "max_count" if "max_count" in asked else "min_count"
+        field = "min_count" if asked.max_count is None else "max_count"
         raise invalid_field(field, f"Value: {most}. One request may create at most {maximum} servers.")
     return least, most
 
 
-def _refuse_what_needs_other_services(asked: dict[str, Any]) -> None:
-    networks = asked.get("networks")
-    if isinstance(networks, list) and networks:
+def _refuse_what_needs_other_services(asked: NewServer) -> None:
+    if isinstance(asked.networks, tuple) and asked.networks:
         raise invalid_field(
             "networks", "No network service is configured: leave networks out, or use 'auto' or 'none'."
         )
-    names = [group.get("name") for group in asked.get("security_groups") or ()]
-    if any(name != "default" for name in names):
+    if any(group.name != "default" for group in asked.security_groups):
         raise invalid_field("security_groups", "No network service is configured.")
-    if asked.get("personality"):
+    if asked.personality:
         raise invalid_field("personality", "File injection is not supported; use user_data.")
-    if asked.get("block_device_mapping"):
+    if asked.block_device_mapping:
         raise invalid_field("block_device_mapping", "No volume service is configured.")
-    image_ref = asked.get("imageRef")
-    for index, device in enumerate(asked.get("block_device_mapping_v2") or ()):
+    for index, device in enumerate(asked.block_device_mapping_v2):
         is_image_boot = (
-            device["source_type"] == "image"
-            and device.get("destination_type", "local") == "local"
-            and str(device.get("boot_index", 0)) == "0"
-            and device.get("uuid") == image_ref
+            device.source_type == "image"
+            and device.destination_type == "local"
+            and str(device.boot_index) == "0"
+            and device.uuid == asked.image_ref
         )
         if not is_image_boot:
             raise invalid_field(
@@ -164,15 +165,15 @@ def _refuse_what_needs_other_services(asked: dict[str, Any]) -> None:
             )
 
 
-def _flavor(ctx: Context, asked: dict[str, Any]) -> Flavor:
-    flavor = find_asked(ctx, asked["flavorRef"])
+def _flavor(ctx: Context, asked: NewServer) -> Flavor:
+    flavor = find_asked(ctx, asked.flavor_ref)
     if flavor.root_gib == 0 and not ctx.may("os_compute_api:servers:create:zero_disk_flavor"):
         raise Forbidden("Only volume-backed servers are allowed for flavors with zero disk.")
     return flavor
 
 
-def _image(ctx: Context, asked: dict[str, Any]) -> Image:
-    image_ref = asked.get("imageRef") or ""
+def _image(ctx: Context, asked: NewServer) -> Image:
+    image_ref = asked.image_ref
     if not image_ref:
         raise invalid_field("imageRef", "A server needs an image: no volume service is configured.")
     try:
@@ -182,7 +183,7 @@ def _image(ctx: Context, asked: dict[str, Any]) -> Image:
 
 
 def read_trusted_certs(
-    ctx: Context, asked: Mapping[str, Any], action: str, *, project_id: str | None = None
+    ctx: Context, requested: Sequence[str] | UnsetType | None, action: str, *, project_id: str | None = None
 ) -> tuple[str, ...] | None:
     """Return the trusted image certificates of the body, or None if the field is absent.
 
@@ -190,15 +191,14 @@ def read_trusted_certs(
     They are stored and shown only. No host validates images, as in Nova unless ``[glance] verify_glance_signatures`` is
     set.
     """
-    if "trusted_image_certificates" not in asked:
+    if isinstance(requested, UnsetType):
         return None
     ctx.authorize(f"{action}:trusted_certs", project_id=project_id)
-    return tuple(asked["trusted_image_certificates"] or ())
+    return tuple(requested or ())
 
 
-def read_key(ctx: Context, asked: Mapping[str, Any]) -> PublicKey | None:
+def read_key(ctx: Context, name: str | None) -> PublicKey | None:
     """Return the caller's key pair named by ``key_name``, or None without a name. Raises: InvalidRequest."""
-    name = asked.get("key_name")
     if name is None:
         return None
     try:
@@ -208,9 +208,8 @@ def read_key(ctx: Context, asked: Mapping[str, Any]) -> PublicKey | None:
         raise invalid_field("key_name", "Invalid key_name provided.") from None
 
 
-def read_user_data(asked: Mapping[str, Any]) -> str | None:
+def read_user_data(text: str | None) -> str | None:
     """Return the user data of the body in base64, or None. Raises: InvalidRequest."""
-    text: str | None = asked.get("user_data")
     if text:
         try:
             base64.b64decode(text.encode("ascii"), validate=True)
@@ -235,7 +234,7 @@ def _group(ctx: Context, hints: dict[str, tuple[str, ...]]) -> str | None:
 
 def _instances(
     ctx: Context,
-    asked: dict[str, Any],
+    asked: NewServer,
     flavor: Flavor,
     image: Image,
     target: Target,
@@ -243,18 +242,18 @@ def _instances(
     reservation_id: str,
 ) -> list[Instance]:
     built = []
-    has_drive = as_bool(asked.get("config_drive") or False) or _must_have_drive(ctx, image)
-    addresses = read_addresses(asked, "server")
+    has_drive = as_bool(asked.config_drive) or _must_have_drive(ctx, image)
+    addresses = read_addresses("server", asked.access_ip_v4, asked.access_ip_v6)
     for index in range(count):
-        name = asked["name"] if count == 1 else f"{asked['name']}-{index + 1}"
+        name = asked.name if count == 1 else f"{asked.name}-{index + 1}"
         instance_uuid = new_uuid()
         built.append(
             Instance(
                 id=0,
                 uuid=instance_uuid,
                 name=name,
-                hostname=asked.get("hostname") or host_name_of(name, instance_uuid),
-                description=asked.get("description"),
+                hostname=asked.hostname or host_name_of(name, instance_uuid),
+                description=asked.description,
                 project_id=ctx.project_id,
                 user_id=ctx.user_id,
                 vm_state=VmState.BUILDING,
@@ -262,14 +261,14 @@ def _instances(
                 flavor=flavor,
                 image_ref=image.id,
                 image_properties=image.properties,
-                key_name=asked.get("key_name"),
+                key_name=asked.key_name,
                 config_drive="True" if has_drive else "",
-                metadata=asked.get("metadata") or {},
-                tags=tuple(dict.fromkeys(asked.get("tags") or ())),
+                metadata=asked.metadata,
+                tags=tuple(dict.fromkeys(asked.tags)),
                 reservation_id=reservation_id,
                 launch_index=index,
                 availability_zone=target.zone,
-                disk_config=asked.get("OS-DCF:diskConfig", "MANUAL"),
+                disk_config=asked.disk_config,
                 access_ip_v4=addresses.get("access_ip_v4"),
                 access_ip_v6=addresses.get("access_ip_v6"),
             )

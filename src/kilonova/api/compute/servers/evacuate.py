@@ -3,8 +3,8 @@
 
 import secrets
 from collections.abc import Mapping
-from typing import Any
 
+from kilonova.api.compute.bodies.moves import Evacuation
 from kilonova.api.compute.schemas import server_evacuate as schemas
 from kilonova.api.compute.servers.servers import find_server
 from kilonova.api.compute.servers.states import check_allowed, host_is_up
@@ -12,6 +12,7 @@ from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, action, rule
 from kilonova.api.schemas.types import as_bool
+from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field
 from kilonova.db import services
 from kilonova.errors import InvalidRequest, NotFound
@@ -35,11 +36,11 @@ def evacuate(ctx: Context, request: Request) -> Reply:
     stopped.
     """
     instance = find_server(ctx, request.path["server_id"], _P)
-    asked, version = request.body["evacuate"], request.version
+    asked, version = read_typed(Evacuation, request.body["evacuate"]), request.version
     check_allowed(ctx, instance, "evacuate")
-    if as_bool(asked.get("onSharedStorage", False)):
+    if as_bool(asked.on_shared_storage):
         raise invalid_field("onSharedStorage", "Shared storage is not supported; the server is rebuilt from its image.")
-    host = _destination(ctx, instance, asked.get("host"))
+    host = _destination(ctx, instance, asked.host)
     if host_is_up(ctx, instance.host):
         raise InvalidRequest(f"The compute service of host {instance.host} is still in use.")
     forced = _forced(version, asked)
@@ -50,7 +51,7 @@ def evacuate(ctx: Context, request: Request) -> Reply:
     if version >= _NO_ANSWER:
         return Reply(200)
     shows = ctx.backend.settings.api.enable_instance_password
-    return Reply(200, {"adminPass": asked.get("adminPass") or secrets.token_urlsafe(9)} if shows else {})
+    return Reply(200, {"adminPass": asked.admin_pass or secrets.token_urlsafe(9)} if shows else {})
 
 
 def _destination(ctx: Context, instance: Instance, host: str | None) -> str | None:
@@ -66,12 +67,12 @@ def _destination(ctx: Context, instance: Instance, host: str | None) -> str | No
     return service.host
 
 
-def _forced(version: Version, asked: Mapping[str, Any]) -> bool:
+def _forced(version: Version, asked: Evacuation) -> bool:
     """Whether the requested host bypasses the scheduler's filters. Raises: InvalidRequest."""
     if version < _FORCE_ON_REQUEST:
-        return asked.get("host") is not None
-    forced = version < _NEVER_FORCED and as_bool(asked.get("force", False))
-    if forced and asked.get("host") is None:
+        return asked.host is not None
+    forced = version < _NEVER_FORCED and as_bool(asked.force)
+    if forced and asked.host is None:
         raise invalid_field("force", "It is allowed only together with host.")
     return forced
 

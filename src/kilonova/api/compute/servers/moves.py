@@ -4,6 +4,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kilonova.api.compute.bodies.moves import LiveMigration, Migration, Resize
 from kilonova.api.compute.flavors import find_asked
 from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.schemas import server_moves as schemas
@@ -13,6 +14,7 @@ from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_MANAGER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas.types import as_bool
+from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field
 from kilonova.db import request_specs, services
 from kilonova.errors import Conflict, InvalidRequest, NotFound
@@ -47,8 +49,8 @@ def resize(ctx: Context, request: Request) -> Reply:
     instance = find_server(ctx, request.path["server_id"], f"{_SERVERS}:resize")
     stays = ctx.backend.settings.compute.allow_resize_to_same_host
     check_allowed(ctx, instance, "resize", None if stays else NEEDED["migrate"])
-    asked = request.body["resize"]
-    flavor = _new_flavor(ctx, instance, asked)
+    asked = read_typed(Resize, request.body["resize"])
+    flavor = _new_flavor(ctx, instance, asked.flavor_ref)
     _require_source(ctx, instance)
     ctx.backend.conductor.operations.moves.resize(
         instance.uuid,
@@ -56,7 +58,7 @@ def resize(ctx: Context, request: Request) -> Reply:
         ctx.requester,
         stays=stays,
         limits=ctx.backend.limits.of_project(instance.project_id),
-        disk_config=asked.get("OS-DCF:diskConfig"),
+        disk_config=asked.disk_config,
     )
     return Reply(202)
 
@@ -85,7 +87,7 @@ def _end_move(ctx: Context, request: Request, action: str, operation: Callable[[
 def migrate(ctx: Context, request: Request) -> Reply:
     """Cold-migrate a server.  2.56 accepts a host.  Errors: 400, 404, 409 also if its host is down."""
     given = request.body["migrate"] if request.version >= Version(2, 56) else None
-    host = (given or {}).get("host")
+    host = read_typed(Migration, given or {}).host
     instance = find_server(ctx, request.path["server_id"], _rule("migrate", host))
     check_allowed(ctx, instance, "migrate")
     destination = _destination(ctx, instance, host)
@@ -99,8 +101,8 @@ def live_migrate(ctx: Context, request: Request) -> Reply:
 
     ``block_migration`` and ``disk_over_commit`` are validated and ignored.
     """
-    asked = request.body["os-migrateLive"]
-    host = asked["host"]
+    asked = read_typed(LiveMigration, request.body["os-migrateLive"])
+    host = asked.host
     instance = find_server(ctx, request.path["server_id"], _rule("migrate_live", host))
     check_allowed(ctx, instance, "live-migrate")
     forced = _forced(request.version, asked)
@@ -113,12 +115,12 @@ def live_migrate(ctx: Context, request: Request) -> Reply:
     return Reply(202)
 
 
-def _forced(version: Version, asked: Mapping[str, Any]) -> bool:
+def _forced(version: Version, asked: LiveMigration) -> bool:
     """Whether the requested host bypasses the scheduler's filters. Raises: InvalidRequest."""
     if version < _FORCE_ON_REQUEST:
-        return asked["host"] is not None
-    forced = version < _NEVER_FORCED and as_bool(asked.get("force", False))
-    if forced and asked["host"] is None:
+        return asked.host is not None
+    forced = version < _NEVER_FORCED and as_bool(asked.force)
+    if forced and asked.host is None:
         raise invalid_field("force", "It is allowed only together with host.")
     return forced
 
@@ -127,8 +129,8 @@ def _rule(action: str, host: str | None) -> str:
     return f"{_MIGRATE}:{action}" if host is None else f"{_MIGRATE}:{action}:host"
 
 
-def _new_flavor(ctx: Context, instance: Instance, asked: Mapping[str, Any]) -> Flavor:
-    flavor, present = find_asked(ctx, asked["flavorRef"]), instance.flavor
+def _new_flavor(ctx: Context, instance: Instance, flavor_ref: float | str) -> Flavor:
+    flavor, present = find_asked(ctx, flavor_ref), instance.flavor
     if flavor.flavor_id == present.flavor_id:
         raise invalid_field("flavorRef", "The server has this flavor already.")
     if flavor.root_gib < present.root_gib:

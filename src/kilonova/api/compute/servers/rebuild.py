@@ -2,9 +2,11 @@
 """Rebuild of a server: its guest is re-created on the same host.  Source: spec COMPUTE_API §1.4."""
 
 from collections.abc import Mapping
-from typing import Any
+
+from msgspec import UnsetType
 
 from kilonova.api.compute.access_addresses import read_addresses
+from kilonova.api.compute.bodies.rebuild import Rebuild
 from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.schemas import server_rebuild as schemas
 from kilonova.api.compute.servers.create import generated_password, read_key, read_trusted_certs, read_user_data
@@ -15,6 +17,7 @@ from kilonova.api.http import Context, Endpoint, Reply, Request
 from kilonova.api.microversion import Version
 from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 from kilonova.api.schemas.types import as_bool
+from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field
 from kilonova.db import instances, request_specs
 from kilonova.errors import Conflict, NotFound
@@ -31,15 +34,6 @@ RULES = (
     rule(f"{_P}:trusted_certs", PROJECT_MEMBER_OR_ADMIN, _SIGNED_WITH, action("rebuild")),
 )
 _SHOWS_KEY, _SHOWS_USER_DATA = Version(2, 54), Version(2, 57)
-#: Field of the request body → database column.
-_COLUMNS = {
-    "name": "name",
-    "metadata": "metadata",
-    "description": "description",
-    "hostname": "hostname",
-    "key_name": "key_name",
-    "OS-DCF:diskConfig": "disk_config",
-}
 
 
 def rebuild(ctx: Context, request: Request) -> Reply:
@@ -49,17 +43,17 @@ def rebuild(ctx: Context, request: Request) -> Reply:
     """
     instance = find_server(ctx, request.path["server_id"], _P)
     check_allowed(ctx, instance, "rebuild")
-    asked = request.body["rebuild"]
+    asked = read_typed(Rebuild, request.body["rebuild"])
     _refuse_what_nobody_does(asked)
-    addresses = read_addresses(asked, "rebuild")
-    trusted = read_trusted_certs(ctx, asked, _P, project_id=instance.project_id)
+    addresses = read_addresses("rebuild", asked.access_ip_v4, asked.access_ip_v6)
+    trusted = read_trusted_certs(ctx, asked.trusted_image_certificates, _P, project_id=instance.project_id)
     stored = _stored_request(ctx, instance)
-    image = _image(ctx, instance, stored, asked["imageRef"])
-    key = read_key(ctx, asked) if "key_name" in asked else stored.key
-    user_data = read_user_data(asked) if "user_data" in asked else stored.user_data
+    image = _image(ctx, instance, stored, asked.image_ref)
+    key = stored.key if isinstance(asked.key_name, UnsetType) else read_key(ctx, asked.key_name)
+    user_data = stored.user_data if isinstance(asked.user_data, UnsetType) else read_user_data(asked.user_data)
     if not host_is_up(ctx, instance.host):
         raise Conflict("The compute service of the server's host is down: it can be rebuilt once that is back.")
-    admin_pass = generated_password(ctx, asked)
+    admin_pass = generated_password(ctx, asked.admin_pass)
     ctx.backend.conductor.operations.rebuilds.rebuild(
         instance.uuid,
         instance.flavor,
@@ -70,16 +64,16 @@ def rebuild(ctx: Context, request: Request) -> Reply:
         key=key,
         trusted_certs=stored.trusted_certs if trusted is None else trusted,
         admin_pass=admin_pass,
-        values={column: asked[field] for field, column in _COLUMNS.items() if field in asked} | addresses,
+        values=asked.columns() | addresses,
         limits=ctx.backend.limits.of_project(instance.project_id),
     )
     return _begun(ctx, request, instance, admin_pass)
 
 
-def _refuse_what_nobody_does(asked: Mapping[str, Any]) -> None:
-    if as_bool(asked.get("preserve_ephemeral", False)):
+def _refuse_what_nobody_does(asked: Rebuild) -> None:
+    if as_bool(asked.preserve_ephemeral):
         raise invalid_field("preserve_ephemeral", "The hypervisor cannot preserve ephemeral disks.")
-    if asked.get("personality"):
+    if asked.personality:
         raise invalid_field("personality", "File injection is not supported; use user_data.")
 
 

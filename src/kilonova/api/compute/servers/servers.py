@@ -73,7 +73,7 @@ def update_server(ctx: Context, request: Request) -> Reply:
     server_id = before.uuid
     asked = request.body["server"]
     values = {column: asked[field] for field, column in _UPDATED.items() if field in asked}
-    values |= read_addresses(asked, "server")
+    values |= read_addresses("server", asked.get("accessIPv4"), asked.get("accessIPv6"))
 
     def job(tx: Transaction) -> None:
         if _PINNED in asked:

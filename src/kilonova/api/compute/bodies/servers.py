@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Body of POST /servers."""
+
+from msgspec import UNSET, Struct, UnsetType
+
+from kilonova.api.typed_body import Flag, Whole
+
+
+class SecurityGroup(Struct, frozen=True):
+    """A requested security group."""
+
+    name: str | None = None
+
+
+class BlockDevice(Struct, frozen=True, kw_only=True):
+    """An item of ``block_device_mapping_v2``."""
+
+    source_type: str
+    destination_type: str = "local"
+    boot_index: Whole | str | None = 0
+    uuid: str | None = None
+
+
+class NewServer(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    rename={
+        "flavor_ref": "flavorRef",
+        "image_ref": "imageRef",
+        "admin_pass": "adminPass",
+        "access_ip_v4": "accessIPv4",
+        "access_ip_v6": "accessIPv6",
+        "disk_config": "OS-DCF:diskConfig",
+    },
+):
+    """The requested server or servers.
+
+    Counts may be strings of digits. ``networks``: a list, ``auto`` or ``none``.
+    ``trusted_image_certificates``: unset if the body does not have the field; both unset and None request none.
+    """
+
+    name: str
+    flavor_ref: Whole | str
+    image_ref: str | None = None
+    admin_pass: str | None = None
+    metadata: dict[str, str] = {}
+    networks: tuple[object, ...] | str = ()
+    disk_config: str = "MANUAL"
+    access_ip_v4: str | None = None
+    access_ip_v6: str | None = None
+    personality: tuple[object, ...] = ()
+    availability_zone: str | None = None
+    block_device_mapping: tuple[object, ...] = ()
+    block_device_mapping_v2: tuple[BlockDevice, ...] = ()
+    config_drive: Flag = False
+    key_name: str | None = None
+    min_count: Whole | str | None = None
+    max_count: Whole | str | None = None
+    return_reservation_id: Flag = False
+    security_groups: tuple[SecurityGroup, ...] = ()
+    user_data: str | None = None
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    trusted_image_certificates: tuple[str, ...] | UnsetType | None = UNSET
+    host: str | None = None
+    hypervisor_hostname: str | None = None
+    hostname: str | None = None
+
+
+class CreateServers(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    rename={"hints": "os:scheduler_hints", "extension_hints": "OS-SCH-HNT:scheduler_hints"},
+):
+    """The whole body. ``extension_hints``: hints under their name in older releases, used if ``hints`` is empty."""
+
+    server: NewServer
+    hints: dict[str, object] = {}
+    extension_hints: dict[str, object] = {}
