@@ -150,7 +150,17 @@ def waiting_orders(database: Database, owner: str, count: int, *, servers: int =
     for number in range(count):
         made = [_instance(f"server{number}-{index}") for index in range(servers)]
         rows += made
-        journalled = [WorkflowRow(str(uuid4()), "build", one.uuid, "r", "req", "claim") for one in made]
+        journalled = [
+            WorkflowRow(
+                uuid=str(uuid4()),
+                kind="build",
+                instance_uuid=one.uuid,
+                reservation_id="r",
+                request_id="req",
+                step="claim",
+            )
+            for one in made
+        ]
         flows += journalled
         jobs = tuple(Job(flow.instance_uuid, partial(_at_spawn, flow)) for flow in journalled)
         spec = RequestSpec(FLAVOR, None, project_id="p", user_id="u", request_id="req")

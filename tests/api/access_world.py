@@ -130,9 +130,17 @@ class World:
         database = self.process.database
         with database.read() as connection:
             server = instances.get(connection, server_id)
-        kind = MigrationType.LIVE_MIGRATION, MigrationStatus.RUNNING
-        place = server.host or "", server.node or ""
-        row = ServerMigration(NOWHERE, server_id, *kind, *place, server.flavor, server.flavor, "req-migration")
+        row = ServerMigration(
+            uuid=NOWHERE,
+            instance_uuid=server_id,
+            migration_type=MigrationType.LIVE_MIGRATION,
+            status=MigrationStatus.RUNNING,
+            source_host=server.host or "",
+            source_node=server.node or "",
+            old_flavor=server.flavor,
+            new_flavor=server.flavor,
+            request_id="req-migration",
+        )
         return database.write(lambda tx: server_migrations.insert(tx, row)).id
 
     def new_group(self) -> str:

@@ -171,5 +171,13 @@ def start_cloud(url: str, image_proxy: ImageProxy | None = None, **api: Any) -> 
     mirror = Mirror.follow(database)
     nothing = cast("Any", None)
     proxy = image_proxy or FixedImageProxy(FixedImages(()))
-    backend = Backend(settings, database, mirror, policy_of(conf), conductor=nothing, images=nothing, image_proxy=proxy)
+    backend = Backend(
+        settings=settings,
+        database=database,
+        mirror=mirror,
+        policy=policy_of(conf),
+        conductor=nothing,
+        images=nothing,
+        image_proxy=proxy,
+    )
     return Cloud(database, mirror, application_of(settings, backend))

@@ -152,7 +152,12 @@ def world(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> It
     conf([], project="kilonova", default_config_files=[], default_config_dirs=[])
     settings = Settings(DatabaseSettings(str(cell.database.url)), api=ApiSettings("noauth2"), conf=conf)
     backend = Backend(
-        settings, cell.database, cell.mirror, policy_of(conf), conductor=cell.conductor, images=Images(stored)
+        settings=settings,
+        database=cell.database,
+        mirror=cell.mirror,
+        policy=policy_of(conf),
+        conductor=cell.conductor,
+        images=Images(stored),
     )
     watcher = sqlite3.connect(cell.folder / "kilonova.db")
     watcher.execute("PRAGMA synchronous = OFF")

@@ -88,7 +88,9 @@ def test_what_a_careless_handler_says_is_told_to_nobody() -> None:
     conf([], project="kilonova", default_config_files=[], default_config_dirs=[])
     nothing = cast("Any", None)
     settings = Settings(DatabaseSettings("sqlite://"), api=ApiSettings("noauth2"), conf=conf)
-    backend = Backend(settings, nothing, nothing, Policy(conf, ()), conductor=nothing, images=nothing)
+    backend = Backend(
+        settings=settings, database=nothing, mirror=nothing, policy=Policy(conf, ()), conductor=nothing, images=nothing
+    )
     app = noauth2(family_app(_Careless(), backend), plain_roles=())
     answer = send(app, "GET", "/v1/secrets", b"", {"X-Auth-Token": "admin"})
     assert answer.status == 500

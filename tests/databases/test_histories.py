@@ -37,7 +37,14 @@ def actions(database: Database) -> Database:
         names = ("req-0", "req-1", "req-2", "req-3")
         instance_actions.begin(tx, [NewAction(UUID, "reboot", name, "u", "p") for name in names])
         instance_actions.begin(tx, [NewAction(new_uuid(), "reboot", "req-0", "u", "p")])
-        instance_actions.add_events(tx, [EndedEvent(UUID, "req-0", "compute_reboot_instance", minutes(0))])
+        instance_actions.add_events(
+            tx,
+            [
+                EndedEvent(
+                    instance_uuid=UUID, request_id="req-0", event="compute_reboot_instance", started_at=minutes(0)
+                )
+            ],
+        )
         instance_actions.fail(tx, [(UUID, "req-3")])
         action, event = t.instance_actions.c, t.instance_action_events.c
         for name, begun in zip(names, (0, 10, 10, 20), strict=True):
@@ -94,9 +101,20 @@ def test_pages_of_migrations_and_which_hosts_have_open_ones(database: Database) 
     server = Instance(0, UUID, "vm", "p", "u", VmState.ACTIVE, FLAVOR, task_state=TaskState.MIGRATING)
 
     def migration(status: MigrationStatus, dest: str) -> ServerMigration:
-        kind = MigrationType.LIVE_MIGRATION, status
-        more = {"dest_host": dest, "dest_node": dest, "user_id": "u", "project_id": "p"}
-        return ServerMigration(new_uuid(), UUID, *kind, "source", "source", FLAVOR, FLAVOR, **more)
+        return ServerMigration(
+            uuid=new_uuid(),
+            instance_uuid=UUID,
+            migration_type=MigrationType.LIVE_MIGRATION,
+            status=status,
+            source_host="source",
+            source_node="source",
+            old_flavor=FLAVOR,
+            new_flavor=FLAVOR,
+            dest_host=dest,
+            dest_node=dest,
+            user_id="u",
+            project_id="p",
+        )
 
     rows = [migration(MigrationStatus.COMPLETED, "over"), migration(MigrationStatus.RUNNING, "there")]
 

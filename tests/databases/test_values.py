@@ -58,7 +58,15 @@ def names(database: Database, **query: Any) -> list[str]:
 
 def test_text_json_booleans_and_microseconds_come_back_as_they_were(database: Database) -> None:
     body = {"text": ODD, "deep": [{"none": None, "true": True, "number": 2**53, "float": 0.1}]}
-    flow = WorkflowRow(new_uuid(), "build", new_uuid(), "r", "req", "claim", facts=body)
+    flow = WorkflowRow(
+        uuid=new_uuid(),
+        kind="build",
+        instance_uuid=new_uuid(),
+        reservation_id="r",
+        request_id="req",
+        step="claim",
+        facts=body,
+    )
     asked = StoredRequest(new_uuid(), RequestSpec(FLAVOR, hints={ODD: (ODD,)}), None, "x" * 65_535)
     one = server(ODD, request_spec_uuid=asked.uuid, metadata={ODD: ODD})
     moments: list[datetime] = []

@@ -14,7 +14,9 @@ from kilonova.identifiers import new_uuid
 
 
 def row(kind: str, step: str, **more: object) -> WorkflowRow:
-    return WorkflowRow(new_uuid(), kind, "server", "", "req", step, **more)  # type: ignore[arg-type]
+    return WorkflowRow(
+        uuid=new_uuid(), kind=kind, instance_uuid="server", reservation_id="", request_id="req", step=step, **more
+    )  # type: ignore[arg-type]
 
 
 def test_pages_hold_each_workflow_once_also_where_many_began_together(database: Database) -> None:

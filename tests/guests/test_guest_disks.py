@@ -53,7 +53,12 @@ def disks_with(instances: Path, service: RealImages) -> MakeDisks:
 
 
 def guest(image: ImageData | None, uuid: str = "g1", **more: Any) -> GuestSpec:
-    return replace(GuestSpec(uuid, uuid, uuid, 1, 64, 1, image=image, ordered_at=ORDERED_AT), **more)
+    return replace(
+        GuestSpec(
+            uuid=uuid, name=uuid, hostname=uuid, vcpus=1, memory_mib=64, root_gib=1, image=image, ordered_at=ORDERED_AT
+        ),
+        **more,
+    )
 
 
 def info(disk: DiskFile) -> dict[str, Any]:

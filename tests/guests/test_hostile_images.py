@@ -46,7 +46,9 @@ def refused(tmp_path: Path) -> Attempt:
         images = HostImages(instances / "_base", max_bytes=1 << 40, transfers=service)
         disks = GuestDisks(instances, images, LibvirtSettings(force_raw_images=raw))
         with pytest.raises(ImageUnusable, match=reason) as raised:
-            disks.make(GuestSpec("g1", "g1", "g1", 1, 64, root_gib, image=image))
+            disks.make(
+                GuestSpec(uuid="g1", name="g1", hostname="g1", vcpus=1, memory_mib=64, root_gib=root_gib, image=image)
+            )
         assert "secret" not in raised.value.message
         assert {path.name for path in instances.iterdir()} <= {"_base"}
         assert not any(path.name.endswith((".raw", ".qcow2", ".part")) for path in (instances / "_base").iterdir())
@@ -83,7 +85,9 @@ def test_a_format_that_nobody_has_declared_is_looked_for(service: RealImages, tm
     made = service.make("image-1", "qcow2")
     image = replace(made, disk_format=declared)
     images = HostImages(tmp_path / "_base", max_bytes=1 << 40, transfers=service)
-    (root,) = GuestDisks(tmp_path, images, LibvirtSettings()).make(GuestSpec("g1", "g1", "g1", 1, 64, 1, image=image))
+    (root,) = GuestDisks(tmp_path, images, LibvirtSettings()).make(
+        GuestSpec(uuid="g1", name="g1", hostname="g1", vcpus=1, memory_mib=64, root_gib=1, image=image)
+    )
     assert "raw" in qemu_img("info", "-f", "qcow2", root.path)
 
 
@@ -119,10 +123,20 @@ def test_a_kind_of_vmdk_that_the_operator_does_not_allow(service: RealImages, tm
     disks = GuestDisks(tmp_path, images, LibvirtSettings(vmdk_allowed_types=("monolithicSparse",)))
     stream = service.make("stream", "vmdk", options=("-o", "subformat=streamOptimized"))
     with pytest.raises(ImageUnusable, match=r"streamOptimized may not be used by \[compute\] vmdk_allowed_types"):
-        disks.make(GuestSpec("g1", "g1", "g1", 1, 64, 1, image=stream))
-    disks.make(GuestSpec("g1", "g1", "g1", 1, 64, 1, image=service.make("sparse", "vmdk")))
+        disks.make(GuestSpec(uuid="g1", name="g1", hostname="g1", vcpus=1, memory_mib=64, root_gib=1, image=stream))
+    disks.make(
+        GuestSpec(
+            uuid="g1",
+            name="g1",
+            hostname="g1",
+            vcpus=1,
+            memory_mib=64,
+            root_gib=1,
+            image=service.make("sparse", "vmdk"),
+        )
+    )
     allowed = GuestDisks(tmp_path, images, LibvirtSettings())
-    allowed.make(GuestSpec("g2", "g2", "g2", 1, 64, 1, image=stream))
+    allowed.make(GuestSpec(uuid="g2", name="g2", hostname="g2", vcpus=1, memory_mib=64, root_gib=1, image=stream))
 
 
 def test_an_encrypted_image(refused: Attempt, service: RealImages, tmp_path: Path) -> None:
@@ -171,7 +185,9 @@ def test_a_disk_with_partitions_is_raw(service: RealImages, tmp_path: Path) -> N
         file.write(b"\x55\xaa")
     images = HostImages(tmp_path / "_base", max_bytes=1 << 40, transfers=service)
     image = service.add("image-1", disk, "raw")
-    GuestDisks(tmp_path, images, LibvirtSettings()).make(GuestSpec("g1", "g1", "g1", 1, 64, 1, image=image))
+    GuestDisks(tmp_path, images, LibvirtSettings()).make(
+        GuestSpec(uuid="g1", name="g1", hostname="g1", vcpus=1, memory_mib=64, root_gib=1, image=image)
+    )
 
 
 def test_qemu_img_ends_with_whoever_waits_for_it(tmp_path: Path) -> None:

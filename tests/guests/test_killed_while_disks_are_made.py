@@ -53,7 +53,19 @@ def guests(prefix: str) -> list[GuestSpec]:
     for number in range(6):
         name = f"{prefix}{number}"
         image = ImageData(IMAGES[number % 2], disk_format="qcow2")
-        found.append(GuestSpec(name, name, name, 1, 64, 1, ephemeral_gib=1, swap_mib=2, image=image))
+        found.append(
+            GuestSpec(
+                uuid=name,
+                name=name,
+                hostname=name,
+                vcpus=1,
+                memory_mib=64,
+                root_gib=1,
+                ephemeral_gib=1,
+                swap_mib=2,
+                image=image,
+            )
+        )
     return found
 
 

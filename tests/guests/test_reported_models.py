@@ -55,7 +55,15 @@ def host(connection: Any, tmp_path: Path) -> HostCapabilities:
 
 def _guest(properties: Mapping[str, str]) -> GuestSpec:
     uuid = str(uuid4())
-    return GuestSpec(uuid, f"model-{uuid}", "model", vcpus=1, memory_mib=64, root_gib=1, image_properties=properties)
+    return GuestSpec(
+        uuid=uuid,
+        name=f"model-{uuid}",
+        hostname="model",
+        vcpus=1,
+        memory_mib=64,
+        root_gib=1,
+        image_properties=properties,
+    )
 
 
 def _guests(host: HostCapabilities, machine: str) -> Iterator[Mapping[str, str]]:

@@ -26,7 +26,9 @@ def root(tmp_path: Path) -> DiskFile:
     service = RealImages(tmp_path / "service")
     images = HostImages(tmp_path / "_base", max_bytes=1 << 40, transfers=service)
     image = service.make("image-1", "qcow2", mib=5)
-    return GuestDisks(tmp_path, images, LibvirtSettings()).make(GuestSpec("g1", "g1", "g1", 1, 64, 0, image=image))[0]
+    return GuestDisks(tmp_path, images, LibvirtSettings()).make(
+        GuestSpec(uuid="g1", name="g1", hostname="g1", vcpus=1, memory_mib=64, root_gib=0, image=image)
+    )[0]
 
 
 def nothing() -> None:

@@ -52,7 +52,12 @@ class Place(ABC):
         """Describe a guest that nobody has made yet."""
         uuid, image = new_uuid(), image or self.image
         known: dict[str, Any] = {"image_ref": image.image_id, "image": image, "ordered_at": now(), **more}
-        return GuestSpec(uuid, f"instance-{uuid[:8]}", "web", **{"vcpus": 1, "memory_mib": 32, "root_gib": 1, **known})
+        return GuestSpec(
+            uuid=uuid,
+            name=f"instance-{uuid[:8]}",
+            hostname="web",
+            **{"vcpus": 1, "memory_mib": 32, "root_gib": 1, **known},
+        )
 
     def made(self, image: ImageData | None = None, **more: Any) -> GuestSpec:
         guest = self.guest(image, **more)

@@ -60,7 +60,9 @@ def move(
         group = instances.group_of(connection, uuid)
     assert server.host is not None
     assert server.node is not None
-    flow = WorkflowRow(new_uuid(), "move", uuid, "r-1", "req-move", "claim")
+    flow = WorkflowRow(
+        uuid=new_uuid(), kind="move", instance_uuid=uuid, reservation_id="r-1", request_id="req-move", step="claim"
+    )
     move_kind, task = _KINDS[kind]
     migration = ServerMigration(
         uuid=new_uuid(),

@@ -40,7 +40,7 @@ def new_step(workflow: str = "") -> StepId:
 
 
 def guest(uuid: str = "a", *, memory_mib: int = 512, **more: Any) -> GuestSpec:
-    return GuestSpec(uuid, uuid, uuid, 1, memory_mib, 1, **more)
+    return GuestSpec(uuid=uuid, name=uuid, hostname=uuid, vcpus=1, memory_mib=memory_mib, root_gib=1, **more)
 
 
 class OneHost:

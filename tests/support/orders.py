@@ -27,7 +27,13 @@ def order(
     """Store instances that wait for a host, and return the order that asks for one. ``to``: only this one will do."""
     uuids = [new_uuid() for _ in range(count)]
     flows = [
-        BUILD.first_row(WorkflowRow(new_uuid(), "build", uuid, "r-1", "req-1", ""), BuildFacts()) for uuid in uuids
+        BUILD.first_row(
+            WorkflowRow(
+                uuid=new_uuid(), kind="build", instance_uuid=uuid, reservation_id="r-1", request_id="req-1", step=""
+            ),
+            BuildFacts(),
+        )
+        for uuid in uuids
     ]
     states = VmState.BUILDING, flavor
 

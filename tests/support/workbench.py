@@ -109,7 +109,9 @@ class Workbench:
         self.bus = ManualBus()
         for host in ("a", "b"):
             self.bus.serve_agent(host, lambda message, host=host: self.sent.append((host, message)))  # type: ignore[misc]
-        services = Services(self.database, None, self.owner, 1, begin=lambda _rows: None)  # type: ignore[arg-type]
+        services = Services(
+            database=self.database, claimer=None, owner=self.owner, max_attempts=1, begin=lambda _rows: None
+        )  # type: ignore[arg-type]
         self.runner = Runner(
             services,
             self.bus,
@@ -132,7 +134,15 @@ class Workbench:
         self, kind: Workflow[Any], facts: Any = None, *, server: str | None = None, **changed: Any
     ) -> WorkflowRow:
         """Store a workflow and have it begin; return its row as it was at first."""
-        row = WorkflowRow(new_uuid(), kind.kind, server or self.server(), "", "req-1", "", owner=self.owner)
+        row = WorkflowRow(
+            uuid=new_uuid(),
+            kind=kind.kind,
+            instance_uuid=server or self.server(),
+            reservation_id="",
+            request_id="req-1",
+            step="",
+            owner=self.owner,
+        )
         row = replace(kind.first_row(row, facts or kind.facts()), **changed)
         self.database.write(lambda tx: workflows.insert(tx, [row], row.owner))
         self.runner.begin([row])

@@ -32,7 +32,7 @@ def of(metrics: Metrics, name: str, **labels: str) -> float | None:
 
 
 def event(phase: Phase, **more: object) -> WorkflowEvent:
-    return WorkflowEvent(phase, "resize", "finish", "i", "req", **more)  # type: ignore[arg-type]
+    return WorkflowEvent(phase=phase, kind="resize", step="finish", instance_uuid="i", request_id="req", **more)  # type: ignore[arg-type]
 
 
 class Cloud:

@@ -19,7 +19,7 @@ from kilonova.notifications.publisher import Publisher
 from kilonova.scheduler.engine.engine import Engine
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
     """Services for API handlers.
 

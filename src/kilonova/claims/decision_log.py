@@ -25,7 +25,7 @@ _TRIM_EVERY = 256
 _STORED_TOGETHER = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """One decision to be stored; it is encoded by the writer thread.
 
@@ -100,17 +100,17 @@ class DecisionLog:
         reference = None if inputs is None else replace(inputs, body=None)
         records = [
             Record(
-                request_id,
-                instance_uuid,
-                seq,
-                decision,
-                chosen,
-                alternates if chosen is not None else (),
-                names_digest,
-                names,
-                reference if number else inputs,
-                server_index,
-                move,
+                request_id=request_id,
+                instance_uuid=instance_uuid,
+                seq=seq,
+                decision=decision,
+                chosen=chosen,
+                alternates=alternates if chosen is not None else (),
+                names_digest=names_digest,
+                names=names,
+                inputs=reference if number else inputs,
+                server_index=server_index,
+                move=move,
             )
             for number, (instance_uuid, server_index, decision, chosen) in enumerate(made)
         ]

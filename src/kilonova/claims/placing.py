@@ -68,7 +68,7 @@ class Placing(Protocol):
         """Write the consumers of the allocations, and log the servers' new hosts to the change log."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """A claim of one host for one instance. ``next_step``: of its workflow, committed with it.
 

@@ -128,10 +128,10 @@ class Conductor:
         self.directory = directory
         self.listeners = listeners or Listeners()
         self._services = Services(
-            database,
-            claimer,
-            owner,
-            max_attempts,
+            database=database,
+            claimer=claimer,
+            owner=owner,
+            max_attempts=max_attempts,
             begin=self._begin,
             limits=limits,
             counts_failed_builds=counts_failed_builds,

@@ -20,7 +20,7 @@ def _no_options(cls: type[Any]) -> Mapping[str, Any]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
     """The sections that an agent reads.
 

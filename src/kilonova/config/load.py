@@ -44,16 +44,16 @@ def load_agent_settings(files: Sequence[str]) -> AgentSettings:
     try:
         conf = _read(files)
         return AgentSettings(
-            read_section(RabbitSettings, conf),
-            read_section(ComputeSettings, conf),
-            read_section(FakeSettings, conf),
-            read_section(ImageCacheSettings, conf),
-            read_section(ConsoleSettings, conf),
-            read_section(LibvirtSettings, conf),
-            read_section(HostResourceSettings, conf),
-            read_section(LogSettings, conf),
-            tuple(f"[{group}] {name}" for group, name in _NEEDLESS if _is_set(conf, group, name)),
-            conf.options_of,
+            rabbit=read_section(RabbitSettings, conf),
+            compute=read_section(ComputeSettings, conf),
+            fake=read_section(FakeSettings, conf),
+            image_cache=read_section(ImageCacheSettings, conf),
+            consoles=read_section(ConsoleSettings, conf),
+            libvirt=read_section(LibvirtSettings, conf),
+            host_resources=read_section(HostResourceSettings, conf),
+            log=read_section(LogSettings, conf),
+            needless=tuple(f"[{group}] {name}" for group, name in _NEEDLESS if _is_set(conf, group, name)),
+            options_of=conf.options_of,
         )
     except (cfg.Error, ValueError) as error:
         raise ConfigurationError(str(error).strip()) from error

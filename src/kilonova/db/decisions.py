@@ -52,7 +52,7 @@ class InputsRecord(Protocol):
     def uuid(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDecision:
     """A decision as read from the database.
 
@@ -173,14 +173,14 @@ def _decision(row: Any) -> StoredDecision:
             host, node = names[index]
             removed.setdefault(rule, []).append((host, node))
     return StoredDecision(
-        row.request_id,
-        row.instance_uuid,
-        row.created_at,
-        row.seq,
-        row.body,
-        removed,
-        removed_by,
-        all_names,
-        row.inputs,
-        row.server_index,
+        request_id=row.request_id,
+        instance_uuid=row.instance_uuid,
+        created_at=row.created_at,
+        seq=row.seq,
+        body=row.body,
+        removed=removed,
+        removed_by=removed_by,
+        names=all_names,
+        inputs=row.inputs,
+        server_index=row.server_index,
     )

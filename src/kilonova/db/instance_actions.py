@@ -41,7 +41,7 @@ class NewAction:
     project_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndedEvent:
     """A finished event of an action. ``details`` is for the server's owner, ``traceback`` for administrators."""
 

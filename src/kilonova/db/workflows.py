@@ -42,7 +42,7 @@ _GIVEN = Prepared(
 _FINISHED_TOGETHER = 500
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowRow:
     """A workflow at one of its steps, as stored.
 

@@ -57,7 +57,7 @@ class NodeRows(Mapping[int, int]):
         return self._count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """The rows of the host table, in the order of the providers. Shapes: (H,).
 

@@ -230,7 +230,7 @@ def states_of(status: str) -> tuple[tuple[VmState, frozenset[TaskState | None]],
     return tuple((vm_state, frozenset(tasks)) for vm_state, tasks in found.items())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GuestSpec:
     """Everything a hypervisor driver needs to create a guest. Units: MiB and GiB as in the names.
 

@@ -81,7 +81,7 @@ OPEN = frozenset(
 _LEFT = frozenset({MigrationStatus.MIGRATING, MigrationStatus.DONE})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerMigration:
     """One move of one server. From the claim on, its uuid is the consumer of the source's allocations.
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 _MEMO_LIMIT, _MEMO_BYTES = 256, 64 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderTable:
     """A snapshot of all resource providers, in order of creation.
 

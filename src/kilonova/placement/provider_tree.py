@@ -14,7 +14,7 @@ from kilonova.placement.provider_table import BoolArray, IntArray, ProviderTable
 SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderTrees:
     """The trees of a table.
 
@@ -72,5 +72,14 @@ def _trees(table: ProviderTable) -> ProviderTrees:
     lone[sharing[reach.any(axis=1)]] = False
     any_nested = bool((size > 1).any())
     return ProviderTrees(
-        is_root, table.root, any_nested, members, start, size, sharing, reach, lone, all_lone=bool(lone.all())
+        is_root=is_root,
+        root=table.root,
+        any_nested=any_nested,
+        members=members,
+        start=start,
+        size=size,
+        sharing=sharing,
+        reach=reach,
+        lone=lone,
+        all_lone=bool(lone.all()),
     )

@@ -111,7 +111,7 @@ class AggregateIndex:
         return tuple(self.aggregates[index] for index in np.flatnonzero(self.membership[:, row]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostTable:
     """A read-only snapshot of all hosts.
 

@@ -15,7 +15,7 @@ from support.api_client import Answer, Client
 from support.control import Control, NewControl
 from support.waiting import wait_until
 
-GUEST = GuestSpec("", "vm", "vm", 1, 512, 1)
+GUEST = GuestSpec(uuid="", name="vm", hostname="vm", vcpus=1, memory_mib=512, root_gib=1)
 
 
 @pytest.fixture(scope="module")

@@ -114,7 +114,15 @@ def rows(clumsy: Control) -> Iterator[list[WorkflowRow]]:
     server = new_uuid()
 
     def row(kind: str, step: str, **more: Any) -> WorkflowRow:
-        return WorkflowRow(new_uuid(), kind, more.pop("server", new_uuid()), "", "req-x", step, **more)
+        return WorkflowRow(
+            uuid=new_uuid(),
+            kind=kind,
+            instance_uuid=more.pop("server", new_uuid()),
+            reservation_id="",
+            request_id="req-x",
+            step=step,
+            **more,
+        )
 
     made = [
         row("build", "spawn"),

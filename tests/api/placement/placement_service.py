@@ -135,5 +135,7 @@ def start_placement(url: str, *, oslo_policy: Mapping[str, Any] | None = None, *
     database = Database(whole.database.connection)
     mirror = Mirror.follow(database)
     nothing = cast("Any", None)
-    backend = Backend(whole, database, mirror, policy, conductor=nothing, images=nothing)
+    backend = Backend(
+        settings=whole, database=database, mirror=mirror, policy=policy, conductor=nothing, images=nothing
+    )
     return Placement(database, mirror, application_of(whole, backend))

@@ -46,7 +46,9 @@ def driver(tmp_path: Path, images: HostImages) -> FakeDriver:
 
 
 def guest(uuid: str, image_id: str) -> GuestSpec:
-    return GuestSpec(uuid, uuid, uuid, 1, 512, 1, image=ImageData(image_id))
+    return GuestSpec(
+        uuid=uuid, name=uuid, hostname=uuid, vcpus=1, memory_mib=512, root_gib=1, image=ImageData(image_id)
+    )
 
 
 def kept(tmp_path: Path) -> list[str]:

@@ -50,8 +50,12 @@ def test_a_simulated_host_lists_its_images_and_who_uses_them(tmp_path: Path) -> 
     )
     assert driver.cached_images() == ()
     for uuid in ("b", "a"):
-        driver.spawn(GuestSpec(uuid, uuid, uuid, 1, 512, 1, image=ImageData("one")))
-    other.spawn(GuestSpec("c", "c", "c", 1, 512, 1, image=ImageData("one")))
+        driver.spawn(
+            GuestSpec(uuid=uuid, name=uuid, hostname=uuid, vcpus=1, memory_mib=512, root_gib=1, image=ImageData("one"))
+        )
+    other.spawn(
+        GuestSpec(uuid="c", name="c", hostname="c", vcpus=1, memory_mib=512, root_gib=1, image=ImageData("one"))
+    )
     driver.cache_image(ImageData("two"))
     then = time.time() - 7200
     os.utime(tmp_path / "_base" / "two", (then, then))

@@ -9,7 +9,7 @@ from kilonova.db.host_agents import Process
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate
 
-FLOW = WorkflowRow("w", "build", "i", "r", "q", "claim")
+FLOW = WorkflowRow(uuid="w", kind="build", instance_uuid="i", reservation_id="r", request_id="q", step="claim")
 NEXT = replace(FLOW, step="spawn", attempt=1, version=1)
 
 

@@ -127,7 +127,7 @@ def test_nobody_is_sent_what_its_version_does_not_know() -> None:
     for version in (1, 2, 3):
         with pytest.raises(AgentTooOld, match=f"host node1 has message version {version}, .* PauseGuest"):
             require_known(pause, version, "node1")
-    guest = GuestSpec("a", "vm", "vm", 1, 1, 1)
+    guest = GuestSpec(uuid="a", name="vm", hostname="vm", vcpus=1, memory_mib=1, root_gib=1)
     require_known(SpawnGuest(StepId("w", "spawn", 1), guest), 3, "node1")
     with_drive = SpawnGuest(StepId("w", "spawn", 1), dataclasses.replace(guest, config_drive=ConfigDrive("vm")))
     require_known(with_drive, VERSION, "node1")

@@ -186,14 +186,14 @@ def _start_periodic_tasks(settings: Settings, core: Core, parts: ProcessParts) -
 def _backend(settings: Settings, policy: Policy, core: Core, scenario: Scenario | None, parts: ProcessParts) -> Backend:
     images = _images(settings, scenario)
     return Backend(
-        settings,
-        core.database,
-        core.mirror,
-        policy,
-        core.conductor,
-        images,
-        _image_proxy(settings, images),
-        core.rules.engine,
+        settings=settings,
+        database=core.database,
+        mirror=core.mirror,
+        policy=policy,
+        conductor=core.conductor,
+        images=images,
+        image_proxy=_image_proxy(settings, images),
+        engine=core.rules.engine,
         limits=limit_source(settings),
         projects=_projects(settings),
         driver_name=None if core.rules.driver is None else core.rules.driver.name,

@@ -23,7 +23,15 @@ class ImageCaching:
         hosts, owner = tuple(aggregate.hosts), self._starter.services.owner
         rows = [
             CACHE_IMAGES.first_row(
-                WorkflowRow(new_uuid(), CACHE_IMAGES.kind, "", "", who.request_id, "", owner=owner),
+                WorkflowRow(
+                    uuid=new_uuid(),
+                    kind=CACHE_IMAGES.kind,
+                    instance_uuid="",
+                    reservation_id="",
+                    request_id=who.request_id,
+                    step="",
+                    owner=owner,
+                ),
                 CacheFacts(
                     aggregate.name,
                     hosts[start::at_once],

@@ -162,10 +162,18 @@ class NewMove:
 
     def migration(self, uuid: str, server: Instance, who: Requester) -> ServerMigration:
         """Return the migration record of a new move of a server."""
-        status, source = FIRST_STATUS[self.workflow.kind], (server.host or "", server.node or "")
-        asked = who.request_id, who.user_id, who.project_id
         return ServerMigration(
-            uuid, server.uuid, self.kind, status, *source, server.flavor, self.flavor or server.flavor, *asked
+            uuid=uuid,
+            instance_uuid=server.uuid,
+            migration_type=self.kind,
+            status=FIRST_STATUS[self.workflow.kind],
+            source_host=server.host or "",
+            source_node=server.node or "",
+            old_flavor=server.flavor,
+            new_flavor=self.flavor or server.flavor,
+            request_id=who.request_id,
+            user_id=who.user_id,
+            project_id=who.project_id,
         )
 
     def require_sense(self, server: Instance) -> None:

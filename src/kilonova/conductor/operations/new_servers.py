@@ -59,8 +59,15 @@ class NewServers:
 
 def build_row(instance: Instance, request_id: str) -> WorkflowRow:
     """Return the first workflow row of a build."""
-    ids = new_uuid(), BUILD.kind, instance.uuid, instance.reservation_id, request_id
-    return BUILD.first_row(WorkflowRow(*ids, ""), BuildFacts())
+    row = WorkflowRow(
+        uuid=new_uuid(),
+        kind=BUILD.kind,
+        instance_uuid=instance.uuid,
+        reservation_id=instance.reservation_id,
+        request_id=request_id,
+        step="",
+    )
+    return BUILD.first_row(row, BuildFacts())
 
 
 class ServerStore:
@@ -127,8 +134,15 @@ class ServerStore:
         If quotas do not allow all servers, as many as allowed are stored, but at least the requested minimum.
         """
         spec = asked.request.spec
-        ids = new_uuid(), BATCH.kind, "", asked.instances[0].reservation_id, spec.request_id
-        leader = BATCH.first_row(WorkflowRow(*ids, ""), BatchFacts(asked.request.uuid))
+        row = WorkflowRow(
+            uuid=new_uuid(),
+            kind=BATCH.kind,
+            instance_uuid="",
+            reservation_id=asked.instances[0].reservation_id,
+            request_id=spec.request_id,
+            step="",
+        )
+        leader = BATCH.first_row(row, BatchFacts(asked.request.uuid))
         claiming = BATCH.after(BATCH.run(leader))
         assert claiming is not None
         with self._database.read() as connection:

@@ -176,8 +176,15 @@ class Starter:
 
     def row(self, workflow: Workflow[Any], uuid: str, who: Requester) -> WorkflowRow:
         """Return the row of a new workflow of a server, without its first step."""
-        ids = new_uuid(), workflow.kind, uuid, "", who.request_id
-        return WorkflowRow(*ids, "", owner=self.services.owner)
+        return WorkflowRow(
+            uuid=new_uuid(),
+            kind=workflow.kind,
+            instance_uuid=uuid,
+            reservation_id="",
+            request_id=who.request_id,
+            step="",
+            owner=self.services.owner,
+        )
 
     def go_on(self, rows: tuple[WorkflowRow, ...]) -> None:
         """Start the last of these workflows, unless it waits, and continue the interrupted others."""
@@ -194,4 +201,6 @@ def action_of(workflow: Workflow[Any], uuid: str, who: Requester) -> NewAction:
 def record_at_once(tx: Transaction, instance: Instance, who: Requester, action: str, event: str) -> None:
     """Record an instance action that this transaction completes, with its only event."""
     instance_actions.begin(tx, [NewAction(instance.uuid, action, who.request_id, who.user_id, who.project_id)])
-    instance_actions.add_events(tx, [EndedEvent(instance.uuid, who.request_id, event, tx.now)])
+    instance_actions.add_events(
+        tx, [EndedEvent(instance_uuid=instance.uuid, request_id=who.request_id, event=event, started_at=tx.now)]
+    )

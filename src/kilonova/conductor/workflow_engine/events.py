@@ -26,7 +26,7 @@ class Phase(StrEnum):
     STUCK = "stuck"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowEvent:
     """A change of a workflow, reported after its commit, or the start of a step.
 

@@ -16,7 +16,7 @@ from kilonova.model.image_data import ImageData
 from kilonova.model.quota import NO_LIMITS, Limits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """Dependencies of workflow steps. ``owner``: this process. ``limits``: the configured default quotas.
 

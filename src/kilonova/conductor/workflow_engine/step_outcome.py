@@ -30,7 +30,7 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutcome:
     """One change of a workflow, to be committed.
 
@@ -64,9 +64,11 @@ def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect
     ended = None if goes_on else _event(workflow, step, known, SUCCESS)
     if after is None:
         writes = (*writes, _settling(services, workflow, known, effect.power_state))
-        return StepOutcome(known, None, Phase.DONE, writes, ended=ended, host=known.facts.host)
+        return StepOutcome(run=known, after=None, phase=Phase.DONE, writes=writes, ended=ended, host=known.facts.host)
     shows = _shown(workflow, known, after)
-    return StepOutcome(known, after, Phase.STEP_DONE, writes, shows, ended, host=known.facts.host)
+    return StepOutcome(
+        run=known, after=after, phase=Phase.STEP_DONE, writes=writes, shows=shows, ended=ended, host=known.facts.host
+    )
 
 
 def at_host(workflow: Workflow[Any], run: Run[Any], facts: Any) -> NextStep:
@@ -94,7 +96,9 @@ def failed(services: Services, workflow: Workflow[Any], run: Run[Any], failure: 
     if index < 0:
         return replace(_unwound(services, workflow, replace(run, row=row), ()), ended=ended)
     after = workflow.at(replace(run, row=row), workflow.steps[index].name, undoing=True)
-    return StepOutcome(run, after, Phase.STEP_FAILED, ended=ended, message=failure.message, host=failure.host)
+    return StepOutcome(
+        run=run, after=after, phase=Phase.STEP_FAILED, ended=ended, message=failure.message, host=failure.host
+    )
 
 
 def undone(services: Services, workflow: Workflow[Any], run: Run[Any], effect: Completed[Any]) -> StepOutcome:
@@ -104,7 +108,7 @@ def undone(services: Services, workflow: Workflow[Any], run: Run[Any], effect: C
     if index == 0:
         return _unwound(services, workflow, known, _writes(effect.write, run))
     after = workflow.at(known, workflow.steps[index - 1].name, undoing=True, facts=effect.facts)
-    return StepOutcome(known, after, Phase.STEP_DONE, _writes(effect.write, run))
+    return StepOutcome(run=known, after=after, phase=Phase.STEP_DONE, writes=_writes(effect.write, run))
 
 
 def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes: tuple[BoundWrite, ...]) -> StepOutcome:
@@ -115,10 +119,25 @@ def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes:
         phase = Phase.FAILED if run.interrupted is None else Phase.INTERRUPTED
         message = failure.message if run.interrupted is None else run.interrupted.value
         failed = workflow.action is not None
-        return StepOutcome(run, None, phase, writes, failed=failed, message=message, host=failure.host, undoing=undoing)
+        return StepOutcome(
+            run=run,
+            after=None,
+            phase=phase,
+            writes=writes,
+            failed=failed,
+            message=message,
+            host=failure.host,
+            undoing=undoing,
+        )
     after = workflow.at(run, workflow.steps[0].name, undoing=False, facts=last.facts, failure=None)
     return StepOutcome(
-        run, after, Phase.RESTARTED, writes, message=failure.message, host=failure.host, step=failure.step
+        run=run,
+        after=after,
+        phase=Phase.RESTARTED,
+        writes=writes,
+        message=failure.message,
+        host=failure.host,
+        step=failure.step,
     )
 
 
@@ -150,14 +169,14 @@ def _event(
     if step.event is None or workflow.action is None or run.row.undoing:
         return None
     return EndedEvent(
-        run.instance_uuid,
-        run.request_id,
-        step.event,
-        run.row.since or utc_now(),
-        result,
-        run.facts.host if failure is None else failure.host,
-        None if failure is None else failure.message,
-        None if failure is None else failure.details,
+        instance_uuid=run.instance_uuid,
+        request_id=run.request_id,
+        event=step.event,
+        started_at=run.row.since or utc_now(),
+        result=result,
+        host=run.facts.host if failure is None else failure.host,
+        details=None if failure is None else failure.message,
+        traceback=None if failure is None else failure.details,
     )
 
 
@@ -175,30 +194,42 @@ def stuck(run: Run[Any], failure: Failure, server: Instance | None) -> StepOutco
         instances.record_fault(tx, run.instance_uuid, failure.as_fault())
         instances.change(tx, run.instance_uuid, vm_state=VmState.ERROR, task_state=None)
 
-    return StepOutcome(run, row, Phase.STUCK, (write,), failed=True, message=failure.message, host=failure.host)
+    return StepOutcome(
+        run=run, after=row, phase=Phase.STUCK, writes=(write,), failed=True, message=failure.message, host=failure.host
+    )
 
 
 def told(outcome: StepOutcome, workflow: Workflow[Any]) -> WorkflowEvent:
     """Return the event of an outcome for observers."""
     row = outcome.run.row
     seconds = max(0.0, (utc_now() - row.since).total_seconds()) if row.since is not None else 0.0
-    what = row.kind, outcome.step or row.step, row.instance_uuid, row.request_id, outcome.host
     with_failure = outcome.after if outcome.phase is Phase.STEP_FAILED and outcome.after is not None else row
     return WorkflowEvent(
-        outcome.phase,
-        *what,
-        workflow.done,
-        outcome.message,
-        seconds,
-        row.undoing,
-        outcome.run.facts,
-        failure_of(with_failure),
-        outcome.run.interrupted is not None,
+        phase=outcome.phase,
+        kind=row.kind,
+        step=outcome.step or row.step,
+        instance_uuid=row.instance_uuid,
+        request_id=row.request_id,
+        host=outcome.host,
+        word=workflow.done,
+        message=outcome.message,
+        seconds=seconds,
+        undoing=row.undoing,
+        facts=outcome.run.facts,
+        failure=failure_of(with_failure),
+        is_interrupted=outcome.run.interrupted is not None,
     )
 
 
 def begins(run: Run[Any]) -> WorkflowEvent:
     """Return the event of a step that starts."""
     row = run.row
-    what = row.kind, row.step, row.instance_uuid, row.request_id, run.facts.host
-    return WorkflowEvent(Phase.STEP_BEGINS, *what, facts=run.facts)
+    return WorkflowEvent(
+        phase=Phase.STEP_BEGINS,
+        kind=row.kind,
+        step=row.step,
+        instance_uuid=row.instance_uuid,
+        request_id=row.request_id,
+        host=run.facts.host,
+        facts=run.facts,
+    )

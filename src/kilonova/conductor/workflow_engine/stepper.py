@@ -240,7 +240,7 @@ class Stepper:
             case Claimed():
                 after = self.remember(effect.row, effect.memo)
                 known = run if after is None else replace(run, facts=after.facts)
-                self._tell(StepOutcome(known, effect.row, Phase.STEP_DONE))
+                self._tell(StepOutcome(run=known, after=effect.row, phase=Phase.STEP_DONE))
                 return after
             case Failed():
                 return self._turn_back(run, effect.failure)
@@ -358,7 +358,7 @@ class Stepper:
     def _break(self, run: Run[Any], error: Exception) -> None:
         """Log an unexpected error, and retry the step later or give it up."""
         if isinstance(error, Unavailable):
-            self._tell(StepOutcome(run, run.row, Phase.BROKE, message=error.message))
+            self._tell(StepOutcome(run=run, after=run.row, phase=Phase.BROKE, message=error.message))
             # If database or lease is lost, every workflow fails repeatedly, so each kind of error is logged once a
             # minute.
             text = f"Workflow of server {run.instance_uuid} ({run.row.kind}) is retried later: {error.message}"
@@ -369,7 +369,7 @@ class Stepper:
         if self._retries.are_over(run):
             self._give_up(run, error)
             return
-        self._tell(StepOutcome(run, run.row, Phase.BROKE, message=str(error)))
+        self._tell(StepOutcome(run=run, after=run.row, phase=Phase.BROKE, message=str(error)))
         self._retries.later(run.row.uuid, run.row.tries + 1)
         try:
             row = self._journal.count_try(run.row)

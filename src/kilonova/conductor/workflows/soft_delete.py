@@ -103,9 +103,17 @@ def _delete_instead(services: Services, run: Run[SoftDeleteFacts]) -> Effect:
 
     def take_place(tx: Transaction) -> WorkflowRow:
         workflows.finish(tx, run.row, services.owner)
-        ids = new_uuid(), DELETE.kind, run.instance_uuid, "", run.request_id
         facts = DeleteFacts(hosts_of_guest(tx.connection, run.instance_uuid))
-        row = DELETE.first_row(WorkflowRow(*ids, "", owner=services.owner), facts)
+        row = WorkflowRow(
+            uuid=new_uuid(),
+            kind=DELETE.kind,
+            instance_uuid=run.instance_uuid,
+            reservation_id="",
+            request_id=run.request_id,
+            step="",
+            owner=services.owner,
+        )
+        row = DELETE.first_row(row, facts)
         workflows.insert(tx, [row], services.owner)
         shown = TRANSITIONS["soft-delete"].shown
         instances.change(tx, run.instance_uuid, expected_tasks=shown, task_state=TaskState.DELETING)

@@ -30,7 +30,7 @@ from kilonova.scheduler.rule import Weigher, rule_name
 _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class WeigherScores:
     """One weigher's ratings of the hosts. Shapes: ``raw`` (ratings), ``share`` (their part of the scores) (N,).
 
@@ -176,13 +176,25 @@ class IncrementalScores:
                 local = bool(getattr(weigher, "only_where_placed", False))
                 if not counts_nothing(factors):
                     of_weigher = WeigherScores(
-                        weigher, name, factors, rated(weigher, hosts, spec, rows), local, is_stale=True
+                        weigher=weigher,
+                        name=name,
+                        factors=factors,
+                        raw=rated(weigher, hosts, spec, rows),
+                        only_where_placed=local,
+                        is_stale=True,
                     )
                     of_weigher.rescale(all_rows, _NO_ROWS)
                     made.by_weigher.append(of_weigher)
                 elif not local:  # its multiplier may be nonzero for a later server
                     made.by_weigher.append(
-                        WeigherScores(weigher, name, factors, np.zeros(len(rows)), local, is_stale=True)
+                        WeigherScores(
+                            weigher=weigher,
+                            name=name,
+                            factors=factors,
+                            raw=np.zeros(len(rows)),
+                            only_where_placed=local,
+                            is_stale=True,
+                        )
                     )
         made._add_up()
         return made

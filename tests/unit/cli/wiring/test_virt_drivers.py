@@ -15,7 +15,9 @@ from kilonova.messaging.local import LocalBus
 from kilonova.model.instance import GuestSpec, PowerState
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
-GUEST = GuestSpec("8a5b6c1c-0000-4000-8000-000000000000", "vm", "vm", 1, 512, 1)
+GUEST = GuestSpec(
+    uuid="8a5b6c1c-0000-4000-8000-000000000000", name="vm", hostname="vm", vcpus=1, memory_mib=512, root_gib=1
+)
 Load = Callable[[str], tuple[Agent, ...]]
 
 

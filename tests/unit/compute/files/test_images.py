@@ -239,7 +239,7 @@ def test_an_upload_arrives_whole(tmp_path: Path, plane: ControlPlane, image: Ima
 
 
 def test_a_simulated_host_reads_the_image_of_a_new_guest(tmp_path: Path, plane: ControlPlane, image: ImageData) -> None:
-    guest = GuestSpec("uuid-1", "instance-1", "vm", 1, 64, 1, image=image)
+    guest = GuestSpec(uuid="uuid-1", name="instance-1", hostname="vm", vcpus=1, memory_mib=64, root_gib=1, image=image)
     images = host_images(tmp_path / "_base")
     ratios = AllocationRatios(1.0, 1.0, 1.0, 0)
     driver = FakeDriver(SimulatedHost("node1"), tmp_path / "node1.json", ratios, images=images)
@@ -254,7 +254,16 @@ def test_a_simulated_host_reads_the_image_of_a_new_guest(tmp_path: Path, plane: 
 
 
 def test_nothing_that_shows_a_guest_shows_its_ticket(image: ImageData) -> None:
-    guest = GuestSpec("uuid-1", "instance-1", "vm", 1, 64, 1, image=image, user_data="c2VjcmV0")
+    guest = GuestSpec(
+        uuid="uuid-1",
+        name="instance-1",
+        hostname="vm",
+        vcpus=1,
+        memory_mib=64,
+        root_gib=1,
+        image=image,
+        user_data="c2VjcmV0",
+    )
     assert "ticket-1" not in repr(guest)
     assert "c2VjcmV0" not in repr(guest)
 

@@ -211,7 +211,9 @@ def test_a_report_that_comes_while_this_process_may_not_act_does_nothing(
     cell: Cell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(cell.conductor.runner), "may_act", False)
-    cell.drivers["node1"].spawn(GuestSpec("a", "a", "a", 1, 512, 1, ordered_at=LONG_AGO))
+    cell.drivers["node1"].spawn(
+        GuestSpec(uuid="a", name="a", hostname="a", vcpus=1, memory_mib=512, root_gib=1, ordered_at=LONG_AGO)
+    )
     report(cell)
     assert odd(cell) == {}
 

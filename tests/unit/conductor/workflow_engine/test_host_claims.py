@@ -53,7 +53,10 @@ def test_what_a_claim_commits_is_declared(
     event: str | None,
     host_of_event: str | None,
 ) -> None:
-    row = workflow.first_row(WorkflowRow("w", workflow.kind, "i", "", "req-1", ""), before)
+    row = workflow.first_row(
+        WorkflowRow(uuid="w", kind=workflow.kind, instance_uuid="i", reservation_id="", request_id="req-1", step=""),
+        before,
+    )
     run = workflow.run(row)
     claiming = workflow.at(run, "claim", undoing=False)
     committed = step_outcome.at_host(workflow, workflow.run(claiming), after)
@@ -66,7 +69,18 @@ def test_what_a_claim_commits_is_declared(
 
 
 def test_an_interrupted_workflow_shows_no_task_any_more() -> None:
-    row = BUILD.first_row(WorkflowRow("w", "build", "i", "", "req-1", "", interrupt="timeout"), BuildFacts())
+    row = BUILD.first_row(
+        WorkflowRow(
+            uuid="w",
+            kind="build",
+            instance_uuid="i",
+            reservation_id="",
+            request_id="req-1",
+            step="",
+            interrupt="timeout",
+        ),
+        BuildFacts(),
+    )
     assert step_outcome.at_host(BUILD, BUILD.run(row), BuildFacts("there")).shows is None
 
 

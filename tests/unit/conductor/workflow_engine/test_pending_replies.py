@@ -31,7 +31,10 @@ class Agent:
         bus = bus or ManualBus()
         bus.serve_agent("a", self.sent.append)  # type: ignore[arg-type]
         self.pending = PendingReplies(bus, lambda: self.may_act, lambda: self.now, 60.0)
-        self.run = Run(WorkflowRow("w", "start", "i", "", "req", "act"), None)
+        self.run = Run(
+            WorkflowRow(uuid="w", kind="start", instance_uuid="i", reservation_id="", request_id="req", step="act"),
+            None,
+        )
         effect = SendToAgent("a", StartGuest(self.run.step_id, "i"))
         assert self.pending.send(self.run, effect, lambda: True, ask=False) is None
 

@@ -90,7 +90,15 @@ UNKNOWN = {
 
 
 def unknown(bench: Workbench, what: str) -> WorkflowRow:
-    row = WorkflowRow(new_uuid(), FLOW.kind, bench.server(), "", "req-1", "", owner="me")
+    row = WorkflowRow(
+        uuid=new_uuid(),
+        kind=FLOW.kind,
+        instance_uuid=bench.server(),
+        reservation_id="",
+        request_id="req-1",
+        step="",
+        owner="me",
+    )
     row = replace(FLOW.first_row(row, FLOW.facts()), **UNKNOWN[what])  # type: ignore[arg-type]
     bench.database.write(lambda tx: workflows.insert(tx, [row], "me"))
     return row

@@ -202,7 +202,18 @@ def test_together_all_break_and_all_are_tried_again(sqlite: Database) -> None:
 
 def _two(bench: Workbench) -> list[workflows.WorkflowRow]:
     uuids = ("00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002")
-    return [workflows.WorkflowRow(uuid, "reboot", bench.server(), "r-1", "req-1", "", owner="me") for uuid in uuids]
+    return [
+        workflows.WorkflowRow(
+            uuid=uuid,
+            kind="reboot",
+            instance_uuid=bench.server(),
+            reservation_id="r-1",
+            request_id="req-1",
+            step="",
+            owner="me",
+        )
+        for uuid in uuids
+    ]
 
 
 def test_completed_with_nothing_to_journal_is_not_journalled(sqlite: Database) -> None:

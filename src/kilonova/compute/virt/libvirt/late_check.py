@@ -36,7 +36,9 @@ _SPELLINGS: Mapping[str, Callable[[str], str]] = {
 }
 #: A minimal disk and guest, used to check what applies to every guest.
 _ROOT = DiskFile(DiskRole.ROOT, Path("disk"), "qcow2")
-_PLAIN = GuestSpec("00000000-0000-0000-0000-000000000000", "plain", "plain", vcpus=1, memory_mib=64, root_gib=1)
+_PLAIN = GuestSpec(
+    uuid="00000000-0000-0000-0000-000000000000", name="plain", hostname="plain", vcpus=1, memory_mib=64, root_gib=1
+)
 
 
 def why_not(

@@ -19,7 +19,7 @@ def driver(folder: Path) -> FakeDriver:
 
 
 def guest(uuid: str) -> GuestSpec:
-    return GuestSpec(uuid, "vm", "vm", vcpus=1, memory_mib=1, root_gib=1)
+    return GuestSpec(uuid=uuid, name="vm", hostname="vm", vcpus=1, memory_mib=1, root_gib=1)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def driver(folder: Path, **facts: Any) -> FakeDriver:
 
 
 def guest(**properties: str) -> GuestSpec:
-    return GuestSpec("u", "vm", "vm", vcpus=1, memory_mib=1, root_gib=1, image_properties=properties)
+    return GuestSpec(uuid="u", name="vm", hostname="vm", vcpus=1, memory_mib=1, root_gib=1, image_properties=properties)
 
 
 def test_traits_follow_from_capabilities_and_models(tmp_path: Path) -> None:

@@ -29,9 +29,9 @@ DRIVE = ConfigDrive(
     admin_pass="s3cret",
 )
 GUEST = GuestSpec(
-    "7d3f2c44-0000-4000-8000-000000000001",
-    "instance-000000ff",
-    "web",
+    uuid="7d3f2c44-0000-4000-8000-000000000001",
+    name="instance-000000ff",
+    hostname="web",
     vcpus=4,
     memory_mib=64,
     root_gib=1,

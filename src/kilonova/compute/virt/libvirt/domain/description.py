@@ -140,7 +140,7 @@ class Clock:
     timers: tuple[Timer, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
     """A guest. ``machine``: machine type. ``mark``: XML of Kilonova's metadata, an element in a namespace.
 

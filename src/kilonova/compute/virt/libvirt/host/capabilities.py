@@ -90,7 +90,7 @@ class GuestKind:
     domain_types: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostCapabilities:
     """All capabilities of a host.
 

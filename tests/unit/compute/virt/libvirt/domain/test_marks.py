@@ -41,7 +41,17 @@ def test_libvirt_gives_it_without_its_namespace() -> None:
 
 
 def test_a_guest_bears_when_it_was_ordered_and_whose_it_is() -> None:
-    guest = GuestSpec("u", "instance-00000001", "web", 2, 64, 1, image_ref="i", project_id="p", ordered_at=AT)
+    guest = GuestSpec(
+        uuid="u",
+        name="instance-00000001",
+        hostname="web",
+        vcpus=2,
+        memory_mib=64,
+        root_gib=1,
+        image_ref="i",
+        project_id="p",
+        ordered_at=AT,
+    )
     mark = GuestMark.of(guest, Origin.MOVED)
     assert (mark.uuid, mark.ordered_at, mark.origin) == ("u", AT, Origin.MOVED)
     assert (mark.name, mark.flavor, mark.image, mark.project) == ("web", "2 VCPU, 64 MiB, 1 GiB", "i", "p")
