@@ -12,9 +12,7 @@ from kilonova.conductor.operations.power_sync import Remedy
 from kilonova.conductor.workflow_engine.events import Phase
 from kilonova.conductor.workflows.moves import AT_DESTINATION, FIRST_STATUS
 from kilonova.conductor.workflows.registry import REGISTRY
-from kilonova.db.change_log.changes import KINDS
 from kilonova.messaging import messages
-from kilonova.mirror.state import MirrorState
 from kilonova.model.instance import TaskState
 from kilonova.model.instance import TaskState as T
 from kilonova.model.transitions import TRANSITIONS
@@ -82,11 +80,6 @@ def test_a_command_is_where_the_table_says(target: str) -> None:
     module, _, name = target.partition(":")
     assert hasattr(importlib.import_module(module), name)
     assert module.startswith("kilonova.cli.commands.")
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_the_mirror_applies_every_kind_of_change(kind: str) -> None:
-    assert callable(getattr(MirrorState, f"_apply_{kind}"))
 
 
 def test_every_order_is_carried_out() -> None:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -206,7 +206,36 @@ class MirrorState:
     # --- applying changes ---------------------------------------------------------------------------------------------
 
     def apply(self, change: Change) -> None:
-        getattr(self, f"_apply_{change.kind}")(change.key, change.value)
+        key, value = change.key, change.value
+        match change.kind:  # in the order of their frequency
+            case "usage":
+                self._apply_usage(key, value)
+            case "instance":
+                self._apply_instance(key, value)
+            case "heartbeat":
+                self._apply_heartbeat(key, value)
+            case "metrics":
+                self._apply_metrics(key, value)
+            case "group":
+                self._apply_group(key, value)
+            case "process":
+                self._apply_process(key, value)
+            case "agents":
+                self._apply_agents(key, value)
+            case "provider":
+                self._apply_provider(key, value)
+            case "node":
+                self._apply_node(key, value)
+            case "service":
+                self._apply_service(key, value)
+            case "devices":
+                self._apply_devices(key, value)
+            case "aggregate":
+                self._apply_aggregate(key, value)
+            case "isolation":
+                self._apply_isolation(key, value)
+            case _:
+                assert_never(change.kind)
 
     def _apply_provider(self, uuid: str, value: LoggedProvider | None) -> None:
         known = self.providers.find_id(uuid)

@@ -8,7 +8,7 @@ keeps the version. A body of a newer version is refused.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -200,7 +200,24 @@ Payload = (
     | LoggedInstance
 )
 
-_PAYLOADS: Mapping[str, Any] = {
+#: What a change is about; each kind has one type of payload.
+Kind = Literal[
+    "provider",
+    "usage",
+    "node",
+    "metrics",
+    "devices",
+    "service",
+    "process",
+    "agents",
+    "heartbeat",
+    "aggregate",
+    "isolation",
+    "group",
+    "instance",
+]
+KINDS: frozenset[str] = frozenset(get_args(Kind))
+_PAYLOADS: Mapping[Kind, Any] = {
     "provider": LoggedProvider,
     "usage": LoggedUse,
     "node": LoggedNode,
@@ -215,14 +232,13 @@ _PAYLOADS: Mapping[str, Any] = {
     "group": LoggedGroup,
     "instance": LoggedInstance,
 }
-KINDS = frozenset(_PAYLOADS)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One changed object as an absolute value; ``value`` is None if the object of ``key`` was deleted."""
 
-    kind: str
+    kind: Kind
     key: str
     value: Any
 
@@ -255,9 +271,10 @@ _ENCODER = msgspec.json.Encoder()
 _BODY = msgspec.json.Decoder(_Body, strict=False)
 _BARE = msgspec.json.Decoder(list[tuple[str, str, msgspec.Raw]])
 _VERSIONED = msgspec.json.Decoder(_Versioned)
-_VALUES: Mapping[str, msgspec.json.Decoder[Any]] = {
+#: Kind as read → the kind, and the decoder of its values.
+_KNOWN: Mapping[str, tuple[Kind, msgspec.json.Decoder[Any]]] = {
     # Not strict: some databases return a boolean as 0 or 1.
-    kind: msgspec.json.Decoder(payload | None, strict=False)
+    kind: (kind, msgspec.json.Decoder(payload | None, strict=False))
     for kind, payload in _PAYLOADS.items()
 }
 _CAPABILITIES = msgspec.json.Decoder(LoggedCapabilities, strict=False)
@@ -290,7 +307,13 @@ def decode(body: bytes, what: str) -> tuple[tuple[Change, ...], tuple[str, ...]]
 
 
 def _typed(changes: Sequence[tuple[str, str, msgspec.Raw]]) -> tuple[Change, ...]:
-    return tuple([Change(kind, key, _VALUES[kind].decode(value)) for kind, key, value in changes if kind in _VALUES])
+    return tuple(
+        [
+            Change(known[0], key, known[1].decode(value))
+            for kind, key, value in changes
+            if (known := _KNOWN.get(kind)) is not None
+        ]
+    )
 
 
 def capabilities_from_text(text: str, abilities: str | None) -> LoggedCapabilities:

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection, CursorResult
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import Executable
 
-from kilonova.db.change_log.changes import KINDS, Change, Payload
+from kilonova.db.change_log.changes import Change, Kind, Payload
 from kilonova.db.core.engines import ends_transaction
 
 Item = TypeVar("Item")
@@ -59,9 +59,8 @@ class Transaction:
     def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
         return cast("CursorResult[Any]", self.connection.execute(statement, parameters))
 
-    def log(self, kind: str, key: str, value: Payload | None) -> None:
+    def log(self, kind: Kind, key: str, value: Payload | None) -> None:
         """Record a change for the mirrors. The last value of a (kind, key) wins; None means deleted."""
-        assert kind in KINDS, kind
         self.changes.append(Change(kind, key, value))
 
     @contextmanager
