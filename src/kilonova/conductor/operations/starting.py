@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from kilonova.conductor.workflow_engine.runner import Runner
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import Interrupt, Workflow
+from kilonova.conductor.workflow_engine.workflow import HasHost, Interrupt, Workflow
 from kilonova.db import instance_actions, instances, unwanted_images, workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_actions import EndedEvent, NewAction
@@ -18,7 +18,7 @@ from kilonova.identifiers import new_uuid
 from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
 
-F = TypeVar("F")
+F = TypeVar("F", bound=HasHost)
 #: Hook of the transaction that stores a workflow. It gets the server as read in that transaction.
 WithServer = Callable[[Transaction, Instance], object]
 

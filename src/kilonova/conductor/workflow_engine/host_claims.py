@@ -26,6 +26,7 @@ from kilonova.conductor.workflow_engine.workflow import (
     Effect,
     Failed,
     Gone,
+    HasHost,
     Run,
     Workflow,
 )
@@ -45,7 +46,7 @@ class HostClaims:
         """Return True if an effect calls a third-party scheduler driver, which may take seconds."""
         return isinstance(effect, ClaimHost | ClaimForMembers) and self._claimer.calls_foreign_driver
 
-    def claim(self, asked: Sequence[tuple[Run[Any], ClaimHost[Any]]]) -> list[Result]:
+    def claim(self, asked: Sequence[tuple[Run[HasHost], ClaimHost[Any]]]) -> list[Result]:
         """Claim hosts for servers of one request, all or none; return the results in the order of ``asked``."""
         if not asked:
             return []
@@ -69,7 +70,7 @@ class HostClaims:
                 return Failed(replace(result.failure, undone=False))  # members claimed earlier keep their hosts
         return effect.then
 
-    def _at_host(self, run: Run[Any], effect: ClaimHost[Any], chosen: Chosen) -> NextStep:
+    def _at_host(self, run: Run[HasHost], effect: ClaimHost[Any], chosen: Chosen) -> NextStep:
         return step_outcome.at_host(self._registry[run.row.kind], run, effect.facts(chosen))
 
 

@@ -5,9 +5,8 @@ import logging
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Any
 
-from kilonova.conductor.workflow_engine.workflow import AGENT_TOO_OLD, UNREACHABLE, Run, SendToAgent
+from kilonova.conductor.workflow_engine.workflow import AGENT_TOO_OLD, UNREACHABLE, HasHost, Run, SendToAgent
 from kilonova.errors import AgentTooOld, Unavailable
 from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.messaging.bus import ConductorBus
@@ -37,7 +36,7 @@ class _PendingReply:
     the next resend.
     """
 
-    run: Run[Any]
+    run: Run[HasHost]
     effect: SendToAgent
     due: float
     questions: int = 0
@@ -72,7 +71,7 @@ class PendingReplies:
         self._pending: dict[str, _PendingReply] = {}
 
     def send(
-        self, run: Run[Any], effect: SendToAgent, is_present: Callable[[], bool], *, ask: bool
+        self, run: Run[HasHost], effect: SendToAgent, is_present: Callable[[], bool], *, ask: bool
     ) -> StepReply | None:
         """Send a message and wait for its reply in the background; return an error reply if the host is unreachable.
 
@@ -96,7 +95,7 @@ class PendingReplies:
                 return _refused(pending, error)
         return None
 
-    def is_pending(self, run: Run[Any]) -> bool:
+    def is_pending(self, run: Run[HasHost]) -> bool:
         """Return True if a workflow waits for the reply to the present attempt at its step."""
         with self._lock:
             pending = self._pending.get(run.row.uuid)
@@ -115,7 +114,7 @@ class PendingReplies:
             del self._pending[reply.step.workflow]
             return True
 
-    def take_progress(self, message: TaskReached) -> Run[Any] | None:
+    def take_progress(self, message: TaskReached) -> Run[HasHost] | None:
         """Accept a progress message of an agent; return the workflow that waits for the step, or None."""
         with self._lock:
             pending = self._find(message)

@@ -5,14 +5,22 @@ import logging
 from typing import Any
 
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import Completed, Effect, Interrupt, Run, Step, UndoFailedError
+from kilonova.conductor.workflow_engine.workflow import (
+    Completed,
+    Effect,
+    HasHost,
+    Interrupt,
+    Run,
+    Step,
+    UndoFailedError,
+)
 from kilonova.db import instances
 from kilonova.messaging.messages import StepReply
 
 LOG = logging.getLogger(__name__)
 
 
-def meaning_of(services: Services, step: Step[Any], run: Run[Any], reply: StepReply) -> Effect:
+def meaning_of(services: Services, step: Step[Any], run: Run[HasHost], reply: StepReply) -> Effect:
     """Return the effect of a reply on the present step. Raises: UndoFailedError."""
     try:
         return (step.on_undone if run.row.undoing else step.on_reply)(services, run, reply)
@@ -23,7 +31,7 @@ def meaning_of(services: Services, step: Step[Any], run: Run[Any], reply: StepRe
         return Completed(write=step.on_skipped(services, run, reply))
 
 
-def _is_left(services: Services, run: Run[Any], host: str) -> bool:
+def _is_left(services: Services, run: Run[HasHost], host: str) -> bool:
     """Return True while an evacuation rolls back a step on the failed source host.
 
     If the agent of that host is still alive, it must undo the step, so that no guest keeps running there. If the agent

@@ -3,9 +3,8 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
-from kilonova.conductor.workflow_engine.workflow import Failure, Run, UndoFailedError
+from kilonova.conductor.workflow_engine.workflow import Failure, HasHost, Run, UndoFailedError
 
 #: Number of unexpected errors after which a step counts as failed or stuck.
 MAX_TRIES = 10
@@ -28,7 +27,7 @@ class Retries:
         #: Workflow uuid → clock time of its retry.
         self._due: dict[str, float] = {}
 
-    def are_over(self, run: Run[Any]) -> bool:
+    def are_over(self, run: Run[HasHost]) -> bool:
         """Return True if a step that has just failed again has used up its retries."""
         return run.row.tries + 1 >= self._max_tries
 
@@ -55,7 +54,7 @@ class Retries:
             self._due.clear()
 
     @staticmethod
-    def failure(run: Run[Any], error: Exception) -> Failure:
+    def failure(run: Run[HasHost], error: Exception) -> Failure:
         """Return the failure of a step that is given up. Users see the error of an agent, but no other error."""
         message = str(error) if isinstance(error, UndoFailedError) else "An unexpected error stopped the operation."
         return Failure(message, f"{type(error).__name__}: {error}", run.facts.host)

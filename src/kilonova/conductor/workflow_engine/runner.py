@@ -23,7 +23,7 @@ from kilonova.conductor.workflow_engine.runs import Runs
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.stepper import Stepper
 from kilonova.conductor.workflow_engine.task_progress import TaskProgress
-from kilonova.conductor.workflow_engine.workflow import Interrupt, Run, Workflow
+from kilonova.conductor.workflow_engine.workflow import HasHost, Interrupt, Run, Workflow
 from kilonova.db import instances
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
@@ -137,7 +137,7 @@ class Runner:
 
         ``memos``: cached data by workflow. ``resumed``: their messages may already have been sent.
         """
-        of_request: dict[tuple[str, str], list[Run[Any]]] = defaultdict(list)
+        of_request: dict[tuple[str, str], list[Run[HasHost]]] = defaultdict(list)
         for row in rows:
             run = None if row.waiting or row.stuck else self._stepper.remember(row, (memos or {}).get(row.uuid))
             if run is None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from kilonova.conductor.workflow_engine.facts import UnknownFactsError
-from kilonova.conductor.workflow_engine.workflow import Run, Workflow
+from kilonova.conductor.workflow_engine.workflow import HasHost, Run, Workflow
 from kilonova.db.workflows import WorkflowRow
 
 LOG = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class Runs:
         self._registry = registry
         self._on_broken = on_broken
         self._lock = threading.Lock()
-        self._runs: dict[str, Run[Any]] = {}
+        self._runs: dict[str, Run[HasHost]] = {}
         #: Workflow uuid → queue of work for it. The thread that adds the first item runs the queue until it is empty.
         self._queues: dict[str, deque[Callable[[], None]]] = {}
 
@@ -34,11 +34,11 @@ class Runs:
         with self._lock:
             return frozenset(self._runs)
 
-    def get(self, uuid: str) -> Run[Any] | None:
+    def get(self, uuid: str) -> Run[HasHost] | None:
         with self._lock:
             return self._runs.get(uuid)
 
-    def remember(self, row: WorkflowRow, memo: Any = None) -> Run[Any] | None:
+    def remember(self, row: WorkflowRow, memo: Any = None) -> Run[HasHost] | None:
         """Store the row of a workflow unless a newer one is known; return its run, or None if it is unreadable."""
         run = self._read(row, memo)
         if run is None:
@@ -51,7 +51,7 @@ class Runs:
                 self._runs[row.uuid] = run
         return run
 
-    def _read(self, row: WorkflowRow, memo: Any) -> Run[Any] | None:
+    def _read(self, row: WorkflowRow, memo: Any) -> Run[HasHost] | None:
         workflow = self._registry.get(row.kind)
         reason = "its kind is unknown" if workflow is None else "its step is unknown"
         if workflow is not None and workflow.has(row.step):
@@ -64,7 +64,7 @@ class Runs:
         )
         return None
 
-    def replace(self, run: Run[Any]) -> bool:
+    def replace(self, run: Run[HasHost]) -> bool:
         """Store new facts of a workflow; return False if its version has changed."""
         with self._lock:
             known = self._runs.get(run.row.uuid)
@@ -73,7 +73,7 @@ class Runs:
             self._runs[run.row.uuid] = run
             return True
 
-    def forget(self, run: Run[Any]) -> bool:
+    def forget(self, run: Run[HasHost]) -> bool:
         """Remove an ended workflow from memory; return False if a newer version of it is known."""
         with self._lock:
             known = self._runs.get(run.row.uuid)

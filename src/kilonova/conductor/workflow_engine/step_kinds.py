@@ -18,6 +18,7 @@ from kilonova.conductor.workflow_engine.workflow import (
     Completed,
     Do,
     Effect,
+    HasHost,
     Interrupt,
     OnReply,
     Run,
@@ -29,7 +30,7 @@ from kilonova.conductor.workflow_engine.workflow import (
 from kilonova.messaging.messages import AgentMessage, StepId
 from kilonova.model.instance import TaskState
 
-F = TypeVar("F")
+F = TypeVar("F", bound=HasHost)
 #: Class of a message that needs only step and server, or a function of the run that returns a message, or None if there
 #: is no order to send.
 Message = Callable[[StepId, str], AgentMessage] | Callable[[Run[Any]], AgentMessage | None]
@@ -68,7 +69,7 @@ def one_way(
 def sends(message: Message, to: Callable[[Any], str | None] = attrgetter("host")) -> Do[Any]:
     """Return a hook that sends a message to the host named by the facts and waits; it completes if there is no host."""
 
-    def send(_services: Services, run: Run[Any]) -> Effect:
+    def send(_services: Services, run: Run[HasHost]) -> Effect:
         host, made = to(run.facts), _made(message, run)
         return Completed(durable=False) if host is None or made is None else SendToAgent(host, made)
 
@@ -80,6 +81,6 @@ def writes(write: Write) -> Do[Any]:
     return lambda _services, _run: Completed(write=write)
 
 
-def _made(message: Any, run: Run[Any]) -> AgentMessage | None:
+def _made(message: Any, run: Run[HasHost]) -> AgentMessage | None:
     made: AgentMessage | None = message(run.step_id, run.instance_uuid) if isinstance(message, type) else message(run)
     return made

@@ -16,6 +16,7 @@ from kilonova.conductor.workflow_engine.workflow import (
     Completed,
     Ended,
     Failure,
+    HasHost,
     Run,
     SettleTogether,
     Step,
@@ -41,7 +42,7 @@ class StepOutcome:
     ``run``.
     """
 
-    run: Run[Any]
+    run: Run[HasHost]
     after: WorkflowRow | None
     phase: Phase
     writes: tuple[BoundWrite, ...] = ()
@@ -54,7 +55,7 @@ class StepOutcome:
     undoing: tuple[BoundWrite, ...] = ()
 
 
-def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect: Completed[Any]) -> StepOutcome:
+def completed(services: Services, workflow: Workflow[Any], run: Run[HasHost], effect: Completed[Any]) -> StepOutcome:
     """Return the outcome of a completed step."""
     step = workflow.step(run.row.step)
     after = None if effect.final else workflow.after(run, effect.facts)
@@ -71,7 +72,7 @@ def completed(services: Services, workflow: Workflow[Any], run: Run[Any], effect
     )
 
 
-def at_host(workflow: Workflow[Any], run: Run[Any], facts: Any) -> NextStep:
+def at_host(workflow: Workflow[Any], run: Run[HasHost], facts: Any) -> NextStep:
     """Return the next row, task state and event of a step that a claim completes. ``facts``: the new facts.
 
     The event names the host before the claim, since the event of a move starts on its source.
@@ -82,12 +83,12 @@ def at_host(workflow: Workflow[Any], run: Run[Any], facts: Any) -> NextStep:
     return NextStep(after, _shown(workflow, replace(run, facts=facts), after), ended)
 
 
-def _shown(workflow: Workflow[Any], run: Run[Any], after: WorkflowRow) -> TaskState | None:
+def _shown(workflow: Workflow[Any], run: Run[HasHost], after: WorkflowRow) -> TaskState | None:
     """Return the server's task state from its next step on; None: unchanged."""
     return None if run.interrupted is not None else workflow.step(after.step).shown(run.facts)
 
 
-def failed(services: Services, workflow: Workflow[Any], run: Run[Any], failure: Failure) -> StepOutcome:
+def failed(services: Services, workflow: Workflow[Any], run: Run[HasHost], failure: Failure) -> StepOutcome:
     """Return the outcome of a failed step: the workflow rolls back."""
     step = workflow.step(run.row.step)
     ended = _event(workflow, step, run, ERROR, failure)
@@ -101,7 +102,7 @@ def failed(services: Services, workflow: Workflow[Any], run: Run[Any], failure: 
     )
 
 
-def undone(services: Services, workflow: Workflow[Any], run: Run[Any], effect: Completed[Any]) -> StepOutcome:
+def undone(services: Services, workflow: Workflow[Any], run: Run[HasHost], effect: Completed[Any]) -> StepOutcome:
     """Return the outcome of an undone step."""
     known = run if effect.facts is None else replace(run, facts=effect.facts)
     index = workflow.index(run.row.step)
@@ -111,7 +112,9 @@ def undone(services: Services, workflow: Workflow[Any], run: Run[Any], effect: C
     return StepOutcome(run=known, after=after, phase=Phase.STEP_DONE, writes=_writes(effect.write, run))
 
 
-def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes: tuple[BoundWrite, ...]) -> StepOutcome:
+def _unwound(
+    services: Services, workflow: Workflow[Any], run: Run[HasHost], writes: tuple[BoundWrite, ...]
+) -> StepOutcome:
     last, undoing = workflow.unwound(services, run), writes
     writes = (*writes, *_writes(last.write, run))
     failure = run.failure
@@ -141,30 +144,32 @@ def _unwound(services: Services, workflow: Workflow[Any], run: Run[Any], writes:
     )
 
 
-def _settling(services: Services, workflow: Workflow[Any], run: Run[Any], power_state: PowerState | None) -> BoundWrite:
+def _settling(
+    services: Services, workflow: Workflow[Any], run: Run[HasHost], power_state: PowerState | None
+) -> BoundWrite:
     settle = workflow.settle
     if isinstance(settle, SettleTogether):
         return settle.write(services, run)
     return lambda tx: settle(tx, run, power_state)
 
 
-def _writes(write: Write | None, run: Run[Any]) -> tuple[BoundWrite, ...]:
+def _writes(write: Write | None, run: Run[HasHost]) -> tuple[BoundWrite, ...]:
     if write is None:
         return ()
     return (write if isinstance(write, Batched) else partial(_written, write, run),)
 
 
-def _written(write: Callable[[Transaction, Run[Any]], object], run: Run[Any], tx: Transaction) -> None:
+def _written(write: Callable[[Transaction, Run[HasHost]], object], run: Run[HasHost], tx: Transaction) -> None:
     write(tx, run)
 
 
-def failed_event(workflow: Workflow[Any], run: Run[Any], failure: Failure) -> EndedEvent | None:
+def failed_event(workflow: Workflow[Any], run: Run[HasHost], failure: Failure) -> EndedEvent | None:
     """Return the failed event of a step that is ended from outside the workflow."""
     return _event(workflow, workflow.step(run.row.step), run, ERROR, failure)
 
 
 def _event(
-    workflow: Workflow[Any], step: Step[Any], run: Run[Any], result: str, failure: Failure | None = None
+    workflow: Workflow[Any], step: Step[Any], run: Run[HasHost], result: str, failure: Failure | None = None
 ) -> EndedEvent | None:
     if step.event is None or workflow.action is None or run.row.undoing:
         return None
@@ -180,7 +185,7 @@ def _event(
     )
 
 
-def stuck(run: Run[Any], failure: Failure, server: Instance | None) -> StepOutcome:
+def stuck(run: Run[HasHost], failure: Failure, server: Instance | None) -> StepOutcome:
     """Return the outcome of a step that can be neither done nor undone: the server is in error until an operator acts.
 
     ``server``: its present record; a retry restores its states.
@@ -221,7 +226,7 @@ def told(outcome: StepOutcome, workflow: Workflow[Any]) -> WorkflowEvent:
     )
 
 
-def begins(run: Run[Any]) -> WorkflowEvent:
+def begins(run: Run[HasHost]) -> WorkflowEvent:
     """Return the event of a step that starts."""
     row = run.row
     return WorkflowEvent(

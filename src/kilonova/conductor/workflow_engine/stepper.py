@@ -34,6 +34,7 @@ from kilonova.conductor.workflow_engine.workflow import (
     Failed,
     Failure,
     Gone,
+    HasHost,
     HostIsBackError,
     Interrupt,
     Run,
@@ -93,7 +94,7 @@ class Stepper:
 
     # --- running workflows --------------------------------------------------------------------------------------------
 
-    def remember(self, row: WorkflowRow, memo: Any = None) -> Run[Any] | None:
+    def remember(self, row: WorkflowRow, memo: Any = None) -> Run[HasHost] | None:
         """Store the row of a workflow unless a newer one is known; return its run, or None if it is unreadable."""
         run = self._runs.remember(row, memo)
         newest = self._runs.get(row.uuid)
@@ -101,13 +102,13 @@ class Stepper:
             self._pending_replies.leave(row.uuid, newest.row.attempt)
         return run
 
-    def forget(self, run: Run[Any]) -> None:
+    def forget(self, run: Run[HasHost]) -> None:
         """Remove an ended or handed-over workflow from memory."""
         if self._runs.forget(run):
             self._pending_replies.leave(run.row.uuid)
             self._retries.forget(run.row.uuid)
 
-    def submit(self, run: Run[Any], work: Callable[[], None]) -> None:
+    def submit(self, run: Run[HasHost], work: Callable[[], None]) -> None:
         """Queue work of a workflow on the thread pool of its present step: urgent, blocking or ordinary."""
         if self._workflow(run).urgent or run.row.interrupt is not None:
             self._bus.run_urgently(work)
@@ -150,7 +151,7 @@ class Stepper:
 
     # --- execution of steps -------------------------------------------------------------------------------------------
 
-    def begin_together(self, runs: Sequence[Run[Any]]) -> None:
+    def begin_together(self, runs: Sequence[Run[HasHost]]) -> None:
         """Do the first step of all workflows of one request. Those that claim hosts get all of them, or none."""
         try:
             effects = [(run, self._step(run).act(self._services, run)) for run in runs]
@@ -163,10 +164,10 @@ class Stepper:
         else:
             go_on()
 
-    def _claim_together(self, effects: Sequence[tuple[Run[Any], Effect]]) -> None:
+    def _claim_together(self, effects: Sequence[tuple[Run[HasHost], Effect]]) -> None:
         """Claim hosts for those workflows of one request that need one, and continue all of them."""
         asked = [(run, effect) for run, effect in effects if isinstance(effect, ClaimHost)]
-        known: list[tuple[Run[Any], Effect | Result]] = [
+        known: list[tuple[Run[HasHost], Effect | Result]] = [
             (run, effect) for run, effect in effects if not isinstance(effect, ClaimHost)
         ]
         try:
@@ -181,7 +182,7 @@ class Stepper:
         for run, effect in known:
             self._runs.post(run.row.uuid, partial(self.advance, run, effect))
 
-    def resume(self, run: Run[Any], reply: StepReply) -> None:
+    def resume(self, run: Run[HasHost], reply: StepReply) -> None:
         """Continue a workflow with the effect of an agent's reply."""
         try:
             effect = meaning_of(self._services, self._step(run), run, reply)
@@ -190,7 +191,9 @@ class Stepper:
         else:
             self.advance(run, effect)
 
-    def advance(self, run: Run[Any] | None, effect: Effect | Result | None = None, *, resumed: bool = False) -> None:
+    def advance(
+        self, run: Run[HasHost] | None, effect: Effect | Result | None = None, *, resumed: bool = False
+    ) -> None:
         """Run steps until the workflow waits, ends or breaks. ``effect``: of the present step, if known."""
         while run is not None:
             present = run
@@ -216,7 +219,7 @@ class Stepper:
                 return
             effect, resumed = None, False
 
-    def _apply(self, run: Run[Any], effect: Effect | Result, *, resumed: bool = False) -> Run[Any] | None:
+    def _apply(self, run: Run[HasHost], effect: Effect | Result, *, resumed: bool = False) -> Run[HasHost] | None:
         """Apply an effect; return the run to continue with, or None if the workflow waits or has ended."""
         workflow = self._workflow(run)
         match effect:
@@ -252,13 +255,13 @@ class Stepper:
                 self._end_quietly(run)
         return None
 
-    def _turn_back(self, run: Run[Any], failure: Failure) -> Run[Any] | None:
+    def _turn_back(self, run: Run[HasHost], failure: Failure) -> Run[HasHost] | None:
         workflow = self._workflow(run)
         if run.row.undoing or not workflow.can_walk_back(run.row.step):
             raise UndoFailedError(failure.message)
         return self._commit([step_outcome.failed(self._services, workflow, run, failure)])
 
-    def _commit(self, made: Sequence[StepOutcome]) -> Run[Any] | None:
+    def _commit(self, made: Sequence[StepOutcome]) -> Run[HasHost] | None:
         """Commit outcomes; return the run of the last one, or None."""
         try:
             released = self._journal.commit(made)
@@ -275,7 +278,7 @@ class Stepper:
         self._begin(released)
         return run
 
-    def _was_refused(self, runs: Sequence[Run[Any]], error: ConcurrentUpdate) -> None:
+    def _was_refused(self, runs: Sequence[Run[HasHost]], error: ConcurrentUpdate) -> None:
         """Read the workflows from the journal again if one has changed; else retry them, as their writes conflicted."""
         present = {run.row.uuid: self._journal.find(run.row.uuid) for run in runs}
         versions = {uuid: None if row is None else row.version for uuid, row in present.items()}
@@ -297,7 +300,7 @@ class Stepper:
         else:
             self.advance(run, Failed(Failure(error.message)))
 
-    def _take(self, outcome: StepOutcome, after: WorkflowRow | None) -> Run[Any] | None:
+    def _take(self, outcome: StepOutcome, after: WorkflowRow | None) -> Run[HasHost] | None:
         self._tell(outcome)
         if after is None or after.stuck:
             self.forget(outcome.run)
@@ -307,7 +310,7 @@ class Stepper:
             return None
         return self._runs.remember(after, outcome.run.memo)
 
-    def _end_quietly(self, run: Run[Any], undoing: Sequence[BoundWrite] = ()) -> None:
+    def _end_quietly(self, run: Run[HasHost], undoing: Sequence[BoundWrite] = ()) -> None:
         """Remove a workflow that has nothing left to do, with its action failed, and start the workflows it blocked.
 
         ``undoing``: writes that undo its first step; they are left out if they fail because of the other change.
@@ -320,7 +323,7 @@ class Stepper:
         self._suspected_strays.look_at(run.instance_uuid, run.facts.host)
         self._begin(released)
 
-    def _send(self, run: Run[Any], effect: SendToAgent, *, resumed: bool) -> Run[Any] | None:
+    def _send(self, run: Run[HasHost], effect: SendToAgent, *, resumed: bool) -> Run[HasHost] | None:
         """Send a message and wait for its reply; an unreachable host counts as an error reply.
 
         If another process runs the host's agent, it takes the workflow over.
@@ -338,7 +341,7 @@ class Stepper:
             effect_of_refusal = Failed(replace(effect_of_refusal.failure, undone=True))
         return self._apply(run, effect_of_refusal)
 
-    def _hand_over(self, run: Run[Any], host: str) -> bool:
+    def _hand_over(self, run: Run[HasHost], host: str) -> bool:
         """Hand a workflow over to the process of a host's agent; also return True if it was taken over already."""
         try:
             given = self._journal.hand_over(run.row, host)
@@ -351,11 +354,11 @@ class Stepper:
 
     # --- unexpected errors --------------------------------------------------------------------------------------------
 
-    def _break_all(self, runs: Sequence[Run[Any]], error: Exception) -> None:
+    def _break_all(self, runs: Sequence[Run[HasHost]], error: Exception) -> None:
         for run in runs:
             self._break(run, error)
 
-    def _break(self, run: Run[Any], error: Exception) -> None:
+    def _break(self, run: Run[HasHost], error: Exception) -> None:
         """Log an unexpected error, and retry the step later or give it up."""
         if isinstance(error, Unavailable):
             self._tell(StepOutcome(run=run, after=run.row, phase=Phase.BROKE, message=error.message))
@@ -380,7 +383,7 @@ class Stepper:
         else:
             self.remember(row)
 
-    def _give_up(self, run: Run[Any], error: Exception) -> None:
+    def _give_up(self, run: Run[HasHost], error: Exception) -> None:
         """Roll back from a step that keeps failing, or mark the workflow stuck if it cannot be rolled back."""
         failure = self._retries.failure(run, error)
         if not run.row.undoing and self._workflow(run).can_walk_back(run.row.step):
@@ -402,7 +405,7 @@ class Stepper:
                 server = instances.find(connection, run.instance_uuid)
             self._commit([step_outcome.stuck(run, failure, server)])
 
-    def _host_is_back(self, run: Run[Any], error: HostIsBackError) -> None:
+    def _host_is_back(self, run: Run[HasHost], error: HostIsBackError) -> None:
         """Send the present step again; after a pause if this process runs the host's agent."""
         if self._journal.has_agent_of(error.host):
             self._break(run, error)
@@ -411,13 +414,13 @@ class Stepper:
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 
-    def _workflow(self, run: Run[Any]) -> Workflow[Any]:
+    def _workflow(self, run: Run[HasHost]) -> Workflow[Any]:
         return self._registry[run.row.kind]
 
-    def _step(self, run: Run[Any]) -> Step[Any]:
+    def _step(self, run: Run[HasHost]) -> Step[Any]:
         return self._registry[run.row.kind].step(run.row.step)
 
-    def _tell_of_beginning(self, run: Run[Any]) -> None:
+    def _tell_of_beginning(self, run: Run[HasHost]) -> None:
         event = step_outcome.begins(run)
         for observer in self._beginnings:
             observer(event)

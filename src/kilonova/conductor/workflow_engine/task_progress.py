@@ -7,9 +7,8 @@ none.
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
 
-from kilonova.conductor.workflow_engine.workflow import Run
+from kilonova.conductor.workflow_engine.workflow import HasHost, Run
 from kilonova.db import instances
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
@@ -31,16 +30,16 @@ class TaskProgress:
         self,
         database: Database,
         transition_of: Callable[[str], Transition],
-        is_awaited: Callable[[Run[Any]], bool],
+        is_awaited: Callable[[Run[HasHost]], bool],
     ) -> None:
         self._database = database
         self._is_awaited = is_awaited
         self._transition_of = transition_of
         self._lock = threading.Lock()
         #: Workflow uuid → the latest task state that its agent has reached.
-        self._reached: dict[str, tuple[Run[Any], TaskState]] = {}
+        self._reached: dict[str, tuple[Run[HasHost], TaskState]] = {}
 
-    def note(self, run: Run[Any], task: TaskState) -> None:
+    def note(self, run: Run[HasHost], task: TaskState) -> None:
         """Record a task state that was reached, without blocking. States that the action never shows are ignored."""
         shown = self._transition_of(run.row.kind).shown
         if task in shown:
@@ -57,7 +56,7 @@ class TaskProgress:
         if reached:
             self._database.write(lambda tx: self._show(tx, reached))
 
-    def _show(self, tx: Transaction, reached: Iterable[tuple[Run[Any], TaskState]]) -> None:
+    def _show(self, tx: Transaction, reached: Iterable[tuple[Run[HasHost], TaskState]]) -> None:
         for run, task in reached:
             shown = self._transition_of(run.row.kind).shown
             before = frozenset(shown[: shown.index(task)])

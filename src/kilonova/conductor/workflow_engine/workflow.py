@@ -24,7 +24,7 @@ only the parameters that it uses.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from kilonova.claims.building import NEW_SERVER
 from kilonova.claims.placing import Chosen, Placing
@@ -39,7 +39,8 @@ from kilonova.model.instance import Fault, PowerState, TaskState, VmState
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.transitions import Transition
 
-F = TypeVar("F")
+F = TypeVar("F", bound="HasHost")
+F_co = TypeVar("F_co", bound="HasHost", covariant=True)
 T = TypeVar("T")
 
 #: Errors of a write which mean that a delete or another process took the instance over: the workflow has to stop.
@@ -142,12 +143,19 @@ def failure_of(row: WorkflowRow) -> Failure | None:
         return Failure(str(row.failure.get("message", "")))
 
 
+class HasHost(Protocol):
+    """Facts of any workflow. ``host``: the host of the present step, or None without one."""
+
+    @property
+    def host(self) -> str | None: ...
+
+
 @dataclass(frozen=True, slots=True)
-class Run(Generic[F]):
+class Run(Generic[F_co]):
     """One workflow at one of its steps. ``memo``: data that this process caches for it; not journalled."""
 
     row: WorkflowRow
-    facts: F
+    facts: F_co
     memo: Any = None
 
     @property
@@ -278,7 +286,7 @@ class ClaimForMembers:
     The members are journalled at their next step; they start it when the batch starts them.
     """
 
-    members: tuple[tuple[Run[Any], ClaimHost[Any]], ...]
+    members: tuple[tuple[Run[HasHost], ClaimHost[Any]], ...]
     then: Completed[Any] | Again[Any]
 
 
@@ -313,14 +321,14 @@ Do = Callable[[Services, Run[F]], Effect]
 OnReply = Callable[[Services, Run[F], StepReply], Effect]
 
 
-def complete_or_fail(_services: Services, _run: Run[Any], reply: StepReply) -> Effect:
+def complete_or_fail(_services: Services, _run: Run[HasHost], reply: StepReply) -> Effect:
     """Default reply handler of a step: fail on an error, else complete."""
     if reply.error is not None:
         return Failed(Failure.of(reply))
     return Completed(power_state=reply.power_state)
 
 
-def complete_or_repeat(_services: Services, _run: Run[Any], reply: StepReply) -> Effect:
+def complete_or_repeat(_services: Services, _run: Run[HasHost], reply: StepReply) -> Effect:
     """Default reply handler of an undo: retry on an error, else complete. Raises: UndoFailedError."""
     if reply.error is not None:
         raise UndoFailedError(reply.error)
@@ -331,12 +339,12 @@ class UndoFailedError(Exception):
     """An agent could not undo a step."""
 
 
-def NOTHING(_services: Services, _run: Run[Any]) -> Effect:  # noqa: N802 - stands for a missing undo
+def NOTHING(_services: Services, _run: Run[HasHost]) -> Effect:  # noqa: N802 - stands for a missing undo
     """Undo hook of a step that has nothing to undo."""
     return Completed(durable=False)
 
 
-def CALL_OFF(_services: Services, run: Run[Any]) -> Effect:  # noqa: N802 - as NOTHING
+def CALL_OFF(_services: Services, run: Run[HasHost]) -> Effect:  # noqa: N802 - as NOTHING
     """Undo hook of a step that leaves nothing but whose order may still be on its way when the workflow is interrupted.
 
     It tells the agent to discard the order, so that a late order cannot overtake the next operation. Use it with
@@ -347,7 +355,7 @@ def CALL_OFF(_services: Services, run: Run[Any]) -> Effect:  # noqa: N802 - as N
     return SendToAgent(run.facts.host, CallOff(run.step_id, run.instance_uuid))
 
 
-def CALLED_OFF(_services: Services, _run: Run[Any], _reply: StepReply) -> Effect:  # noqa: N802 - as CALL_OFF
+def CALLED_OFF(_services: Services, _run: Run[HasHost], _reply: StepReply) -> Effect:  # noqa: N802 - as CALL_OFF
     """Reply handler of :func:`CALL_OFF`: complete even on an error, since a restarted agent accepts no old orders."""
     return Completed()
 
@@ -404,7 +412,7 @@ class SettleTogether(Generic[F]):
 Settle = Callable[[Transaction, Run[F], PowerState | None], object] | SettleTogether[F]
 
 
-def WRITE_NOTHING(_tx: Transaction, _run: Run[Any], _power_state: PowerState | None) -> None:  # noqa: N802 - as NOTHING
+def WRITE_NOTHING(_tx: Transaction, _run: Run[HasHost], _power_state: PowerState | None) -> None:  # noqa: N802 - as NOTHING
     """Settle hook of a workflow that does not change its server, or has none."""
 
 

@@ -9,6 +9,7 @@ from kilonova.conductor.workflow_engine.workflow import (
     Completed,
     Effect,
     Ended,
+    HasHost,
     HostIsBackError,
     Interrupt,
     Run,
@@ -25,7 +26,7 @@ from kilonova.model.instance import Fault, PowerState, TaskState, VmState
 from kilonova.model.transitions import TRANSITIONS
 
 
-def settled(tx: Transaction, run: Run[Any], power_state: PowerState | None, *, otherwise: bool = False) -> None:
+def settled(tx: Transaction, run: Run[HasHost], power_state: PowerState | None, *, otherwise: bool = False) -> None:
     """Settle the server in the final state of the action, without a task state.
 
     ``otherwise``: use the second of the action's two final states.
@@ -33,18 +34,18 @@ def settled(tx: Transaction, run: Run[Any], power_state: PowerState | None, *, o
     settle(tx, run, settled_state(run, otherwise=otherwise), power_state)
 
 
-def as_before(tx: Transaction, run: Run[Any], _power_state: PowerState | None) -> None:
+def as_before(tx: Transaction, run: Run[HasHost], _power_state: PowerState | None) -> None:
     """Settle the server in its previous state, without a task state."""
     settle(tx, run, None, None)
 
 
-def settled_state(run: Run[Any], *, otherwise: bool = False) -> VmState | None:
+def settled_state(run: Run[HasHost], *, otherwise: bool = False) -> VmState | None:
     """Return the final state of a workflow's action; None: the previous state. ``otherwise``: the second one."""
     transition = TRANSITIONS[run.row.kind]
     return transition.settled_otherwise if otherwise else transition.settled
 
 
-def settle(tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state: PowerState | None) -> None:
+def settle(tx: Transaction, run: Run[HasHost], vm_state: VmState | None, power_state: PowerState | None) -> None:
     """Write the states in which a workflow leaves its server; None: the previous state.
 
     The task state may have been reset meanwhile. A pending evacuation sets the states itself, so nothing is written
@@ -55,7 +56,7 @@ def settle(tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state
     _leave(tx, run, {None, *TRANSITIONS[run.row.kind].shown}, vm_state, power_state)
 
 
-def failing(write: Write) -> Callable[[Services, Run[Any]], Ended]:
+def failing(write: Write) -> Callable[[Services, Run[HasHost]], Ended]:
     """Return a hook that ends a rolled-back workflow with ``write``, unless the workflow was interrupted.
 
     The interrupting action sets the server's states itself.
@@ -63,11 +64,11 @@ def failing(write: Write) -> Callable[[Services, Run[Any]], Ended]:
     return lambda _services, run: Ended() if run.interrupted is not None else Ended(write)
 
 
-def _fail(tx: Transaction, run: Run[Any]) -> None:
+def _fail(tx: Transaction, run: Run[HasHost]) -> None:
     fail(tx, run, TRANSITIONS[run.row.kind].failed, run.failure.known_power_state)
 
 
-def _fail_at_host(tx: Transaction, run: Run[Any]) -> None:
+def _fail_at_host(tx: Transaction, run: Run[HasHost]) -> None:
     power_state = run.failure.known_power_state
     fail(tx, run, None if power_state is None else TRANSITIONS[run.row.kind].failed, power_state)
 
@@ -79,7 +80,11 @@ failed_at_host = failing(_fail_at_host)
 
 
 def fail(
-    tx: Transaction, run: Run[Any], vm_state: VmState | None, power_state: PowerState | None, fault: Fault | None = None
+    tx: Transaction,
+    run: Run[HasHost],
+    vm_state: VmState | None,
+    power_state: PowerState | None,
+    fault: Fault | None = None,
 ) -> None:
     """Write the fault of a rolled-back workflow and the server's states; None: the previous state.
 
@@ -91,7 +96,7 @@ def fail(
 
 def _leave(
     tx: Transaction,
-    run: Run[Any],
+    run: Run[HasHost],
     tasks: Collection[TaskState | None],
     vm_state: VmState | None,
     power_state: PowerState | None,
@@ -129,14 +134,14 @@ def left_behind(services: Services, reply: StepReply, departure: RemovalReason =
     return lambda tx, run: leave_behind(services, tx, reply.host, run.instance_uuid, departure)
 
 
-def gone_with_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:
+def gone_with_its_host(services: Services, run: Run[HasHost], reply: StepReply) -> Effect:
     """Undo reply handler: an unreachable host counts as undone; a removal record is written."""
     if is_unreachable(reply):
         return Completed(write=left_behind(services, reply))
     return complete_or_repeat(services, run, reply)
 
 
-def done_without_its_host(services: Services, run: Run[Any], reply: StepReply) -> Effect:
+def done_without_its_host(services: Services, run: Run[HasHost], reply: StepReply) -> Effect:
     """Reply handler of a removal step: an unreachable host counts as done; a removal record is written."""
     if is_unreachable(reply):
         return Completed(write=left_behind(services, reply))

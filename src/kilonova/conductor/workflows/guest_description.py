@@ -3,13 +3,12 @@
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy.engine import Connection
 
 from kilonova.clock import utc_now
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import Run, ServerGoneError
+from kilonova.conductor.workflow_engine.workflow import HasHost, Run, ServerGoneError
 from kilonova.db import host_devices, instances, request_specs
 from kilonova.db.database import Database
 from kilonova.model.config_drive import ConfigDrive
@@ -30,7 +29,7 @@ def find_server(connection: Connection, uuid: str) -> tuple[Instance, StoredRequ
     return instance, requests[uuid]
 
 
-def describe(services: Services, run: Run[Any], host: str, flavor: Flavor | None = None) -> GuestSpec:
+def describe(services: Services, run: Run[HasHost], host: str, flavor: Flavor | None = None) -> GuestSpec:
     """Return the description of a workflow's guest for ``host``. Raises: ServerGoneError.
 
     ``flavor``: None: the server's own flavor.

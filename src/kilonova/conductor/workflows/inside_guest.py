@@ -39,7 +39,7 @@ def _not_dumped(tx: Transaction, run: Run[HostFacts]) -> None:
     instances.record_fault(tx, run.instance_uuid, run.failure.as_fault())
 
 
-CHANGE_PASSWORD = Workflow(
+CHANGE_PASSWORD: Workflow[PasswordFacts] = Workflow(
     "change-password",
     PasswordFacts,
     (order("act", sends(_set_password), event="compute_set_admin_password"),),
@@ -49,7 +49,7 @@ CHANGE_PASSWORD = Workflow(
     action="changePassword",
     done="has a new password",
 )
-CRASH_DUMP = Workflow(
+CRASH_DUMP: Workflow[HostFacts] = Workflow(
     "crash-dump",
     HostFacts,
     (order("act", sends(TriggerCrashDump), event="compute_trigger_crash_dump"),),

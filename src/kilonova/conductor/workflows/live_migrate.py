@@ -58,7 +58,7 @@ def _migrated(tx: Transaction, run: Run[MoveFacts], _power_state: PowerState | N
 _abort = sends(AbortLiveMigration, to=source)
 
 
-LIVE_MIGRATE = Workflow(
+LIVE_MIGRATE: Workflow[MoveFacts] = Workflow(
     "live-migrate",
     MoveFacts,
     (

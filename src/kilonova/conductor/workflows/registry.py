@@ -26,36 +26,34 @@ from kilonova.conductor.workflows.soft_delete import SOFT_DELETE
 from kilonova.conductor.workflows.stop import FORCE_STOP, STOP
 from kilonova.conductor.workflows.unshelve import UNSHELVE
 
+_WORKFLOWS: tuple[Workflow[Any], ...] = (
+    BATCH,
+    BUILD,
+    DELETE,
+    SOFT_DELETE,
+    RESTORE,
+    *POWER.values(),
+    STOP,
+    FORCE_STOP,
+    REBOOT,
+    HARD_REBOOT,
+    RESCUE,
+    UNRESCUE,
+    CHANGE_PASSWORD,
+    CRASH_DUMP,
+    RESIZE,
+    MIGRATE,
+    CONFIRM_RESIZE,
+    REVERT_RESIZE,
+    LIVE_MIGRATE,
+    EVACUATE,
+    CREATE_IMAGE,
+    CREATE_BACKUP,
+    CACHE_IMAGES,
+    SHELVE,
+    SHELVE_OFFLOAD,
+    UNSHELVE,
+    REBUILD,
+)
 #: Kind of workflow → its declaration.
-REGISTRY: Mapping[str, Workflow[Any]] = {
-    workflow.kind: workflow
-    for workflow in (
-        BATCH,
-        BUILD,
-        DELETE,
-        SOFT_DELETE,
-        RESTORE,
-        *POWER.values(),
-        STOP,
-        FORCE_STOP,
-        REBOOT,
-        HARD_REBOOT,
-        RESCUE,
-        UNRESCUE,
-        CHANGE_PASSWORD,
-        CRASH_DUMP,
-        RESIZE,
-        MIGRATE,
-        CONFIRM_RESIZE,
-        REVERT_RESIZE,
-        LIVE_MIGRATE,
-        EVACUATE,
-        CREATE_IMAGE,
-        CREATE_BACKUP,
-        CACHE_IMAGES,
-        SHELVE,
-        SHELVE_OFFLOAD,
-        UNSHELVE,
-        REBUILD,
-    )
-}
+REGISTRY: Mapping[str, Workflow[Any]] = {workflow.kind: workflow for workflow in _WORKFLOWS}

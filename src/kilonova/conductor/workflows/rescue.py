@@ -75,7 +75,7 @@ RESCUE = Workflow(
     action="rescue",
     done="rescued",
 )
-UNRESCUE = Workflow(
+UNRESCUE: Workflow[HostFacts] = Workflow(
     "unrescue",
     HostFacts,
     (order("act", sends(UnrescueGuest), event="compute_unrescue_instance"),),

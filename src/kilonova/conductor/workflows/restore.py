@@ -32,7 +32,7 @@ def _failed(tx: Transaction, run: Run[RestoreFacts]) -> None:
     soft_deletes.count_no_longer(tx, instances.get(tx.connection, run.instance_uuid))
 
 
-RESTORE = Workflow(
+RESTORE: Workflow[RestoreFacts] = Workflow(
     "restore",
     RestoreFacts,
     (order("power-on", sends(StartGuest), event="compute_restore_instance"),),

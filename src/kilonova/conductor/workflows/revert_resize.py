@@ -20,7 +20,7 @@ def _reverted(tx: Transaction, run: Run[MoveFacts], power_state: PowerState | No
     settled(tx, run, power_state, otherwise=not run.facts.runs_there)
 
 
-REVERT_RESIZE = Workflow(
+REVERT_RESIZE: Workflow[MoveFacts] = Workflow(
     "revert-resize",
     MoveFacts,
     (

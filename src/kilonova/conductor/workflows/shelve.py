@@ -157,7 +157,7 @@ _REGISTER, *_SNAPSHOT = snapshot_steps.steps(
     offered=TaskState.SHELVING_IMAGE_PENDING_UPLOAD,
     uploading=TaskState.SHELVING_IMAGE_UPLOADING,
 )
-SHELVE = Workflow(
+SHELVE: Workflow[ShelveFacts] = Workflow(
     "shelve",
     ShelveFacts,
     (
@@ -181,7 +181,7 @@ SHELVE = Workflow(
     done="shelved",
     point_of_no_return="shut-down",
 )
-SHELVE_OFFLOAD = Workflow(
+SHELVE_OFFLOAD: Workflow[HostFacts] = Workflow(
     "shelve-offload",
     HostFacts,
     (

@@ -46,7 +46,7 @@ def _rotate(services: Services, run: Run[SnapshotFacts]) -> Effect:
     return Completed(write=lambda tx, _run: unwanted_images.note(tx, old))
 
 
-CREATE_IMAGE = Workflow(
+CREATE_IMAGE: Workflow[SnapshotFacts] = Workflow(
     "create-image",
     SnapshotFacts,
     snapshot_steps.steps(
@@ -61,7 +61,7 @@ CREATE_IMAGE = Workflow(
     action="createImage",
     done="became an image",
 )
-CREATE_BACKUP = Workflow(
+CREATE_BACKUP: Workflow[SnapshotFacts] = Workflow(
     "create-backup",
     SnapshotFacts,
     (
