@@ -12,6 +12,8 @@ from kilonova.api.compute.bodies.moves import Evacuation, LiveMigration, Migrati
 from kilonova.api.compute.bodies.rebuild import Rebuild
 from kilonova.api.compute.bodies.servers import CreateServers, NewServer
 from kilonova.api.compute.schemas import server_evacuate, server_moves, server_rebuild, servers
+from kilonova.api.operator.bodies.explain import Explain, ExplainedFlavor, ExplainedImage
+from kilonova.api.operator.schemas import explain
 from kilonova.api.placement.bodies.allocations import ConsumerBody, ConsumerList
 from kilonova.api.placement.bodies.inventories import ChangedInventory, Inventories, NewInventory
 from kilonova.api.placement.bodies.reshaper import Reshape
@@ -27,7 +29,8 @@ OWNERS = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consu
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, 1, 7.0, 1e300, 2**70, -1, 0.5, "", "1", "on", "auto", "AUTO", "VCPU", "host-1", "☃",
     UUID, "10.0.0.1", "::1", [], ["a"], [UUID], [{}], [{"path": "/x", "contents": ["y"]}], {}, {"a": "b"},
-    {"a": [{"b": None}]},
+    {"a": [{"b": None}]}, {"vcpus": 2.0, "ram": 64, "extra_specs": {"a": "b"}}, {"properties": {"a": "b"}},
+    {"a": "b", "c": ["d"]},
     [{"name": "default"}], [{"uuid": UUID, "port": None}],
     [{"source_type": "image", "boot_index": 0.0, "uuid": None, "volume_size": "1", "no_device": {}}],
     [{"source_type": "blank", "boot_index": None}],
@@ -60,6 +63,9 @@ BODIES: Mapping[type[msgspec.Struct], list[Schema]] = {
     Migration: MIGRATIONS,
     LiveMigration: under("os-migrateLive", server_moves.LIVE_MIGRATE),
     Evacuation: under("evacuate", server_evacuate.EVACUATE),
+    Explain: whole(explain.EXPLAIN),
+    ExplainedFlavor: [explain._FLAVOR],
+    ExplainedImage: [explain._IMAGE],
     ConsumerList: OLD,
     ConsumerBody: SINCE_1_12,
     NewInventory: whole(inventories.CREATE),
@@ -74,6 +80,8 @@ SAMPLES: Mapping[type[msgspec.Struct], dict[str, Any]] = {
     Resize: {"flavorRef": "1"},
     LiveMigration: {"host": None, "block_migration": "auto", "disk_over_commit": False},
     Evacuation: {"onSharedStorage": False},
+    Explain: {"flavor": "1"},
+    ExplainedFlavor: {"vcpus": 1, "ram": 1.0},
     ConsumerList: {"allocations": [{"resource_provider": {"uuid": UUID}, "resources": {"VCPU": 1}}], **OWNERS},
     ConsumerBody: {"allocations": {UUID: {"resources": {"VCPU": 1}}}, **OWNERS},
     NewInventory: {"total": 1, "resource_class": "VCPU"},

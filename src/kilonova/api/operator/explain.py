@@ -9,12 +9,14 @@ from kilonova.api.compute.hints import read_hints
 from kilonova.api.compute.possible_guests import require_possible_guest
 from kilonova.api.compute.target import check_place, split_zone
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, changes_nothing
+from kilonova.api.operator.bodies.explain import Explain, ExplainedFlavor, ExplainedImage
 from kilonova.api.operator.paging import host_filters
 from kilonova.api.operator.schemas import explain as schemas
 from kilonova.api.operator.schemas.parameters import EXPLAIN_QUERY
 from kilonova.api.operator.unread import unread_of_request
 from kilonova.api.operator.views import decision_view, hosts_page, nearest_view, rules_view
 from kilonova.api.policy import ADMIN, rule
+from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field
 from kilonova.db import flavors, server_groups
 from kilonova.errors import NotFound
@@ -40,14 +42,15 @@ def explain_request(ctx: Context, request: Request) -> Reply:
     ctx.authorize("kilonova:explain")
     filters = host_filters(ctx, request)
     aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)
-    spec, group = _asked(ctx, request.body, aliases)
+    asked = read_typed(Explain, request.body)
+    spec, group = _asked(ctx, asked, aliases)
     mirror = ctx.backend.mirror
     mirror.catch_up()
     with mirror.lock:
         hosts, seq = mirror.hosts_apart(), mirror.seq
         if group is not None:
             spec = replace(spec, group=mirror.group(group.uuid))
-    found = what_if(hosts, spec, ctx.backend.engine, count=request.body.get("count", 1), aliases=aliases)
+    found = what_if(hosts, spec, ctx.backend.engine, count=int(asked.count), aliases=aliases)
     body: dict[str, Any] = {
         "fits": found.fits,
         "seq": seq,
@@ -61,16 +64,16 @@ def explain_request(ctx: Context, request: Request) -> Reply:
     return Reply(200, body)
 
 
-def _asked(ctx: Context, body: dict[str, Any], aliases: Mapping[str, Alias]) -> tuple[RequestSpec, ServerGroup | None]:
-    hints = read_hints(ctx, body.get("hints", {}), field="hints")
-    group = _group(ctx, body.get("group") or next(iter(hints.get("group", ())), None))
-    project_id = body.get("project_id") or (group.project_id if group is not None else ctx.project_id)
+def _asked(ctx: Context, asked: Explain, aliases: Mapping[str, Alias]) -> tuple[RequestSpec, ServerGroup | None]:
+    hints = read_hints(ctx, asked.hints, field="hints")
+    group = _group(ctx, asked.group or next(iter(hints.get("group", ())), None))
+    project_id = asked.project_id or (group.project_id if group is not None else ctx.project_id)
     if group is not None:
         if group.project_id != project_id:
             raise invalid_field("group", f"Instance group {group.uuid} is not of project {project_id}.")
         hints["group"] = (group.uuid,)
-    zone, host, node = _place(ctx, body.get("availability_zone"))
-    flavor, image = _flavor(ctx, body["flavor"]), _image(ctx, body.get("image"), project_id)
+    zone, host, node = _place(ctx, asked.availability_zone)
+    flavor, image = _flavor(ctx, asked.flavor), _image(ctx, asked.image, project_id)
     require_possible_guest(flavor, image, aliases, flavor_field="flavor", image_field="image")
     spec = RequestSpec(
         flavor=flavor,
@@ -95,17 +98,17 @@ def _place(ctx: Context, text: str | None) -> tuple[str | None, str | None, str 
     return zone, host, node
 
 
-def _flavor(ctx: Context, asked: str | dict[str, Any]) -> Flavor:
-    if isinstance(asked, dict):
+def _flavor(ctx: Context, asked: ExplainedFlavor | str) -> Flavor:
+    if isinstance(asked, ExplainedFlavor):
         return Flavor(
             flavor_id="",
-            name=asked.get("name", ""),
-            vcpus=asked["vcpus"],
-            memory_mib=asked["ram"],
-            root_gib=asked.get("disk", 0),
-            ephemeral_gib=asked.get("ephemeral", 0),
-            swap_mib=asked.get("swap", 0),
-            extra_specs=asked.get("extra_specs", {}),
+            name=asked.name,
+            vcpus=int(asked.vcpus),
+            memory_mib=int(asked.ram),
+            root_gib=int(asked.disk),
+            ephemeral_gib=int(asked.ephemeral),
+            swap_mib=int(asked.swap),
+            extra_specs=asked.extra_specs,
         )
     with ctx.read() as connection:
         try:
@@ -117,11 +120,11 @@ def _flavor(ctx: Context, asked: str | dict[str, Any]) -> Flavor:
             raise invalid_field("flavor", error.message) from None
 
 
-def _image(ctx: Context, asked: str | dict[str, Any] | None, project_id: str) -> Image | None:
+def _image(ctx: Context, asked: ExplainedImage | str | None, project_id: str) -> Image | None:
     if asked is None:
         return None
-    if isinstance(asked, dict):
-        return Image(asked.get("id", ""), asked.get("name", ""), properties=asked.get("properties", {}))
+    if isinstance(asked, ExplainedImage):
+        return Image(asked.id, asked.name, properties=asked.properties)
     images, token = ctx.backend.images, ctx.credentials.token
     try:
         return images.get(asked, token=token, project_id=project_id)

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas of the rebuild of a server."""
 
-from typing import Any
-
 from kilonova.api.compute.schemas.server_metadata import METADATA
 from kilonova.api.compute.schemas.servers import CERTIFICATES, DESCRIPTION, FQDN, HOSTNAME
 from kilonova.api.schemas.types import BOOLEAN, NAME, UUID, JSONDict, body
 from kilonova.api.validation import Schemas
 
 _NAME_OR_NONE: JSONDict = {**NAME, "type": ["string", "null"]}
-_V2_1: dict[str, Any] = {
+_V2_1: JSONDict = {
     "name": NAME,
     "imageRef": UUID,
     "adminPass": {"type": "string"},
@@ -19,13 +17,13 @@ _V2_1: dict[str, Any] = {
     "accessIPv4": {"type": "string", "format": "ipv4"},
     "accessIPv6": {"type": "string", "format": "ipv6"},
 }
-_PERSONALITY: dict[str, Any] = {"personality": {"type": "array", "items": {"type": "object"}}}
-_V2_19: dict[str, Any] = {**_V2_1, "description": DESCRIPTION}
-_V2_54: dict[str, Any] = {**_V2_19, "key_name": _NAME_OR_NONE}
-_V2_57: dict[str, Any] = {**_V2_54, "user_data": {"type": ["string", "null"], "maxLength": 65535}}
-_V2_63: dict[str, Any] = {**_V2_57, "trusted_image_certificates": CERTIFICATES}
-_V2_90: dict[str, Any] = {**_V2_63, "hostname": HOSTNAME}
-_V2_94: dict[str, Any] = {**_V2_90, "hostname": FQDN}
+_PERSONALITY: JSONDict = {"personality": {"type": "array", "items": {"type": "object"}}}
+_V2_19: JSONDict = {**_V2_1, "description": DESCRIPTION}
+_V2_54: JSONDict = {**_V2_19, "key_name": _NAME_OR_NONE}
+_V2_57: JSONDict = {**_V2_54, "user_data": {"type": ["string", "null"], "maxLength": 65535}}
+_V2_63: JSONDict = {**_V2_57, "trusted_image_certificates": CERTIFICATES}
+_V2_90: JSONDict = {**_V2_63, "hostname": HOSTNAME}
+_V2_94: JSONDict = {**_V2_90, "hostname": FQDN}
 
 
 def _rebuild(properties: JSONDict) -> JSONDict:

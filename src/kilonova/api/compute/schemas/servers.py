@@ -130,13 +130,13 @@ CERTIFICATES: JSONDict = {
     ]
 }
 _NOW_REQUIRED = ("name", "flavorRef", "networks")
-_V2_19: dict[str, Any] = {"description": DESCRIPTION}
-_V2_37: dict[str, Any] = {**_V2_19, "networks": _NETWORKS_CHOICE}
-_V2_52: dict[str, Any] = {**_V2_37, "tags": TAGS}
-_V2_63: dict[str, Any] = {**_V2_52, "trusted_image_certificates": CERTIFICATES}
-_V2_74: dict[str, Any] = {**_V2_63, "host": NAME, "hypervisor_hostname": NAME}
-_V2_90: dict[str, Any] = {**_V2_74, "hostname": HOSTNAME}
-_V2_94: dict[str, Any] = {**_V2_90, "hostname": FQDN}
+_V2_19: JSONDict = {"description": DESCRIPTION}
+_V2_37: JSONDict = {**_V2_19, "networks": _NETWORKS_CHOICE}
+_V2_52: JSONDict = {**_V2_37, "tags": TAGS}
+_V2_63: JSONDict = {**_V2_52, "trusted_image_certificates": CERTIFICATES}
+_V2_74: JSONDict = {**_V2_63, "host": NAME, "hypervisor_hostname": NAME}
+_V2_90: JSONDict = {**_V2_74, "hostname": HOSTNAME}
+_V2_94: JSONDict = {**_V2_90, "hostname": FQDN}
 
 CREATE = Schemas(
     {

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Body of POST /operator/v1/explain."""
+
+from msgspec import Struct
+
+from kilonova.api.typed_body import Whole
+
+
+class ExplainedFlavor(Struct, frozen=True, kw_only=True):
+    """A flavor that need not exist. Units: MiB (``ram``, ``swap``), GiB (``disk``, ``ephemeral``)."""
+
+    vcpus: Whole
+    ram: Whole
+    name: str = ""
+    disk: Whole = 0
+    ephemeral: Whole = 0
+    swap: Whole = 0
+    extra_specs: dict[str, str] = {}
+
+
+class ExplainedImage(Struct, frozen=True, kw_only=True):
+    """An image that need not exist."""
+
+    id: str = ""
+    name: str = ""
+    properties: dict[str, str] = {}
+
+
+class Explain(Struct, frozen=True, kw_only=True):
+    """The request to explain. ``flavor``, ``image``: id or name, or the values themselves. ``group``: its uuid."""
+
+    flavor: ExplainedFlavor | str
+    image: ExplainedImage | str | None = None
+    availability_zone: str | None = None
+    hints: dict[str, object] = {}
+    group: str | None = None
+    project_id: str | None = None
+    count: Whole = 1
