@@ -8,10 +8,11 @@ from uuid import uuid4
 import msgspec
 import pytest
 
+from kilonova.api.compute.bodies.flavors import NewFlavor
 from kilonova.api.compute.bodies.moves import Evacuation, LiveMigration, Migration, Resize
 from kilonova.api.compute.bodies.rebuild import Rebuild
 from kilonova.api.compute.bodies.servers import CreateServers, NewServer
-from kilonova.api.compute.schemas import server_evacuate, server_moves, server_rebuild, servers
+from kilonova.api.compute.schemas import flavors, server_evacuate, server_moves, server_rebuild, servers
 from kilonova.api.operator.bodies.explain import Explain, ExplainedFlavor, ExplainedImage
 from kilonova.api.operator.schemas import explain
 from kilonova.api.placement.bodies.allocations import ConsumerBody, ConsumerList
@@ -58,6 +59,7 @@ MIGRATIONS = [schema["properties"]["migrate"] for v, schema in server_moves.MIGR
 BODIES: Mapping[type[msgspec.Struct], list[Schema]] = {
     CreateServers: whole(servers.CREATE),
     NewServer: under("server", servers.CREATE),
+    NewFlavor: under("flavor", flavors.CREATE),
     Rebuild: under("rebuild", server_rebuild.REBUILD),
     Resize: under("resize", server_moves.RESIZE),
     Migration: MIGRATIONS,
@@ -76,6 +78,7 @@ BODIES: Mapping[type[msgspec.Struct], list[Schema]] = {
 SAMPLES: Mapping[type[msgspec.Struct], dict[str, Any]] = {
     CreateServers: {"server": {"name": "a", "flavorRef": "1", "networks": "none"}},
     NewServer: {"name": "a", "flavorRef": 1, "networks": "none"},
+    NewFlavor: {"name": "a", "ram": 1.0, "vcpus": "1", "disk": 0},
     Rebuild: {"imageRef": UUID},
     Resize: {"flavorRef": "1"},
     LiveMigration: {"host": None, "block_migration": "auto", "disk_over_commit": False},

@@ -3,12 +3,14 @@
 
 from typing import Any
 
+from kilonova.api.compute.bodies.flavors import NewFlavor
 from kilonova.api.compute.links import bookmark_links, next_page
 from kilonova.api.compute.schemas import flavors as schemas
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes, integer_param
 from kilonova.api.microversion import Version
 from kilonova.api.policy import ADMIN, PROJECT_READER_OR_ADMIN, rule
 from kilonova.api.schemas.types import MAX_FLOAT, MAX_INTEGER, as_bool
+from kilonova.api.typed_body import read_typed
 from kilonova.api.validation import invalid_field
 from kilonova.db import flavors
 from kilonova.db.core.transaction import Transaction
@@ -58,9 +60,6 @@ _SORT_KEYS = {
     "vcpu_weight": "flavor_id",
 }
 
-#: Field → minimum, for fields that accept strings of digits, whose bounds a schema cannot check.
-_LEAST = {"ram": 1, "vcpus": 1, "disk": 0, "OS-FLV-EXT-DATA:ephemeral": 0, "swap": 0}
-
 
 def list_flavors(ctx: Context, request: Request) -> Reply:
     """GET /flavors.  2.55 adds description, 2.102 the name filter."""
@@ -91,26 +90,27 @@ def show_flavor(ctx: Context, request: Request) -> Reply:
 def create_flavor(ctx: Context, request: Request) -> Reply:
     """POST /flavors.  Errors: 400, 409 if the name or id exists."""
     ctx.authorize("os_compute_api:os-flavor-manage:create")
-    asked = request.body["flavor"]
-    flavor_id = asked.get("id")
-    for field, minimum in _LEAST.items():
-        _check_range(field, asked.get(field, minimum), minimum)
+    asked = read_typed(NewFlavor, request.body["flavor"])
+    # The schema cannot check the bounds of numbers sent as strings.
+    _check_range("ram", asked.ram, 1)
+    _check_range("vcpus", asked.vcpus, 1)
+    _check_range("disk", asked.disk, 0)
+    _check_range("OS-FLV-EXT-DATA:ephemeral", asked.ephemeral, 0)
+    _check_range("swap", asked.swap, 0)
     flavor = Flavor(
-        flavor_id=new_uuid() if flavor_id in {None, "auto"} else str(flavor_id),
-        name=asked["name"],
-        vcpus=int(asked["vcpus"]),
-        memory_mib=int(asked["ram"]),
-        root_gib=int(asked["disk"]),
-        ephemeral_gib=int(asked.get("OS-FLV-EXT-DATA:ephemeral", 0)),
-        swap_mib=int(asked.get("swap", 0)),
-        rxtx_factor=float(asked.get("rxtx_factor", 1.0)),
-        is_public=as_bool(asked.get("os-flavor-access:is_public", True)),
-        description=asked.get("description"),
+        flavor_id=new_uuid() if asked.id in {None, "auto"} else str(asked.id),
+        name=asked.name,
+        vcpus=int(asked.vcpus),
+        memory_mib=int(asked.ram),
+        root_gib=int(asked.disk),
+        ephemeral_gib=int(asked.ephemeral),
+        swap_mib=int(asked.swap),
+        rxtx_factor=float(asked.rxtx_factor),
+        is_public=as_bool(asked.is_public),
+        description=asked.description,
     )
     if not 0 < flavor.rxtx_factor <= MAX_FLOAT:
-        raise invalid_field(
-            "rxtx_factor", f"Value: {asked['rxtx_factor']}. It must be above 0 and at most {MAX_FLOAT}."
-        )
+        raise invalid_field("rxtx_factor", f"Value: {asked.rxtx_factor}. It must be above 0 and at most {MAX_FLOAT}.")
     created = ctx.write(lambda tx: flavors.create(tx, flavor))
     ctx.announce(FlavorActed("create", created, ()))
     return Reply(200, {"flavor": flavor_view(ctx, request, created)})
@@ -241,7 +241,7 @@ def _wanted_publicity(request: Request) -> bool | None:
     return as_bool(text)
 
 
-def _check_range(field: str, value: Any, minimum: int) -> None:
+def _check_range(field: str, value: float | str, minimum: int) -> None:
     if not minimum <= int(value) <= MAX_INTEGER:
         raise invalid_field(field, f"Value: {value}. It must be from {minimum} to {MAX_INTEGER}.")
 
