@@ -12,7 +12,7 @@ undo only records the image as unwanted, so that a rollback does not wait for Gl
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends, writes
@@ -47,17 +47,32 @@ from kilonova.model.instance import TaskState
 _QUEUED, _ACTIVE = "queued", "active"
 
 
-def register(services: Services, run: Run[Any]) -> Effect:
+class ImageFacts(Protocol):
+    """Facts of a workflow with these steps. ``host``: host of the guest; ``brought``: the image has its data."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def image_id(self) -> str: ...
+
+    @property
+    def brought(self) -> bool: ...
+
+
+def register(services: Services, run: Run[ImageFacts]) -> Effect:
     """Check that the image exists and is queued; the API registers it before it starts the workflow."""
     return _require(services, run, {_QUEUED})
 
 
-def _unregister(tx: Transaction, run: Run[Any]) -> None:
+def _unregister(tx: Transaction, run: Run[ImageFacts]) -> None:
     """Record the image as unwanted, to be removed later."""
     unwanted_images.note(tx, [run.facts.image_id])
 
 
-def snapshot(services: Services, run: Run[Any]) -> Effect:
+def snapshot(services: Services, run: Run[ImageFacts]) -> Effect:
     """Order the host to copy the disk."""
     with services.database.read() as connection:
         instance = instances.find(connection, run.instance_uuid)
@@ -68,19 +83,19 @@ def snapshot(services: Services, run: Run[Any]) -> Effect:
     return SendToAgent(run.facts.host, SnapshotGuest(run.step_id, run.instance_uuid, run.facts.image_id, base))
 
 
-def discarded(services: Services, run: Run[Any], reply: StepReply) -> Effect:
+def discarded(services: Services, run: Run[ImageFacts], reply: StepReply) -> Effect:
     """Undo reply handler: an unreachable host counts as undone; it drops the copy when the guest goes."""
     return Completed() if is_unreachable(reply) else complete_or_repeat(services, run, reply)
 
 
-def offer(services: Services, run: Run[Any]) -> Effect:
+def offer(services: Services, run: Run[ImageFacts]) -> Effect:
     """Check that the workflow was not interrupted and the image is still queued, before the long upload."""
     if run.interrupted is not None:
         return Failed(Failure(f"Interrupted by {run.interrupted.value}."))
     return _require(services, run, {_QUEUED})
 
 
-def upload(services: Services, run: Run[Any]) -> Effect:
+def upload(services: Services, run: Run[ImageFacts]) -> Effect:
     """Order the host to upload the copy.
 
     If the image has its data already, an earlier attempt at this step uploaded it before the host failed. Then the host
@@ -98,12 +113,12 @@ def upload(services: Services, run: Run[Any]) -> Effect:
     return SendToAgent(run.facts.host, UploadSnapshot(run.step_id, run.instance_uuid, where))
 
 
-def uploaded(services: Services, run: Run[Any], reply: StepReply) -> Effect:
+def uploaded(services: Services, run: Run[ImageFacts], reply: StepReply) -> Effect:
     """Complete if the image has its data, even if the host could not drop its copy."""
     return Completed() if run.facts.brought else complete_or_fail(services, run, reply)
 
 
-def _require(services: Services, run: Run[Any], statuses: set[str]) -> Effect:
+def _require(services: Services, run: Run[ImageFacts], statuses: set[str]) -> Effect:
     found = services.images.find(run.facts.image_id)
     if found is None:
         return _gone(run.facts.image_id)
