@@ -24,9 +24,9 @@ def test_the_page_of_states_is_what_the_command_prints(
 def test_tasks_are_listed_by_what_is_excluded_where_that_is_shorter(capsys: pytest.CaptureFixture[str]) -> None:
     main(["docs", "states"])
     rows = {line.split(" | ")[0].strip("| `"): line.split(" | ") for line in capsys.readouterr().out.splitlines()}
-    assert rows["evacuate"][2] == "anything but deleting, soft-deleting"
-    assert rows["delete"][2] == "anything"
-    assert rows["hard-reboot"][2].startswith("nothing, rebooting, reboot_pending, ")
+    assert rows["evacuate"][2] == "any except deleting, soft-deleting"
+    assert rows["delete"][2] == "any"
+    assert rows["hard-reboot"][2].startswith("none, rebooting, reboot_pending, ")
 
 
 def test_every_action_of_the_page_is_done_by_a_workflow() -> None:
