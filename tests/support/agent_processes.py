@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova compute` as real processes, over a real broker, beside control processes (``served.py``)."""
+"""Real `kilonova compute` processes on a real broker, beside control processes (``served.py``)."""
 
 import os
 import re
@@ -15,9 +15,9 @@ from support.waiting import wait_until
 
 
 class AgentProcess:
-    """One folder with the configuration of an agent process; at most one process at a time.
+    """Configuration folder of one agent process, which runs at most once at a time.
 
-    ``hosts``: names of its simulated hosts, all of them shaped by the lines of ``more``.
+    ``hosts``: names of its simulated hosts. ``more``: configuration lines for all of them.
     """
 
     def __init__(self, folder: Path, url: str, more: str = "", *, state_dir: Path | None = None) -> None:
@@ -35,26 +35,26 @@ class AgentProcess:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *options: str) -> "AgentProcess":
-        """Start, and wait for nothing. ``options``: of Python."""
+        """Start the process without waiting for it. ``options``: options of the Python interpreter."""
         with self.log.open("ab") as log:
             command = [sys.executable, *options, "-m", "kilonova", "compute", "--config-file", str(self.config)]
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
         return self
 
     def until_in_session(self) -> "AgentProcess":
-        """Wait until the control side has taken its report."""
+        """Wait until the control process has accepted the agent's host report."""
         self.until_told("Session .* begins")
         return self
 
     def until_told(self, pattern: str, times: int = 1, *, at_most_s: float = 60) -> None:
-        """Wait until the log has said something so often."""
+        """Wait until the log contains the pattern ``times`` times."""
         wait_until(lambda: self.has_told(pattern) >= times, f"{self.folder.name}: {pattern}", at_most_s=at_most_s)
 
     def has_told(self, pattern: str) -> int:
         return len(re.findall(pattern, self.log.read_text())) if self.log.exists() else 0
 
     def kill(self, number: int = signal.SIGKILL) -> int:
-        """Signal the process and wait for its end; return its exit status."""
+        """Send the signal, wait for the process to exit, and return its exit status."""
         assert self.process is not None
         self.process.send_signal(number)
         status = self.process.wait(30)
@@ -81,5 +81,5 @@ class AgentProcess:
 
 
 def url_of(broker: Broker, user: str) -> str:
-    """Return the transport_url of a user of a test's broker."""
+    """Return the transport_url of a user of the test broker."""
     return f"rabbit://{user}:{user}@127.0.0.1:{broker.server.port}/"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to an API that runs in this process, and what it answers."""
+"""HTTP client for an API that runs in the test process."""
 
 import io
 import json
@@ -27,14 +27,14 @@ class Answer:
 
     @property
     def fault(self) -> tuple[str, str]:
-        """The name and the message of an error of the compute API."""
+        """Fault name and message of a compute API error."""
         ((name, content),) = self.body.items()
         assert content["code"] == self.status
         return name, content["message"]
 
     @property
     def error(self) -> Mapping[str, Any]:
-        """The error of the Placement API."""
+        """Error object of a Placement API error."""
         (error,) = self.body["errors"]
         assert error["status"] == self.status
         return cast("Mapping[str, Any]", error)
@@ -49,12 +49,12 @@ class Answer:
 
 
 def send(app: WsgiApp, method: str, path: str, raw: bytes, headers: Mapping[str, str]) -> Answer:
-    """Send bytes as a WSGI server would. ``path``: with its query, and quoted as in a URL."""
+    """Call the WSGI application with raw bytes as body. ``path``: URL-quoted, with its query string."""
     path, _, query = path.partition("?")
     environ: dict[str, Any] = {
         "REQUEST_METHOD": method,
         "SCRIPT_NAME": "",
-        "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),  # as WSGI hands paths over
+        "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),  # WSGI decodes paths as Latin-1
         "QUERY_STRING": query,
         "SERVER_NAME": "cloud",
         "SERVER_PORT": "80",
@@ -80,7 +80,7 @@ def send(app: WsgiApp, method: str, path: str, raw: bytes, headers: Mapping[str,
 
 @dataclass(frozen=True)
 class Client:
-    """Sends requests as one user to one of the APIs; ``version`` None sends no version header."""
+    """Client of one API as one user. ``version``: microversion; None omits the version header."""
 
     app: WsgiApp
     token: str = "admin"
@@ -95,7 +95,7 @@ class Client:
         return replace(self, token=token, headers=headers)
 
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-        """Send a request; a body that is bytes goes out as it is. A header that is empty is left out."""
+        """Send a request. A bytes body is sent unchanged; a header with an empty value is omitted."""
         raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         sent = {"X-Auth-Token": self.token}
         if raw:
@@ -103,7 +103,8 @@ class Client:
         if self.version is not None:
             sent["OpenStack-API-Version"] = f"{self.api} {self.version}"
         given = {**sent, **self.headers, **headers}
-        named = {name.upper().replace("-", "_"): value for name, value in given.items()}  # the last of a name counts
+        # the last header of a name wins
+        named = {name.upper().replace("-", "_"): value for name, value in given.items()}
         kept = {name: value for name, value in named.items() if value}
         return send(self.app, method, f"{_ROOTS[self.api]}{path}", raw, kept)
 

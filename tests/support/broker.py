@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A RabbitMQ for tests, one a session, with users for many agents: each test takes names that no other one uses."""
+"""RabbitMQ broker of the test session, with users for many agents. Each test uses agent names of its own."""
 
 import os
 import shutil
@@ -26,18 +26,18 @@ from support.certificates import Authority
 
 _PREFIX = "kilonova-broker-"
 CONTROL = "control"
-#: Control processes of an operator who makes the queues of agents by definitions.
+#: User of control processes whose operator creates the agents' queues by RabbitMQ definitions.
 RESTRICTED = "restricted"
-#: Who sends notifications: what its rights name is what the documentation says that it needs.
+#: User that sends notifications, with exactly the permissions that the documentation lists.
 NOTIFIER = "notifier"
 _NOTIFIES = Rights(*[r"^(nova(-lasting)?|(versioned_)?notifications\..+)$"] * 3)
 _AGENTS = tuple(f"agent{number}" for number in range(300))
-#: A queue whose broker is killed within about a second of being made may stay without a leader for ever.
+#: Seconds to wait before the broker is killed: a queue created within the last second may stay without a leader.
 SETTLED_S = 4.0
 
 
 class Broker:
-    """Users of this broker have their names for passwords, or show certificates of its ``authority``."""
+    """RabbitMQ broker. A user authenticates with its name as password, or with a certificate of ``authority``."""
 
     def __init__(self) -> None:
         _remove_leftovers()
@@ -56,31 +56,31 @@ class Broker:
         self._names = iter(_AGENTS)
 
     def start(self) -> None:
-        """Start the broker and wait until it listens."""
+        """Start the broker and wait until it accepts connections."""
         self.server.start()
         self.server.wait()
 
     def new_agent(self) -> str:
-        """Return the name of an agent that has an account, and that nobody has used."""
+        """Return the name of an agent that has a broker account and is not used by any other test."""
         return next(self._names)
 
     def transport(self, user: str, *, port: int | None = None) -> Transport:
-        """Return how ``user`` reaches the broker, maybe through a proxy at ``port``."""
+        """Return the transport with which ``user`` connects; ``port``: of a proxy before the broker, if any."""
         return _impatient(f"rabbit://{user}:{user}@localhost:{port or self.server.port}/")
 
     def tls_transport(self, user: str, tls: Tls, *, host: str = "localhost") -> Transport:
-        """Return how ``user`` reaches the broker by TLS, with a password unless there is a certificate to show."""
+        """Return the TLS transport of ``user``, with a password unless a client certificate is given."""
         account = f"{user}:{user}" if tls.cert_file is None else user
         return replace(_impatient(f"rabbit://{account}@{host}:{self.server.tls_port}/"), tls=tls)
 
     def restart(self) -> None:
-        """Kill the broker as a crash would, and start it on the same port."""
+        """Kill the broker with SIGKILL and start it on the same port."""
         self.server.kill()
         self.start()
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stop the broker meanwhile: its connections stay, and more are accepted by the system."""
+        """Stop the broker's process (SIGSTOP) for the block: open connections stay, and the kernel accepts new ones."""
         os.kill(self.server.pid, signal.SIGSTOP)
         try:
             yield
@@ -88,7 +88,7 @@ class Broker:
             os.kill(self.server.pid, signal.SIGCONT)
 
     def stop(self) -> None:
-        """End the broker and throw away what it kept."""
+        """Stop the broker and delete its data."""
         self.server.kill()
         self.server.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -96,7 +96,7 @@ class Broker:
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    """The broker of the session. A test that breaks it starts one of its own."""
+    """Fixture: the broker of the session. A test that kills the broker starts a separate one."""
     made = Broker()
     try:
         made.start()
@@ -111,7 +111,7 @@ def _impatient(url: str) -> Transport:
 
 
 def _remove_leftovers() -> None:
-    """Remove the folders of processes that were killed; their brokers died with them."""
+    """Remove the folders of test processes that were killed; their brokers stopped with them."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         if not Path(f"/proc/{folder.name.removeprefix(_PREFIX).split('-')[0]}").exists():
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is behind the APIs of a control process, on a bus and a database of the test's own.
+"""Core of a control process (everything behind the APIs) on a message bus and a database of the test.
 
-``Cell.restart`` stands for a new process after ``kill -9``: everything in memory is new, files and database stay.
+``Cell.restart`` simulates a new process after ``kill -9``: memory is lost, files and database survive.
 """
 
 import shutil
@@ -60,7 +60,7 @@ BIGGER = Flavor("2", "m1.small", vcpus=2, memory_mib=1024, root_gib=2)
 IMAGE = Image("70a599e0-31e7-49b7-b260-868f441e862b", "cirros")
 RESCUE_IMAGE = Image("1c3ab1b5-0cd4-4a6e-9a4e-3b4a7f2a4c11", "rescue", properties={"hw_rescue_bus": "virtio"})
 PASSWORD = "correct-horse-battery"
-#: Hosts have room for exactly what they have, and little patience with guests.
+#: Host settings without overcommit and reserved memory, and with short shutdown timeouts.
 AS_BIG_AS_IT_IS = ComputeSettings(
     cpu_allocation_ratio=1.0,
     ram_allocation_ratio=1.0,
@@ -69,21 +69,21 @@ AS_BIG_AS_IT_IS = ComputeSettings(
     shutdown_timeout_s=0.1,
     wait_soft_reboot_s=0.1,
 )
-#: The same, as simulated hypervisors are told.
+#: Allocation ratios without overcommit, for simulated hypervisors.
 PLAIN = AllocationRatios(cpu=1.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
 
 
 def asker(request_id: str) -> Requester:
-    """The user of every server here."""
+    """Return the requester that owns every server of these tests."""
     return Requester(request_id, "alice", "wonder")
 
 
 class Killed(BaseException):
-    """The process is gone. Nothing may catch it."""
+    """Simulated ``kill -9`` of the process. No handler may catch it."""
 
 
 class MortalDatabase(Database):
-    """Tells ``event`` before each transaction is handed over and after it is durable."""
+    """Database that calls ``event`` before it submits a transaction and after the transaction is durable."""
 
     event: Callable[[str], None] = staticmethod(lambda _: None)
 
@@ -100,7 +100,7 @@ class MortalDatabase(Database):
 
 @dataclass
 class Cell:
-    """One control process with its agents."""
+    """Core of one control process and its agents."""
 
     folder: Path
     hosts: tuple[SimulatedHost, ...]
@@ -125,7 +125,7 @@ class Cell:
         config_drive: bool = False,
         **asked: Any,
     ) -> list[str]:
-        """Ask for servers in one request, and return their uuids."""
+        """Request servers in one API request, and return their uuids."""
         uuids = [new_uuid() for _ in range(count)]
         reservation = f"r-{uuids[0][:8]}"
         built = [
@@ -173,19 +173,19 @@ class Cell:
         self.conductor.operations.deletes.force(uuid, asker("req-force-delete"))
 
     def reclaim(self, interval_s: float = 0.0) -> int:
-        """Begin to delete what has been soft-deleted for longer than that."""
+        """Start the deletion of servers that were soft-deleted more than ``interval_s`` seconds ago."""
         return self.conductor.operations.deletes.reclaim(timedelta(seconds=interval_s))
 
     def time_out_builds(self, age_s: float = 0.0) -> int:
-        """Give up the builds that began longer ago than that."""
+        """Fail the builds that started more than ``age_s`` seconds ago."""
         return self.conductor.operations.builds.time_out(timedelta(seconds=age_s))
 
     def confirm_unconfirmed(self, window_s: float = 0.0) -> int:
-        """Confirm the resizes that have waited for longer than that."""
+        """Confirm the resizes that finished more than ``window_s`` seconds ago."""
         return self.conductor.operations.moves.confirm_unconfirmed(timedelta(seconds=window_s))
 
     def unrescue_forgotten(self, age_s: float = 0.0) -> int:
-        """Unrescue the servers that were rescued longer ago than that."""
+        """Unrescue the servers that were rescued more than ``age_s`` seconds ago."""
         return self.conductor.operations.rescues.unrescue_forgotten(timedelta(seconds=age_s))
 
     def power(self, uuid: str, kind: str) -> None:
@@ -233,7 +233,7 @@ class Cell:
         operations.shelve(uuid, image_id, asker("req-shelve"), register, offload=offload)
 
     def cache_image(self, name: str = "rack") -> None:
-        """Have all hosts fetch the image of all servers, as the administrator of an aggregate does."""
+        """Make all hosts cache the image of the servers, as the aggregate action does."""
         everywhere = Aggregate(1, new_uuid(), name, tuple(host.name for host in self.hosts))
         self.conductor.operations.image_caching.cache(everywhere, [IMAGE.id], asker("req-cache"), 2)
 
@@ -287,7 +287,7 @@ class Cell:
         self.conductor.operations.moves.revert_resize(uuid, asker("req-revert"))
 
     def work_off(self, rounds: int = 30) -> None:
-        """Work until nothing is left, and try again what broke."""
+        """Run all pending work, and retry workflows whose step raised an unexpected error."""
         for _ in range(rounds):
             self.bus.run()
             self.conductor.runner.retry_broken()
@@ -309,20 +309,20 @@ class Cell:
             }
 
     def renew_leases(self) -> None:
-        """The moment has come at which the process does what it does every few seconds."""
+        """Run the periodic lease renewal of the process."""
         keep_alive(self.conductor, self.bus, AS_BIG_AS_IT_IS, self.announce).renew()
 
     def announce(self) -> None:
-        """The agents introduce themselves (again)."""
+        """Make the agents register with the control process (again)."""
         start_agents(self.agents, self.bus)
 
     def reconnect(self) -> None:
-        """Hosts that could not be reached are back: their agents introduce themselves again."""
+        """Make the unreachable hosts reachable; their agents register again."""
         back, self.bus.cut_off = self.bus.cut_off, set()
         start_agents([Agent(name, self.drivers[name], self.bus) for name in sorted(back)], self.bus)
 
     def check(self) -> dict[str, str]:
-        """The world is at rest and in order, and so is the mirror. Returns uuid → vm_state."""
+        """Assert that no work is pending and that database, guests and mirror agree. Returns uuid → vm_state."""
         with self.database.read() as connection:
             states = check_world(connection, guests_on_disk(self.folder / "hypervisors"))
             check_guests(connection, self.folder / "hypervisors")
@@ -334,7 +334,7 @@ class Cell:
         return states
 
     def restart(self, bus: Any = None, database: Database | None = None, **changed: Any) -> "Cell":
-        """A new process on the same files. The old one is not told."""
+        """Return a new process on the same files. The old process is not shut down."""
         hosts = tuple(replace(host, **changed) for host in self.hosts)
         database = database or Database(str(self.database.url))
         return start_cell(self.folder, hosts, bus=bus, database=database, images=self.images)
@@ -360,9 +360,9 @@ def start_cell(
     images: FolderImages | None = None,
     adapt: Callable[[Settings], Settings] = lambda settings: settings,
 ) -> Cell:
-    """Start what is behind the APIs as every control process does.
+    """Start the core of a control process, with the production wiring.
 
-    ``images``: for a cloud with an image service. ``adapt``: changes what it is told.
+    ``images``: the image service, if the cloud has one. ``adapt``: changes the settings.
     """
     database = database or Database(f"sqlite:///{folder / 'kilonova.db'}")
     config = replace(config or SchedulerConfig(), max_attempts=max_attempts)
@@ -400,15 +400,15 @@ def start_cell(
 
 
 def new_cell(template: Path, folder: Path, *hosts: SimulatedHost, **options: Any) -> Cell:
-    """Start a cell on a fresh database."""
+    """Start a cell on a new database."""
     shutil.copy(template, folder / "kilonova.db")
     return start_cell(folder, hosts, **options)
 
 
 def host(name: str, **facts: Any) -> SimulatedHost:
-    """A host with room for four small servers unless told otherwise."""
+    """Return a host, by default with room for four small servers."""
     return SimulatedHost(name, **{"vcpus": 4, "memory_mib": 4096, "disk_gib": 100, **facts})
 
 
-#: What the fixture ``cell_of`` is: takes hosts, and options of :func:`start_cell`.
+#: Type of the fixture ``cell_of``: takes hosts and the options of :func:`start_cell`.
 NewCell = Callable[..., Cell]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An authority of a test, and certificates that it signs."""
+"""Certificate authority of a test and the certificates that it signs."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,14 +13,14 @@ from cryptography.x509.oid import NameOID
 
 @dataclass(frozen=True)
 class Certificate:
-    """Files with a certificate and its key."""
+    """Paths of a certificate and its private key."""
 
     cert_file: Path
     key_file: Path
 
 
 class Authority:
-    """Keeps its files in ``folder``. ``ca_file`` is what those have who trust it."""
+    """Certificate authority with its files in ``folder``. ``ca_file``: the CA bundle for peers that trust it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -31,7 +31,7 @@ class Authority:
         self.ca_file.write_bytes(certificate)
 
     def certify(self, common_name: str, *, host: str | None = None) -> Certificate:
-        """Return a certificate of a user, or of the server named ``host``."""
+        """Issue a certificate for a user, or for the server named ``host``."""
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.ExtensionType] = [x509.BasicConstraints(ca=False, path_length=None)]
         if host is not None:

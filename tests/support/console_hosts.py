@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypervisors whose consoles say what a test wants, and a proxy before them."""
+"""Scripted consoles of hypervisors, and a console proxy in front of them."""
 
 import socket
 import threading
@@ -18,7 +18,7 @@ Talk = Callable[[socket.socket], None]
 
 
 class OneConsole:
-    """Every token leads to the console at one port."""
+    """Token lookup that maps every token to the console at one port."""
 
     def __init__(self, port: int) -> None:
         self._console = Console("a-server", "127.0.0.1", port)
@@ -29,7 +29,7 @@ class OneConsole:
 
 @contextmanager
 def hypervisor(talk: Talk) -> Iterator[int]:
-    """Talk to whoever connects to a port. A talk that has returned leaves its connection open."""
+    """Run a scripted dialogue with every client of a port. The connection stays open when the dialogue returns."""
     listener, connections = socket.create_server(("127.0.0.1", 0)), []
 
     def run() -> None:
@@ -60,7 +60,7 @@ def proxy_before(
     web: Path | None = None,
     **options: Any,
 ) -> Iterator[tuple[ConsoleProxy, int]]:
-    """Yield a proxy of consoles, and its port."""
+    """Run a console proxy, and yield it and its port."""
     own = listening()
     proxy = ConsoleProxy(OneConsole(port), [(protocol, own)], limits or ProxyLimits(), web=web, **options)
     proxy.start()

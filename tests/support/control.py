@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole control process inside the test's own: noauth2, SQLite, simulated hosts, asked without a network."""
+"""Whole control process inside the test process: noauth2, SQLite, simulated hosts, WSGI calls without a network."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from support.waiting import wait_until_idle
 from support.world import check_world, guests_on_disk
 
 IMAGE = image_id("cirros")
-#: For configurations of tests that are not about quotas: any number of servers.
+#: Configuration of tests that do not test quotas: no quota limits.
 UNLIMITED = "[quota]\ninstances = -1\ncores = -1\nram = -1\n"
 SCENARIO = """
 images: [{name: cirros}]
@@ -42,7 +42,7 @@ def settings_of(folder: Path, scenario: str = SCENARIO, more: str = "", database
 
 @dataclass
 class Control:
-    """A running control process and what a test does with it all the time."""
+    """Running control process with helpers for frequent requests."""
 
     folder: Path
     process: ControlProcess
@@ -71,14 +71,14 @@ class Control:
         assert self.admin.post("/flavors", {"flavor": flavor}).status == 200
 
     def ask(self, client: Client | None = None, hints: Any = None, **changed: Any) -> Answer:
-        """POST /servers; a field given as None is left out."""
+        """Send POST /servers; a field that is None is omitted."""
         asked = {"name": "vm", "imageRef": IMAGE, "flavorRef": "1", "networks": "auto", **changed}
         server = {name: value for name, value in asked.items() if value is not None}
         body = {"server": server} | ({"os:scheduler_hints": hints} if hints is not None else {})
         return (client or self.member).post("/servers", body)
 
     def boot(self, client: Client | None = None, hints: Any = None, **changed: Any) -> dict[str, Any]:
-        """Create a server, wait until it is settled and show it as an administrator sees it."""
+        """Create a server, wait until it settles, and return the administrator's view of it."""
         answer = self.ask(client, hints, **changed)
         assert answer.status == 202, answer.body
         self.settle()
@@ -86,7 +86,7 @@ class Control:
         return shown
 
     def settle(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until no workflow is running."""
         wait_until_idle(self.process.database)
 
     def check(self) -> dict[str, str]:
@@ -95,7 +95,7 @@ class Control:
             return check_world(connection, guests_on_disk(self.folder / "hypervisors"))
 
     def everything(self) -> dict[str, list[str]]:
-        """All rows of all tables that a request may change."""
+        """Return all rows of all tables that a request may change."""
         passing = {"change_log", "change_counter", "processes", "decisions", "rosters"}
         passing |= {"circumstances", "checkpoints", "checkpoint_parts"}
         with self.process.database.read() as connection:
@@ -111,15 +111,15 @@ def start_control(folder: Path, *, parts: Parts | None = None, decision_lock: An
     return Control(folder, start_control_process(settings_of(folder, **options), parts))
 
 
-#: What the fixtures ``new_control`` and ``new_shared_control`` are: it takes the options of :func:`start_control`.
+#: Type of the fixtures ``new_control`` and ``new_shared_control``: takes the options of :func:`start_control`.
 NewControl = Callable[..., Control]
 
 
 @contextmanager
 def new_controls(template: Path, folder: Path) -> Iterator[NewControl]:
-    """Start control processes as a test asks for them, each with a database of its own, and stop them at the end.
+    """Start control processes on request, each with a database of its own, and stop all of them at the end.
 
-    ``template``: an upgraded database. A process has one flavor, unless it is asked for with ``flavor=False``.
+    ``template``: an upgraded database to copy. Each process has one flavor unless called with ``flavor=False``.
     """
     with ExitStack() as started:
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Private PostgreSQL and MariaDB servers: on loopback, on a free port, without passwords, gone when the process is.
+"""Private PostgreSQL and MariaDB servers on loopback, on a free port, without passwords; they end with the process.
 
-Their data lives in a folder of its own under the system's temporary one. Unless ``durable`` nothing is ever flushed to
-disk: a commit outlives a crash of the server, but not one of the machine, and takes too little time for measurements.
-The servers refuse to run as root; then they run as ``nobody``.
+The data is in a folder below the system's temporary folder. Unless ``durable``, the servers never flush to disk: a
+commit survives a crash of the server but not of the machine, and is too fast for measurements. The servers refuse to
+run as root; the tests then run them as the user ``nobody``.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ _INSTALL = "run tools/test_servers.sh to install it"
 
 
 class DatabaseServer(ABC):
-    """One server. ``prepare`` makes its data folder; after that it may be started, killed and started again."""
+    """One database server. After ``prepare`` has created the data folder it can be started, killed and restarted."""
 
     backend: str
 
@@ -50,11 +50,11 @@ class DatabaseServer(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make the data folder."""
+        """Create the data folder."""
 
     @abstractmethod
     def connect(self) -> Any:
-        """Return a driver's connection to the server, in autocommit mode."""
+        """Return a DB-API connection in autocommit mode."""
 
     @abstractmethod
     def url(self, name: str) -> str:
@@ -62,28 +62,34 @@ class DatabaseServer(ABC):
 
     @abstractmethod
     def copy(self, template: str, name: str) -> None:
-        """Make a database like ``template``, which nobody may be using."""
+        """Copy the database ``template``, which must have no connections."""
 
     @abstractmethod
     def _command(self) -> Sequence[str | Path]: ...
 
     def create(self, name: str) -> None:
-        """Make an empty database."""
+        """Create an empty database."""
         self._do(f"CREATE DATABASE {name}")
 
     def drop(self, name: str) -> None:
-        """Remove a database; whoever is still connected to it is thrown out where the server can do that."""
+        """Drop a database, and disconnect its clients where the server supports that."""
         self._do(f"DROP DATABASE {name}")
 
     def start(self) -> None:
-        """Start the server and return at once. Call it from the main thread: the server ends with the calling one."""
+        """Start the server without waiting for it.
+
+        Call it from the main thread: the server dies with the calling thread.
+        """
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 self._command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder, **_as_nobody()
             )
 
     def wait(self) -> None:
-        """Wait until the server answers. Raises: RuntimeError with the end of its log if it does not."""
+        """Wait until the server accepts connections.
+
+        Raises: RuntimeError with the end of the server's log on timeout.
+        """
         deadline = time.monotonic() + _START_S
         while True:
             assert self._process is not None
@@ -97,16 +103,16 @@ class DatabaseServer(ABC):
                 return
 
     def kill(self) -> None:
-        """End the server as a crash would."""
+        """Kill the server with SIGKILL."""
         self._signal(signal.SIGKILL)
 
     def shut_down(self) -> None:
-        """End the server in order, throwing out whoever is connected. It can be started again."""
+        """Shut the server down cleanly and disconnect its clients. It can be started again."""
         self._signal(signal.SIGINT if self.backend == "postgresql" else signal.SIGTERM)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stop all of the server's processes meanwhile; its connections stay, and more are accepted by the system."""
+        """Stop the server's processes (SIGSTOP) for the block: connections stay, and the kernel accepts new ones."""
         assert self._process is not None
         parent = psutil.Process(self._process.pid)
         everyone = [parent, *parent.children(recursive=True)]
@@ -120,7 +126,7 @@ class DatabaseServer(ABC):
                     each.resume()
 
     def stop(self) -> None:
-        """End the server and throw its data away."""
+        """Stop the server and delete its data."""
         self._signal(signal.SIGQUIT if self.backend == "postgresql" else signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -131,7 +137,7 @@ class DatabaseServer(ABC):
         process, self._process = self._process, None
         if process is None:
             return
-        # PostgreSQL has a process for each connection, which would go on for a moment without its parent.
+        # PostgreSQL's process per connection outlives the parent for a moment.
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         process.send_signal(number)
         process.wait()
@@ -181,17 +187,17 @@ class PostgreSQL(DatabaseServer):
             "max_connections": 300,
             "shared_buffers": "128MB",
             "jit": "off",
-            "max_wal_size": "1GB" if self.durable else "256MB",  # of memory, maybe
+            "max_wal_size": "1GB" if self.durable else "256MB",  # upper limit of the WAL on a tmpfs
         }
         if not self.durable:
-            # Shared memory in its folder goes with it, also when it is killed.
+            # File-backed shared memory in the data folder is removed with it, even after SIGKILL.
             settings |= {"fsync": "off", "full_page_writes": "off", "dynamic_shared_memory_type": "mmap"}
         chosen = [item for name, value in settings.items() for item in ("-c", f"{name}={value}")]
         return [self._program("postgres"), "-D", self.folder / "data", *chosen]
 
     @staticmethod
     def _program(name: str) -> Path:
-        """Return a server program, the newest version's when there are several."""
+        """Return the path of a server program, the newest installed version."""
         found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
         path = found[-1] if found else shutil.which(name)
         if path is None:
@@ -257,7 +263,7 @@ class MariaDB(DatabaseServer):
 
 
 def _remove_leftovers() -> None:
-    """Remove the folders of processes that were killed; their servers died with them."""
+    """Remove the folders of test processes that were killed; their servers died with them."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         pid = folder.name.removeprefix(_PREFIX).split("-")[0]
         if not Path(f"/proc/{pid}").exists():
@@ -266,7 +272,7 @@ def _remove_leftovers() -> None:
 
 @contextmanager
 def running(*servers: DatabaseServer) -> Iterator[None]:
-    """Start servers side by side, wait for them, and stop them at the end whatever happens."""
+    """Start servers in parallel, wait for them, and always stop them at the end."""
     try:
         with ThreadPoolExecutor(len(servers)) as pool:
             list(pool.map(lambda server: server.prepare(), servers))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures: an upgraded database of its own for a test, on each of the three databases.
+"""Fixtures: a separate upgraded database for each test, on each of the three database backends.
 
-``tests/conftest.py`` hands these to every test. A test that asks for ``database`` runs three times; one that is about
-a single kind is marked with ``@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)``.
+``tests/conftest.py`` exports them to all tests. A test with the fixture ``database`` runs three times; a test of a
+single backend is marked with ``@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)``.
 """
 
 import itertools
@@ -23,7 +23,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def database_servers() -> Iterator[dict[str, DatabaseServer]]:
-    """PostgreSQL and MariaDB by name, each with an upgraded template; started when the first test asks for them."""
+    """PostgreSQL and MariaDB servers by name, each with an upgraded template; started at the first use."""
     servers = PostgreSQL(), MariaDB()
     with running(*servers):
         for server in servers:
@@ -34,7 +34,7 @@ def database_servers() -> Iterator[dict[str, DatabaseServer]]:
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An SQLite file with every table and the standard vocabulary."""
+    """SQLite file with all tables and the standard traits and resource classes."""
     file = tmp_path_factory.mktemp("template") / "kilonova.db"
     _upgrade(f"sqlite:///{file}")
     return file
@@ -42,13 +42,13 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
-    """Which database the test runs on."""
+    """Backend on which the test runs."""
     return str(request.param)
 
 
 @pytest.fixture
 def database_url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of an upgraded database without content."""
+    """URL of an upgraded database without rows of its own."""
     if kind == "sqlite":
         file = tmp_path / "kilonova.db"
         shutil.copy(request.getfixturevalue("sqlite_template"), file)
@@ -63,7 +63,7 @@ def database_url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> I
 
 @pytest.fixture
 def empty_database_url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of a database in which there is nothing at all."""
+    """URL of a database without tables."""
     if kind == "sqlite":
         yield f"sqlite:///{tmp_path / 'empty.db'}"
         return
@@ -76,7 +76,7 @@ def empty_database_url(kind: str, request: pytest.FixtureRequest, tmp_path: Path
 
 @pytest.fixture
 def open_database(database_url: str) -> Iterator[Callable[[], Database]]:
-    """A function that opens the test's database once more, as another control process would."""
+    """Function that opens the test's database again, as a second control process would."""
     opened: list[Database] = []
 
     def another() -> Database:
@@ -90,7 +90,7 @@ def open_database(database_url: str) -> Iterator[Callable[[], Database]]:
 
 @pytest.fixture
 def database(open_database: Callable[[], Database]) -> Database:
-    """An upgraded database without content."""
+    """Upgraded database without rows of its own."""
     return open_database()
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A decision lock that sees what its holder does: every call of a module that can wait for somebody is an offence.
+"""Decision lock that records every call of its holder into a module that can block.
 
-It watches with a profile function, which the interpreter calls at every call of Python and of C code, for as long as
-the lock is held. So it misses nothing, whichever way the call went, and is far too slow for anything but tests.
+A Python profile function sees every call of Python and C code while the lock is held. This finds blocking calls on any
+call path, but is too slow for production.
 """
 
 import sys
@@ -15,19 +15,19 @@ from typing import Any
 import kilonova
 
 _HOME = Path(kilonova.__file__).parent
-#: Python files whose functions wait for a database, a network or a thread, or give work to one.
+#: Python files whose functions block on a database, a network or a thread, or submit work to a thread.
 _WAITING_FILES = tuple(str(_HOME / "db" / name) for name in ("database.py", "pulse.py", "change_log.py"))
 _WAITING_PACKAGES = (
     "sqlalchemy/", "psycopg/", "psycopg_pool/", "pymysql/", "requests/", "urllib3/", "concurrent/futures/",
     "/socket.py", "/subprocess.py", "/selectors.py", "/queue.py",
 )  # fmt: skip
-#: The same of C code: modules, and single functions.
+#: Modules and functions of C code that can block.
 _WAITING_MODULES = ("_sqlite3", "sqlite3", "_socket", "socket", "select", "_queue", "_ssl", "psycopg_binary", "zlib")
 _WAITING_FUNCTIONS = ("sleep", "start_new_thread", "start_joinable_thread", "fsync", "fdatasync")
 
 
 class WatchedLock:
-    """A lock that its holder may take again. ``offences``: what was called under it that may wait, and from where."""
+    """Re-entrant lock. ``offences``: each blocking call made under the lock → its stack."""
 
     def __init__(self) -> None:
         self.offences: dict[str, str] = {}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random NUMA cells and PCI pools, and what servers ask of them: small numbers, so that fitting is a near thing.
+"""Random NUMA cells, PCI pools and server requests, with small numbers so that many requests only just fit.
 
-Made by hand from a seed: a search of the same size through drawn values would take minutes.
+Generated from a seed: a Hypothesis search of the same size would take minutes.
 """
 
 from dataclasses import replace
@@ -38,7 +38,7 @@ _PRODUCTS = (("10de", "1db4", STANDARD), ("8086", "154d", VF), ("8086", "154d", 
 
 
 def some_cell(rng: Random, number: int, socket: int | None) -> HostCell:
-    """Return a cell of up to 8 CPUs, one or two a core, some of them dedicated, some of these taken."""
+    """Return a NUMA cell of up to 8 CPUs, 1 or 2 threads per core, some of them dedicated or in use."""
     threads = rng.choice((1, 2))
     cores = [frozenset(range(at, at + threads)) for at in range(0, rng.randint(1, 4) * threads, threads)]
     cpus = frozenset().union(*cores)
@@ -63,7 +63,7 @@ def some_cell(rng: Random, number: int, socket: int | None) -> HostCell:
 
 
 def some_host(rng: Random) -> HostDevices:
-    """Return a host with up to three cells and four pools; now and then one that tells of nothing."""
+    """Return a host with up to three NUMA cells and four PCI pools; sometimes one that reports neither."""
     if rng.random() < 0.1:
         return NOTHING
     sockets = rng.choice(((0, 1, 1), (0, 0, 1), (None, 0, 1)))
@@ -79,14 +79,14 @@ def some_host(rng: Random) -> HostDevices:
 
 
 def asking_for_devices(rng: Random) -> RequestSpec:
-    """Return such a server that asks for devices at any rate."""
+    """Return a server request that always needs devices."""
     spec = some_request(rng)
     specs = {**spec.flavor.extra_specs, _ALIAS: rng.choice(EXTRA_SPECS[_ALIAS])}
     return replace(spec, flavor=replace(spec.flavor, extra_specs=specs))
 
 
 def some_request(rng: Random) -> RequestSpec:
-    """Return a server of up to 6 vCPUs with some of the extra specs; a few of them contradict each other."""
+    """Return a server request of up to 6 vCPUs with random extra specs; some of them contradict each other."""
     chosen = rng.sample(sorted(EXTRA_SPECS), rng.choice((0, 1, 1, 2, 2, 3)))
     specs = {key: rng.choice(EXTRA_SPECS[key]) for key in chosen}
     if specs.keys() & {"hw:cpu_thread_policy", "hw:emulator_threads_policy"}:

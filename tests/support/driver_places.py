@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of hypervisor drivers are given: a host with its images, and what a driver asks while it works."""
+"""Environment of the driver contract tests: a host with images, and the callbacks that a driver calls."""
 
 import time
 from abc import ABC, abstractmethod
@@ -13,43 +13,43 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 
 class Place(ABC):
-    """A host without guests, and what images there are."""
+    """Host without guests, with its driver and test images."""
 
     host: str
-    #: A ``VirtDriver`` with the abilities whose contracts are tried.
+    #: ``VirtDriver`` with the abilities whose contracts are tested.
     driver: Any
-    #: Of the image that guests are made of; one whose guests ignore that they are asked to shut down; one that does not
-    #: hash to what it should.
+    #: ``image``: boots normally. ``stubborn``: its guests ignore shutdown requests. ``damaged``: its data does not
+    #: match its hash.
     image: ImageData
     stubborn: ImageData
     damaged: ImageData
 
     @abstractmethod
     def agent_dies(self) -> None:
-        """Have another driver take over, as after a crash of the agent."""
+        """Replace the driver by a new instance, as after a crash of the agent."""
 
     @abstractmethod
     def power_fails(self, uuid: str) -> None:
-        """Turn a guest off behind the driver's back."""
+        """Power a guest off without the driver."""
 
     @abstractmethod
     def vanishes(self, uuid: str) -> None:
-        """Remove a guest, but not its disk, behind the driver's back."""
+        """Remove a guest, but not its disk, without the driver."""
 
     @abstractmethod
     def left_behind(self, uuid: str) -> list[str]:
-        """Name what the host still has of a guest."""
+        """Return the names of everything that the host still has of a guest."""
 
     @abstractmethod
     def files_with(self, secret: bytes) -> list[str]:
-        """Name the files of the host that contain a secret."""
+        """Return the names of the host's files that contain the secret."""
 
     @abstractmethod
     def uploaded(self, image: ImageData) -> bytes | None:
-        """Return the data that an image got, None while it has none."""
+        """Return the data uploaded to an image, or None if there is none."""
 
     def guest(self, image: ImageData | None = None, **more: Any) -> GuestSpec:
-        """Describe a guest that nobody has made yet."""
+        """Return the description of a guest that has not been created."""
         uuid, image = new_uuid(), image or self.image
         known: dict[str, Any] = {"image_ref": image.image_id, "image": image, "ordered_at": now(), **more}
         return GuestSpec(
@@ -73,13 +73,13 @@ def now() -> datetime:
 
 
 def later(guest: GuestSpec) -> datetime:
-    """Return when a guest is ordered anew."""
+    """Return a time one second after the guest was ordered, for a newer order."""
     assert guest.ordered_at is not None
     return guest.ordered_at + timedelta(seconds=1)
 
 
 class Patience:
-    """Waits as often as it is asked to until it is over. Implements ``ShutdownPatience``."""
+    """Waits up to ``looks`` polls for a guest to shut down. Implements ``ShutdownPatience``."""
 
     def __init__(self, looks: int = 600, *, stops: bool = False) -> None:
         self._left, self._stops = looks, stops
@@ -93,7 +93,7 @@ class Patience:
 
 
 class Monitor:
-    """Lets a snapshot go on, or not. Implements ``SnapshotMonitor``."""
+    """Lets a snapshot continue, or aborts it with an error. Implements ``SnapshotMonitor``."""
 
     def __init__(self, error: type[Exception] | None = None) -> None:
         self._error = error

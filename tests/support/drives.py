@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the config drives of simulated hosts as a guest would."""
+"""Reader of the config drives of simulated hosts, as a guest reads them."""
 
 import io
 from pathlib import Path
@@ -10,10 +10,11 @@ import pycdlib
 
 
 class Drive:
-    """A drive with its ``label``. ``files``: path → content."""
+    """Config drive with its ``label``. ``files``: path → content."""
 
     def __init__(self, data: bytes) -> None:
-        self.label = data[32808:32840].decode().rstrip()  # where the standard has it, whatever a library says
+        # volume identifier at the offset defined by ISO 9660, read without a library
+        self.label = data[32808:32840].decode().rstrip()
         image: Any = pycdlib.PyCdlib()
         image.open_fp(io.BytesIO(data))
         self.files: dict[str, bytes] = {}
@@ -29,7 +30,7 @@ class Drive:
 
 
 def find_drive(hypervisors: Path, uuid: str) -> Drive | None:
-    """Return the config drive of a server on any host, None where there is none."""
+    """Return the config drive of a server on any host, or None if there is none."""
     found = list(hypervisors.glob(f"config_drives/*/{uuid}.iso"))
     assert len(found) <= 1, found
     return Drive(found[0].read_bytes()) if found else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of evacuations have in common: a server on one of three hosts, and where guests and claims are."""
+"""Helpers for evacuation tests: a server on one of three hosts, and queries of guests and claims."""
 
 import sqlalchemy as sa
 
@@ -9,7 +9,7 @@ from kilonova.db.server_migrations import MigrationQuery
 from kilonova.model.instance import PowerState
 from support.cell import Cell, host
 
-#: Of different sizes, so that each decision has one best host.
+#: Hosts of different sizes, so that each decision has exactly one best host.
 HOSTS = (host("node1"), host("node2", memory_mib=8192), host("node3", memory_mib=6144))
 
 
@@ -29,14 +29,14 @@ def having(cell: Cell, uuid: str) -> list[str]:
 
 
 def migrations(cell: Cell, uuid: str) -> list[tuple[str, str, str | None]]:
-    """(status, source, destination) of each, newest first."""
+    """Return (status, source, destination) of each migration of a server, newest first."""
     with cell.database.read() as connection:
         found = server_migrations.list_page(connection, MigrationQuery(instance_uuid=uuid))
     return [(each.status.value, each.source_host, each.dest_host) for each in found]
 
 
 def room(cell: Cell) -> dict[str, int]:
-    """How many consumers have something of each host."""
+    """Return host → number of consumers with allocations on it."""
     table, provider = t.allocations.c, t.resource_providers.c
     wanted = sa.select(provider.name, sa.func.count(sa.distinct(table.consumer_uuid))).join_from(
         t.allocations, t.resource_providers, table.resource_provider_id == provider.id

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Record of why tests failed, for `tools/run_tests.sh`: a test that is too slow for a busy machine, or a real race.
+"""Record of the reasons of test failures for `tools/run_tests.sh`: a time limit on a busy machine, or another error.
 
-With ``KILONOVA_FAILURES`` set to a file, each failure of a test appends a line to it: reason, tab, id of the test.
+With ``KILONOVA_FAILURES`` set to a file, each failure appends one line: reason, tab, test id.
 """
 
 import concurrent.futures
@@ -17,12 +17,12 @@ from hypothesis.errors import DeadlineExceeded
 
 TIME_LIMIT, OTHER = "time limit", "other"
 _TIMEOUTS = (TimeoutError, concurrent.futures.TimeoutError, subprocess.TimeoutExpired, DeadlineExceeded)
-#: An assertion about a clock: a loop that waited for its deadline, or a measured duration.
+#: Matches an assertion about time: a polling loop with a deadline, or a measured duration.
 _CLOCK = re.compile(r"\b(monotonic|perf_counter|took|elapsed|taken)\b")
 
 
 def reason_of(failure: pytest.ExceptionInfo[BaseException]) -> str:
-    """Return ``TIME_LIMIT`` if a test failed because something took too long, else ``OTHER``."""
+    """Return ``TIME_LIMIT`` if the test failed at a time limit, else ``OTHER``."""
     if isinstance(failure.value, _TIMEOUTS):
         return TIME_LIMIT
     about_clock = isinstance(failure.value, AssertionError) and _CLOCK.search(str(failure.traceback[-1].statement))
@@ -35,5 +35,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
     file = os.environ.get("KILONOVA_FAILURES")
     if file and report.failed and call.excinfo is not None:
         with Path(file).open("a", encoding="utf-8") as failures:
-            failures.write(f"{reason_of(call.excinfo)}\t{item.nodeid}\n")  # one write: lines of processes do not mix
+            # one write per line, so that lines of several processes do not mix
+            failures.write(f"{reason_of(call.excinfo)}\t{item.nodeid}\n")
     return report

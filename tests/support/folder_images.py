@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image service in a folder, which outlives a process that is killed: for users, for Kilonova, and for hosts."""
+"""Image service in a folder, used by users, control processes and hosts; it survives a killed process."""
 
 import contextlib
 import hashlib
@@ -19,14 +19,17 @@ from kilonova.model.new_image import NewImage
 
 
 class FolderImages:
-    """An ``ImageKeeper`` and ``ImageTransfers``. An image has a file about it and, once it is active, one with data."""
+    """Image store that implements ``ImageKeeper`` and ``ImageTransfers``.
+
+    Each image has a metadata file and, when it is active, a data file.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(exist_ok=True)
 
     def add(self, image_id: str, data: bytes) -> None:
-        """Have an image that is there before everything else."""
+        """Add an active image."""
         self.create(NewImage(image_id, "own"))
         self._store(image_id, data)
 
@@ -35,7 +38,7 @@ class FolderImages:
         _replace(self._about(image.id), orjson.dumps(asdict(image)))
 
     def all(self) -> dict[str, dict[str, Any]]:
-        """Return image id → what is known of it, and its ``data``, None while it is queued."""
+        """Return image id → its metadata and ``data`` (None while the image is queued)."""
         found = {}
         for file in self._folder.glob("*.json"):
             data = self._data(file.stem)
@@ -43,7 +46,7 @@ class FolderImages:
             found[file.stem] = {**known, "data": data.read_bytes() if data.exists() else None}
         return found
 
-    # --- for Kilonova -------------------------------------------------------------------------------------------------
+    # --- used by control processes ------------------------------------------------------------------------------------
 
     def find(self, image_id: str) -> Image | None:
         try:
@@ -71,7 +74,7 @@ class FolderImages:
         same = [each for each in found if [found[each]["properties"].get(name) for name in names] == wanted]
         return tuple(sorted(same, key=lambda each: self._about(each).stat().st_mtime_ns, reverse=True))
 
-    # --- for hosts ----------------------------------------------------------------------------------------------------
+    # --- used by hosts ------------------------------------------------------------------------------------------------
 
     @contextmanager
     def download(self, image: ImageData, start: int, *, verify: bool | str) -> Iterator[tuple[int, Iterator[bytes]]]:
@@ -79,13 +82,13 @@ class FolderImages:
         try:
             data = self._data(image.image_id).read_bytes()
         except FileNotFoundError:
-            raise ImageUnusable(f"Image {image.image_id} is not there.") from None
+            raise ImageUnusable(f"Image {image.image_id} does not exist.") from None
         yield 0, iter([data])
 
     def upload(self, image: ImageData, data: Any, *, verify: bool | str) -> Any:
         del verify
         if not self._about(image.image_id).exists() or self._data(image.image_id).exists():
-            raise ImageUnusable(f"Image {image.image_id} takes no data.")
+            raise ImageUnusable(f"Image {image.image_id} does not accept data.")
         whole = b"".join(data)
         self._store(image.image_id, whole)
         return {
@@ -105,7 +108,7 @@ class FolderImages:
 
 
 def _replace(file: Path, data: bytes) -> None:
-    """Write a file in one step, for those who read it meanwhile."""
+    """Replace a file atomically, because other processes read it."""
     draft = file.with_name(f"{file.name}-{os.getpid()}-{os.urandom(4).hex()}.new")
     try:
         draft.write_bytes(data)

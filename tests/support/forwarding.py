@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An HTTP proxy as operators put before an API: it passes requests on and says where they came from."""
+"""HTTP reverse proxy that adds forwarding headers, as operators run in front of an API."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,7 +10,7 @@ _OWN_HEADERS = {"connection", "host", "transfer-encoding", "content-length", "x-
 
 
 class ForwardingProxy:
-    """Forwards to ``port`` of the loopback, in the name of a client at ``address``."""
+    """Proxy that forwards to ``port`` of loopback, on behalf of a client at ``address``."""
 
     def __init__(self, port: int, address: str) -> None:
         target = f"http://127.0.0.1:{port}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As much of Glance as a control process asks, with images that a test holds in its hand."""
+"""Fake Glance with the API calls that a control process uses; the test holds its images in memory."""
 
 import hashlib
 import json
@@ -16,10 +16,10 @@ _FILTERS = {"visibility", "sort", "limit"}
 
 @dataclass
 class GlanceStandIn:
-    """Has ``images``, image id → data, that everybody may use; those that are queued have None.
+    """Fake Glance. ``images``: image id → data, or None while the image is queued; all users may use them.
 
-    ``lost``: images that are shown, and whose data is gone. ``properties``: image id → what else is known of it.
-    ``refuses``: the status that a new image is answered with; None: 201, for an image that is made.
+    ``lost``: images that are listed, but whose data is missing. ``properties``: image id → its other properties.
+    ``refuses``: the error status of image creation; None creates the image and returns 201.
     """
 
     images: dict[str, bytes | None] = field(default_factory=dict)
@@ -69,14 +69,14 @@ class GlanceStandIn:
         return 201, self.shown(asked["id"])
 
     def all(self) -> dict[str, dict[str, Any]]:
-        """Return image id → its ``properties``, and its ``data``, None while it is queued."""
+        """Return image id → its ``properties`` and ``data`` (None while the image is queued)."""
         return {
             image_id: {"properties": self.properties.get(image_id, {}), "data": data}
             for image_id, data in dict(self.images).items()
         }
 
     def shown(self, image_id: str) -> dict[str, Any]:
-        """Return an image as it is told of."""
+        """Return the API representation of an image."""
         data = self.images[image_id]
         image = {"id": image_id, "name": "own", **self.properties.get(image_id, {})}
         if data is None:
@@ -87,7 +87,7 @@ class GlanceStandIn:
 
 @dataclass
 class ImageCloud:
-    """A Glance and the address of a control process that is started later, as ``application``."""
+    """Fake Glance and the fixed address of a control process, which the test later sets as ``application``."""
 
     glance: GlanceStandIn
     options: str
@@ -99,7 +99,7 @@ class ImageCloud:
 
 @contextmanager
 def image_cloud(images: dict[str, bytes]) -> Iterator[ImageCloud]:
-    """Serve both. ``options``: what a control process is told of them."""
+    """Serve the fake Glance and the control process. ``options``: the configuration text for the control process."""
     cloud = ImageCloud(GlanceStandIn(dict(images)), "")
     streams = lambda method, _path: method == "PUT"  # noqa: E731
     with serving(cloud.glance, streams=streams) as glance, serving(cloud, streams=streams) as control:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests to describe, on a host that is said to have what real ones have."""
+"""Descriptions of guests for unit tests, on a host with the features of real hosts."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,7 +55,7 @@ def guest_of(
     reserved: GuestDevices | None = None,
     **fields: Any,
 ) -> GuestSpec:
-    """Return a guest with such a flavor and such an image."""
+    """Return a guest with the given flavor and image."""
     return GuestSpec(
         **{
             "uuid": "6f9a53a8-1a0a-4d24-a0a9-3f4b8c2a7a01",
@@ -82,7 +82,7 @@ def described(
     serial_tcp_ports: tuple[int, ...] = (),
     shared_cpus: frozenset[int] = frozenset(),
 ) -> Domain:
-    """Describe a guest; without disks, one with a root disk."""
+    """Return the domain of a guest; by default with one root disk."""
     return describe(
         guest,
         host,
@@ -98,5 +98,5 @@ def described(
 
 
 def written(domain: Domain) -> ET.Element:
-    """Return a domain's XML as libvirt reads it."""
+    """Return a domain's XML, parsed."""
     return ET.fromstring(domain_xml(domain))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server of a WSGI application in this process, and clients that say exactly what a test wants."""
+"""HTTP server for a WSGI application in this process, and clients that send exact bytes."""
 
 import json
 import socket
@@ -20,7 +20,10 @@ PATIENCE_S = 30.0
 
 
 class Echo:
-    """Answers with what it was asked; ``/big/N`` with N bytes, ``/fail`` with an exception, ``/wait`` when it may."""
+    """WSGI application that returns its request.
+
+    ``/big/N`` returns N bytes, ``/fail`` raises, ``/wait`` blocks until released.
+    """
 
     def __init__(self) -> None:
         self.seen: list[Environ] = []
@@ -62,7 +65,7 @@ class Answer:
 
 @dataclass
 class Client:
-    """One connection."""
+    """One HTTP connection."""
 
     sock: socket.socket
     received: bytearray = field(default_factory=bytearray)
@@ -75,7 +78,7 @@ class Client:
         return self.send(data).answer(method)
 
     def answer(self, method: str = "GET") -> Answer:
-        """Return the next answer."""
+        """Read and return the next response."""
         head = self.line_end(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
@@ -114,7 +117,7 @@ class Client:
         self.received += data
 
     def rest(self) -> bytes:
-        """Return everything until the server closes the connection."""
+        """Return all bytes until the server closes the connection."""
         while data := self.sock.recv(1 << 18):
             self.received += data
         found = bytes(self.received)
@@ -142,7 +145,7 @@ class Serving:
         return Client(tls.wrap_socket(sock, server_hostname="localhost") if tls else sock)
 
     def open_connections(self, count: int, within_s: float = PATIENCE_S) -> bool:
-        """Wait until the server has no more than ``count`` connections."""
+        """Wait until the server has at most ``count`` open connections."""
         end = time.monotonic() + within_s
         while len(self.server._connections) > count and time.monotonic() < end:
             time.sleep(0.01)

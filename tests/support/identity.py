@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Keystone of a test's own, and tokens of every role in every scope."""
+"""Real Keystone for tests, with a token for every role in every scope."""
 
 import subprocess
 import sys
@@ -16,17 +16,18 @@ from kilonova.bundled_services.free_ports import free_port
 from kilonova.bundled_services.settings import Account, CatalogEntry, KeystoneSettings, save
 
 ROLES = ("reader", "member", "manager", "admin", "service")
-#: Two projects, the domain that they are in, the whole system, and nothing.
+#: Scopes of tokens: two projects, their domain, the system, and unscoped.
 HOME, ELSEWHERE, DOMAIN, SYSTEM, UNSCOPED = SCOPES = ("home", "elsewhere", "domain", "system", "unscoped")
 _PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True)
 class Identity:
-    """``url``: of its API; ``projects``: ids of ``home`` and ``elsewhere``; ``users``: ids by role; ``tokens``: by role
-    and scope; ``section``: the options with which a service logs in there.
+    """Running Keystone.
 
-    The user of each role has that role, and what Keystone implies by it, in both projects, the domain and the system.
+    ``url``: of its API; ``projects``: ids of ``home`` and ``elsewhere``; ``users``: ids by role; ``tokens``: by role
+    and scope; ``section``: the configuration with which a service authenticates. The user of each role has that role
+    and the roles that Keystone implies by it, in both projects, the domain and the system.
     """
 
     url: str
@@ -36,13 +37,13 @@ class Identity:
     tokens: Mapping[tuple[str, str], str]
 
     def new_token(self, role: str, scope: str) -> str:
-        """Log in once more, for a token that a test may spoil."""
+        """Authenticate again, for a token that a test may revoke."""
         return _token(self.url, role, f"secret-{role}", _scopes(self.projects)[scope])
 
 
 @contextmanager
 def start_identity(folder: Path) -> Iterator[Identity]:
-    """Run Keystone in ``folder`` for as long as the block lasts."""
+    """Run Keystone in ``folder`` for the duration of the block."""
     url = f"http://127.0.0.1:{free_port()}"
     admin, service = (
         Account("root", "secret-root", "admin", ("admin",)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What libvirt says of some hosts, as recorded and shortened: tests/fixtures/libvirt."""
+"""Recorded and shortened libvirt capabilities of several hosts, from tests/fixtures/libvirt."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
 from kilonova.compute.virt.libvirt.host.capabilities_xml import HostFacts, read_capabilities, read_host
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "libvirt"
-#: Some of the devices of QEMU 7.2 for PCs.
+#: Some of the PC devices of QEMU 7.2.
 PC_DEVICES = (
     *("virtio-net-pci", "e1000", "e1000e", "ne2k_pci", "pcnet", "rtl8139", "vmxnet3", "virtio-scsi-pci", "lsi53c895a"),
     *("nec-usb-xhci", "qemu-xhci", "sb16", "ES1370", "isa-pcspk", "AC97", "intel-hda", "ich9-intel-hda", "usb-audio"),
@@ -22,12 +22,12 @@ def text_of(host: str, name: str) -> str:
 
 
 def facts_of(host: str) -> HostFacts:
-    """Return what a host says of itself."""
+    """Return the facts of a host from its recorded capabilities."""
     return read_host(text_of(host, "capabilities"))
 
 
 def debian_12() -> HostCapabilities:
-    """Return a machine without KVM: libvirt 9.0, QEMU 7.2; its PCs, and its Q35s."""
+    """Return a host without KVM: libvirt 9.0, QEMU 7.2, with the machine types pc and q35."""
     host = facts_of("debian-12")
     domains = {name: text_of("debian-12", "q35" if "q35" in name else "pc") for name in host.machines.values()}
     return read_capabilities(
@@ -42,20 +42,20 @@ def debian_12() -> HostCapabilities:
 
 
 def two_sockets() -> HostCapabilities:
-    """Return a machine with two NUMA cells, hyperthreads and huge pages, whose libvirt and QEMU are newer."""
+    """Return a host with two NUMA cells, hyper-threading, huge pages, and newer libvirt and QEMU versions."""
     devices = ("virtio-net-pci", "virtio-sound-pci", "AC97", "virtio-scsi-pci")
     return _of_one_board("two-sockets", "q35", "pc-q35-10.1", devices, (11_010_000, 10_001_000))
 
 
 def arm() -> HostCapabilities:
-    """Return an ARM server."""
+    """Return an ARM host."""
     return _of_one_board("arm", "virt", "virt-7.2", ARM_DEVICES, (9_000_000, 7_002_000))
 
 
 def _of_one_board(
     host: str, name: str, board: str, devices: tuple[str, ...], versions: tuple[int, int]
 ) -> HostCapabilities:
-    """Return a host with KVM of which one kind of board was recorded. ``versions``: of libvirt and QEMU."""
+    """Return a KVM host for which one machine type was recorded. ``versions``: of libvirt and QEMU."""
     told = text_of(host, name)
     return read_capabilities(
         facts_of(host),

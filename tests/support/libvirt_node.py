@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A libvirtd for tests, one a session, in a folder of its own. It and its guests end with the test process."""
+"""The libvirtd of the test session, in a folder of its own. It and its guests end with the test process."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ _PREFIX = "kn-node-"
 
 
 class LibvirtNode(Libvirtd):
-    """A started libvirtd, and a folder for the disks of guests. A test removes the guests that it makes."""
+    """Running libvirtd and a folder for guests' disks. Each test removes the guests that it creates."""
 
     def __init__(self, host: str = "node1") -> None:
         _remove_leftovers()
@@ -27,7 +27,7 @@ class LibvirtNode(Libvirtd):
         self.instances.mkdir()
 
     def start(self) -> None:
-        """Start libvirtd, maybe after ``kill()``, and wait until it takes connections."""
+        """Start libvirtd, also after ``kill()``, and wait until it accepts connections."""
         super().start()
         self.wait()
 
@@ -38,7 +38,7 @@ class LibvirtNode(Libvirtd):
 
 @pytest.fixture(scope="session")
 def libvirt_node() -> Iterator[LibvirtNode]:
-    """The libvirtd of the session. ``kill()`` and ``start()`` are for tests of crashes."""
+    """Fixture: the libvirtd of the session. ``kill()`` and ``start()`` are for crash tests."""
     node = LibvirtNode()
     try:
         node.start()
@@ -48,7 +48,7 @@ def libvirt_node() -> Iterator[LibvirtNode]:
 
 
 def _remove_leftovers() -> None:
-    """Remove the folders of processes that were killed; their guests died with them."""
+    """Remove the folders of test processes that were killed; their guests died with them."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         if not Path(f"/proc/{folder.name.removeprefix(_PREFIX).split('-')[0]}").exists():
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host of real guests for tests of its driver."""
+"""Host of real guests for the driver contract tests."""
 
 import hashlib
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from support.libvirt_node import LibvirtNode
 
 
 class LibvirtPlace(Place):
-    """A host on a libvirtd, with a folder of its own. ``settings``: further ones of ``[libvirt]``."""
+    """Host on a libvirtd, with a folder of its own. ``settings``: additional ``[libvirt]`` options."""
 
     host = "node1"
 
@@ -79,7 +79,7 @@ class LibvirtPlace(Place):
             self.driver.destroy(uuid)
         self.driver.close()
 
-    # --- implements ImageTransfers ------------------------------------------------------------------------------------
+    # --- implementation of ImageTransfers -----------------------------------------------------------------------------
 
     @contextmanager
     def download(self, image: ImageData, start: int, *, verify: bool | str) -> Iterator[Any]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker between control processes and agents in which nothing happens by itself: a test carries each letter.
+"""Fake broker between control processes and agents; a test delivers each message explicitly.
 
-It does what the real one does (ADR 20): a queue for each agent, sessions, replies to whoever awaits them. Letters wait
-in ``to[agent]`` until the test has them delivered, so it may hold, drop, double and reorder them.
+It has the semantics of the real one (ADR 20): a queue for each agent, sessions, and replies to the sender that awaits
+them. Messages wait in ``to[agent]``, so that a test can hold, drop, duplicate and reorder them.
 """
 
 from collections import defaultdict
@@ -38,7 +38,10 @@ from support.manual_bus import ManualBus
 
 @dataclass
 class OutgoingMessage:
-    """``session``: the one of its agent that it is meant for. ``sender``: the control process that awaits the reply."""
+    """Queued message.
+
+    ``session``: the agent session it is addressed to. ``sender``: the control process that awaits the reply.
+    """
 
     host: str
     message: AgentMessage
@@ -48,7 +51,7 @@ class OutgoingMessage:
 
 @dataclass
 class ManualBroker:
-    """``is_down``: nobody reaches anybody."""
+    """Fake broker. ``is_down``: no process can send or receive."""
 
     to: dict[str, list[OutgoingMessage]] = field(default_factory=lambda: defaultdict(list))
     controls: dict[str, "ControlEnd"] = field(default_factory=dict)
@@ -60,7 +63,7 @@ class ManualBroker:
         return self.controls[process]
 
     def deliver(self, agent: str) -> bool:
-        """Deliver the next letter for an agent, if it is there to take it. Returns whether there was any."""
+        """Deliver the next message of an agent if the agent is connected. Returns whether a message was delivered."""
         end = self.agents.get(agent)
         if not self.to[agent] or end is None or self.is_down:
             return False
@@ -68,7 +71,7 @@ class ManualBroker:
         return True
 
     def run(self) -> None:
-        """Carry everything, and let everybody work, until nobody has anything to do."""
+        """Deliver all messages and run all pending work until nothing is left."""
         busy = True
         while busy:
             busy = sum(self.deliver(agent) for agent in list(self.to)) > 0
@@ -77,7 +80,7 @@ class ManualBroker:
 
 
 class ControlEnd(ManualBus):
-    """The end of a control process. Its own work waits for :meth:`run`, like that of all of them."""
+    """Broker end of a control process. Its own work waits for :meth:`run`, as that of all ends does."""
 
     def __init__(self, broker: ManualBroker, process: str, routes: Routes, may_send: Callable[[], bool]) -> None:
         super().__init__()
@@ -88,10 +91,10 @@ class ControlEnd(ManualBus):
         self.write_heartbeats: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Do nothing: it is connected."""
+        """Do nothing: the end is always connected."""
 
     def agents_changed(self) -> None:
-        """Do nothing: all agents are heard."""
+        """Do nothing: the end receives from all agents."""
 
     @property
     def hears_agents(self) -> bool:
@@ -114,7 +117,7 @@ class ControlEnd(ManualBus):
         super().tell(message, urgent=urgent)
 
     def answer(self, question: Question, sender: Sender) -> Answer:
-        """Have a question answered, and what is written together with others be written meanwhile."""
+        """Answer a question; an answer that waits for a batched write flushes the batch first."""
         assert self._answer is not None
         answer = self._answer(question, sender)
         if isinstance(answer, Future):
@@ -124,7 +127,7 @@ class ControlEnd(ManualBus):
 
 
 class AgentEnd:
-    """The end of an agent process. ``name``: its user at the broker. ``version``: of the messages that it knows."""
+    """Broker end of an agent process. ``name``: its broker user. ``version``: the message version it supports."""
 
     def __init__(self, broker: ManualBroker, name: str, version: int = VERSION) -> None:
         self._broker = broker
@@ -144,7 +147,7 @@ class AgentEnd:
     def ask(self, question: Question, within_s: float | None = None) -> Answer:
         del within_s
         if self._broker.is_down or not self._broker.controls:
-            raise Unavailable("No control process has answered.")
+            raise Unavailable("No control process answered.")
         end = next(reversed(self._broker.controls.values()))
         for host in getattr(question, "guests", ()):
             if not end.routes.may_speak(self._name, host):
@@ -180,6 +183,8 @@ class AgentEnd:
         return self._own.waiting
 
     def close(self) -> None:
-        """Be gone, as by ``kill -9``: what was acknowledged is lost, and letters wait for whoever comes next."""
+        """Disconnect as ``kill -9`` does: acknowledged messages are lost, queued messages wait for the next agent
+        process.
+        """
         self._broker.agents.pop(self._name, None)
         self._own.close()

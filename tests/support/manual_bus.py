@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A message bus that does nothing by itself: a test takes one piece of work after the other, in any order it likes.
+"""Message bus on which a test runs one piece of work after the other, in any order.
 
-Everything runs on the test's own thread, so a test can stop the world between any two messages.
+Everything runs on the test's own thread, so a test can stop between any two messages.
 """
 
 import random
@@ -15,10 +15,10 @@ from kilonova.messaging.thread_pools import AgentPool
 
 
 class ManualBus:
-    """Stands in for ``LocalBus``; what is urgent there comes first here, unless ``order`` says otherwise.
+    """Replacement for ``LocalBus``; urgent work runs first, unless ``order`` chooses otherwise.
 
-    ``event``: told before every message. ``copies``: how often each message is delivered. ``order``: chooses what runs
-    next; without one it is first come, first served.
+    ``event``: called before every message. ``copies``: number of deliveries of each message. ``order``: chooses the
+    work that runs next; the default is first in, first out.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class ManualBus:
         self.cut_off: set[str] = set()
         self.sent: list[AgentMessage] = []
         self.replies: list[StepReply] = []
-        #: How much work was for the threads that may block.
+        #: Number of work items that were submitted to the blocking thread pool.
         self.aside = 0
         self._event = event
         self._copies = copies
@@ -73,7 +73,7 @@ class ManualBus:
             self.replies.append(message)
         conductor = self._conductor
         if conductor is None:
-            raise Unavailable("No conductor is there.")
+            raise Unavailable("No conductor is running.")
         add = self.run_urgently if urgent else self.run_in_conductor
         for _ in range(self._copies):
             add(lambda: conductor(message))
@@ -89,12 +89,12 @@ class ManualBus:
         self._work.append(work)
 
     def begin_session(self, session: str) -> None:
-        """Do nothing: as inside one process, where no message outlives it."""
+        """Do nothing: messages inside one process never outlive it."""
 
     def ask(self, question: Question, within_s: float | None = None) -> Answer:
         del within_s
         if self._answer is None:
-            raise Unavailable("No conductor is there.")
+            raise Unavailable("No conductor is running.")
         answer = self._answer(question, Sender())
         return answer.result() if isinstance(answer, Future) else answer
 
@@ -102,7 +102,7 @@ class ManualBus:
         self._work.clear()
 
     def _take(self, work: Work | None) -> None:
-        """Put an agent's work where it belongs, and do what waits behind it later."""
+        """Run an agent's work as ``order`` chooses, and queue the work that follows from it."""
         if work is not None:
             add = self.run_urgently if work.pool is AgentPool.INTERRUPT else self.run_in_conductor
             add(lambda: self._do(work))
@@ -112,15 +112,15 @@ class ManualBus:
             self._take(behind)
 
     def step(self) -> bool:
-        """Do one piece of work. Returns whether there was any."""
+        """Run one piece of work. Returns whether there was any."""
         if not self._work:
             return False
         self._work.pop(self._order.randrange(len(self._work)) if self._order else 0)()
         return True
 
     def run(self, limit: int = 100_000) -> None:
-        """Work until there is nothing left to do."""
+        """Run until no work is left."""
         for _ in range(limit):
             if not self.step():
                 return
-        raise AssertionError("the bus never comes to rest")
+        raise AssertionError("the bus still has work after the maximum number of steps")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two mirrors are equal when every rule would see the same: compare them by name, not by the place of a column."""
+"""Comparison of two mirrors by names instead of column numbers: equal means that every rule sees the same."""
 
 import time
 from collections import Counter
@@ -31,13 +31,13 @@ def _names(rows: Any, bits: Any, column: int) -> set[str]:
 
 
 def hosts_of(table: HostTable) -> list[dict[str, Any]]:
-    """Every fact of a host table, a dict a host, in row order."""
+    """Return every fact of a host table: one dict per host, in row order."""
     profiles = [table.profiles[index] for index in table.profile]
     found = []
     for row in range(len(table)):
         facts = {name: getattr(table, name)[row] for name in (*_HOST_COLUMNS, *_MORE_HOST_COLUMNS)}
         if facts["last_seen"] == table.taken_at:
-            facts["last_seen"] = "now"  # for which two tables have different numbers
+            facts["last_seen"] = "now"  # two tables number these names differently
         facts |= {
             "figures": _by_class(table, row),
             "traits": _names(table.trait_rows, table.trait_bits, row),
@@ -52,7 +52,7 @@ def hosts_of(table: HostTable) -> list[dict[str, Any]]:
 
 
 def guests_of(mirror: Mirror) -> list[dict[str, Any]]:
-    """How many instances of which kind each host has, a dict a host, in row order; by what rules can ask."""
+    """Return the guest counts of each host by the keys that rules query: one dict per host, in row order."""
     table, kinds = mirror.snapshot(), {placed.kind for placed in mirror._state.instances.values()}
     guests = table.guests
     columns = {("not", kind.flavor_id): guests.of_other_flavors(kind.flavor_id) for kind in kinds}
@@ -62,7 +62,7 @@ def guests_of(mirror: Mirror) -> list[dict[str, Any]]:
 
 
 def providers_of(table: ProviderTable) -> list[dict[str, Any]]:
-    """Every fact of a provider table, a dict a provider, in row order."""
+    """Return every fact of a provider table: one dict per provider, in row order."""
     return [
         {
             "uuid": uuid,
@@ -78,7 +78,7 @@ def providers_of(table: ProviderTable) -> list[dict[str, Any]]:
 
 
 def assert_equal(followed: Mirror, loaded: Mirror) -> None:
-    """Fail at the first fact in which a mirror that followed differs from one that was loaded anew."""
+    """Fail at the first fact in which a mirror that followed the change log differs from a newly loaded one."""
     one, other = followed.snapshot(), loaded.snapshot()
     assert hosts_of(one) == hosts_of(other)
     assert one.aggregates.isolation_version == other.aggregates.isolation_version
@@ -93,9 +93,9 @@ def assert_equal(followed: Mirror, loaded: Mirror) -> None:
 
 
 def assert_follows(followed: Mirror, database: Database, *, at_most_s: float = 10.0) -> None:
-    """Fail unless a mirror that followed equals one that is loaded anew, at the same change of the log.
+    """Fail unless a mirror that followed the change log equals a newly loaded one at the same sequence number.
 
-    For databases to which others may be writing: what was compared while a change came in is compared again.
+    Other clients may write meanwhile: a comparison during which a change arrived is repeated.
     """
     loaded, until = Mirror.follow(database), time.monotonic() + at_most_s
     while True:
@@ -112,7 +112,7 @@ def assert_follows(followed: Mirror, database: Database, *, at_most_s: float = 1
 
 
 def assert_use_adds_up(mirror: Mirror) -> None:
-    """What decisions see as used is what the database has, plus what claims under way assume."""
+    """Assert that the usage that decisions see is the database's usage plus the assumed claims."""
     columns = mirror._state.providers
     expected = columns.used.copy()
     for assumption in mirror._state.assumed.values():
@@ -123,7 +123,7 @@ def assert_use_adds_up(mirror: Mirror) -> None:
 
 
 def assert_guests_add_up(mirror: Mirror) -> None:
-    """What rules see on the hosts is every instance that is there, plus those of claims under way, each once."""
+    """Assert that the guests that rules see are all placed instances plus the assumed claims, each once."""
     node_id = mirror._state.node_ids.node
     on_hosts = [(placed.node_id, placed.kind) for placed in mirror._state.instances.values()]
     coming = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers on hosts and orders to move them, with the rows that a request for a move leaves behind before its claim."""
+"""Servers on hosts, and move orders with the rows that the API stores before the claim."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ _KINDS = {
 def servers(
     cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None, on: str | None = None
 ) -> list[str]:
-    """Place servers that then run, ``on`` this host or any, and return their uuids."""
+    """Place running servers, ``on`` the given host or any, and return their uuids."""
     placed = cell.claimer.place(order(cell, count, flavor=flavor, group=group, to=on)).workflows
     uuids = [flow.instance_uuid for flow in placed]
 
@@ -54,7 +54,7 @@ def move(
     kind: MigrationType = MigrationType.RESIZE,
     leaving: Sequence[str] | None = None,
 ) -> Order:
-    """Begin to move a server, and return the order that asks for its destination."""
+    """Start the move of a server, and return the order for its destination."""
     with cell.database.read() as connection:
         server = instances.get(connection, uuid)
         group = instances.group_of(connection, uuid)
@@ -95,7 +95,7 @@ def move(
 
 
 def settle(cell: Cell, uuid: str) -> None:
-    """The move of a server is over: nothing is under way any more."""
+    """Finish the move of a server: remove its workflow and task state."""
 
     def clear(tx: Transaction) -> None:
         instances.change(tx, uuid, task_state=None)
@@ -105,7 +105,7 @@ def settle(cell: Cell, uuid: str) -> None:
 
 
 def again(wanted: Order, tried: ServerMigration) -> Order:
-    """Return the order for another destination, after the first came to nothing."""
+    """Return the order for another destination after the first one failed."""
     job = wanted.jobs[0]
     spec = replace(wanted.spec, tried=((str(tried.dest_host), str(tried.dest_node)),))
     second = Job(job.instance_uuid, lambda at: NextStep(replace(job.at_host(at).row, attempt=2, version=2)))
@@ -113,13 +113,13 @@ def again(wanted: Order, tried: ServerMigration) -> Order:
 
 
 def migration_of(cell: Cell, wanted: Order) -> ServerMigration:
-    """Return the migration of an order as it is now."""
+    """Return the present migration row of an order."""
     with cell.database.read() as connection:
         return migration_in(connection, wanted)
 
 
 def migration_in(connection: Connection, wanted: Order) -> ServerMigration:
-    """Return the migration of an order as a transaction sees it."""
+    """Return the migration of an order as read in a transaction."""
     assert isinstance(wanted.placing, Moving)
     return server_migrations.get(connection, wanted.placing.migration.uuid)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud whose notifications a test reads: a control process with four hosts, images, and a list as their place."""
+"""Control process with four hosts and images whose notifications go to a list."""
 
 import os
 from collections.abc import Iterator
@@ -47,21 +47,21 @@ class World:
         self.control.settle()
         dispatcher = self.control.process.core.notifying.dispatcher
         assert dispatcher is not None
-        # What ends a workflow is told after the commit, before it is forgotten.
-        wait_until(lambda: not self.control.process.conductor.runner.known, "everything told")
-        wait_until(lambda: dispatcher.is_idle, "notifications sent")
+        # The final notification of a workflow follows its commit, but precedes its removal from ``known``.
+        wait_until(lambda: not self.control.process.conductor.runner.known, "the last notification of each workflow")
+        wait_until(lambda: dispatcher.is_idle, "all notifications to be sent")
 
     def mark(self) -> None:
         self.settle()
         self.seen = len(self.sink.messages)
 
     def new(self, wanted: Format = Format.VERSIONED) -> list[Message]:
-        """What was sent since the last mark, without updates and the scheduler's."""
+        """Return the action notifications since the last mark, without updates and scheduler notifications."""
         self.settle()
         return [each for each in self.sink.of(wanted, self.seen) if _is_action(each)]
 
     def lines(self, wanted: Format = Format.VERSIONED) -> list[str]:
-        """The same, as event and publisher; HERE is this machine."""
+        """Return the same as event type and publisher; HERE stands for this machine's name."""
         here = os.uname().nodename
         return [f"{each.event_type} {each.publisher.replace(here, 'HERE')}" for each in self.new(wanted)]
 

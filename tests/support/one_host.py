@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One simulated host with its agent, on a bus where nothing happens by itself, and a conductor that takes notes."""
+"""One simulated host with its agent on a manual bus, and a fake conductor that records messages."""
 
 import itertools
 from collections.abc import Callable
@@ -34,7 +34,7 @@ _ATTEMPTS = itertools.count(1)
 
 
 def new_step(workflow: str = "") -> StepId:
-    """The next step of a workflow, of one of its own unless told otherwise."""
+    """Return the next step id of a workflow, by default of a new workflow."""
     attempt = next(_ATTEMPTS)
     return StepId(workflow or f"w{attempt}", "s", attempt)
 
@@ -44,7 +44,7 @@ def guest(uuid: str = "a", *, memory_mib: int = 512, **more: Any) -> GuestSpec:
 
 
 class OneHost:
-    """A host by its files: another one of the same name and folder is the same host after a crash."""
+    """Host defined by its files: a second object with the same name and folder is the same host after a crash."""
 
     def __init__(
         self,
@@ -71,13 +71,13 @@ class OneHost:
         self.bus.cast(self.name, message)
 
     def do(self, message: AgentMessage) -> StepReply:
-        """Send a message, let everything happen, and return its reply."""
+        """Send a message, run all work, and return the reply."""
         self.send(message)
         self.bus.run()
         return self.replies[-1]
 
     def ask(self, step: StepId, uuid: str = "a") -> StepStatus:
-        """Ask for a step and return the answer, before anything else happens."""
+        """Ask for the status of a step and return the answer before any other work runs."""
         self.send(AskStep(step, uuid))
         self.bus.step()
         self.bus.step()
@@ -91,7 +91,7 @@ class OneHost:
         return [message for message in self.told if isinstance(message, kind)]
 
     def size_of(self, uuid: str = "a") -> int:
-        """The memory of a guest, in MiB."""
+        """Memory of a guest in MiB."""
         found = self.driver.hypervisor.guests.guest(uuid)
         assert found is not None
         return found.memory_mib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders for the claimer, with the rows that a request for servers leaves behind before its claim."""
+"""Orders for the claimer, with the rows that the API stores before the claim."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from support.cell import IMAGE, SMALL, Cell
 def order(
     cell: Cell, count: int = 1, *, flavor: Flavor = SMALL, group: str | None = None, to: str | None = None
 ) -> Order:
-    """Store instances that wait for a host, and return the order that asks for one. ``to``: only this one will do."""
+    """Store instances without a host, and return the order that places them. ``to``: the requested host."""
     uuids = [new_uuid() for _ in range(count)]
     flows = [
         BUILD.first_row(
@@ -49,7 +49,7 @@ def order(
 
 
 def job(flow: WorkflowRow) -> Job:
-    """Return the job of a workflow that goes on to spawn its guest."""
+    """Return the job of a build workflow whose next step is spawn."""
 
     def at_spawn(chosen: Chosen) -> NextStep:
         place = {"host": chosen.host, "node": chosen.node, "provider": chosen.provider_uuid}

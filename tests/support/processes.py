@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes as others know them: hosts of processes of their own, and time that passes for all of them."""
+"""Rows of processes in the database: alive, silent, or aged by a given time."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -14,12 +14,12 @@ from kilonova.db.host_agents import Process
 
 
 def revive(tx: Transaction, host: str) -> None:
-    """Have a process that has one host say that it is alive."""
+    """Register a live process that serves a host."""
     host_agents.register(tx, Process(f"process of {host}"), [host], host_agents.LEASE)
 
 
 def silence(tx: Transaction, host: str, seconds: float = 3600) -> None:
-    """Make the process that has a host silent for that long, and have that noticed."""
+    """Mark the process that serves a host as silent for ``seconds``."""
     mine = sa.select(t.host_agents.c.process).where(t.host_agents.c.host == host).scalar_subquery()
     then = tx.now - timedelta(seconds=seconds)
     tx.execute(sa.update(t.processes).where(t.processes.c.uuid == mine).values(last_seen_at=then))
@@ -27,7 +27,7 @@ def silence(tx: Transaction, host: str, seconds: float = 3600) -> None:
 
 
 def pass_time(database: Database, passed: timedelta, tables: Sequence[sa.Table] = (t.processes,)) -> None:
-    """Make what was written so long older, as nobody can set the clock of a server."""
+    """Move all stored times into the past, because a test cannot set a database server's clock."""
 
     def job(tx: Transaction) -> None:
         for table in tables:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP proxy in front of a server that breaks connections at the worst moments."""
+"""TCP proxy that breaks connections to a server at chosen moments."""
 
 import contextlib
 import socket
@@ -7,18 +7,18 @@ import struct
 import threading
 from collections.abc import Iterator
 
-#: Closes with a reset rather than in order.
+#: SO_LINGER value that closes a connection with a reset.
 _RESET = struct.pack("ii", 1, 0)
 
 
 class Proxy:
-    """Forwards to ``port`` of the loopback. ``cut`` says when to break a connection that sends COMMIT.
+    """Forwards to ``port`` of loopback. ``cut``: when to break the next connection that sends COMMIT.
 
-    ``"before"``: the server never hears of it. ``"after"``: the server has done it, and its answer is swallowed.
-    Each setting breaks one connection, then None is back. ``"for good"``: as after, and nobody gets through any more.
-    ``is_black_hole``: for as long as it is set whatever comes gets lost, in both directions, and no connection ends.
-    Between :meth:`stall` and :meth:`go_on` whatever comes waits, as in a network that is cut and mended again.
-    ``refuses``: for as long as it is set who connects is reset at once.
+    ``"before"``: the server never receives the COMMIT. ``"after"``: the server commits, and its answer is dropped. Each
+    setting breaks one connection and then returns to None. ``"for good"``: as ``"after"``, and no later connection gets
+    through. ``is_black_hole``: while it is set, all data is dropped in both directions and no connection is closed.
+    Between :meth:`stall` and :meth:`go_on` all data waits, as in a network partition that heals. ``refuses``: while it
+    is set, new connections are reset.
     """
 
     def __init__(self, port: int) -> None:
@@ -36,29 +36,29 @@ class Proxy:
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # closing alone does not wake who accepts
+            self._listener.shutdown(socket.SHUT_RDWR)  # close() alone does not wake a blocked accept()
         self._listener.close()
 
     def drop(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         pairs, self._pairs = self._pairs, []
         for pair in pairs:
             pair.end()
 
     def stall(self) -> None:
-        """Let nothing through, and no connection end."""
+        """Hold all data without closing connections."""
         self._goes_on.clear()
 
     def go_on(self) -> None:
-        """Let through again what has waited."""
+        """Forward the held data and continue."""
         self._goes_on.set()
 
     def wait(self) -> None:
-        """Wait while nothing goes through."""
+        """Block while the proxy is stalled."""
         self._goes_on.wait()
 
     def forget(self, pair: "_Pair") -> None:
-        """Keep nothing of a connection that has ended, so that its sockets are closed."""
+        """Forget a closed connection, so that its sockets are closed."""
         with contextlib.suppress(ValueError):
             self._pairs.remove(pair)
 
@@ -74,7 +74,7 @@ class Proxy:
                 continue
             try:
                 server = socket.create_connection(("127.0.0.1", self._target))
-            except OSError:  # the server is away
+            except OSError:  # the server is down
                 client.close()
                 continue
             pair = _Pair(self, client, server)
@@ -94,7 +94,8 @@ class _Pair:
                 if self._proxy.is_black_hole:
                     continue
                 self._proxy.wait()
-                commits = b"COMMIT" in data and b"COMMITTED" not in data  # which is how a transaction begins
+                # COMMITTED is part of the statement that begins a transaction
+                commits = b"COMMIT" in data and b"COMMITTED" not in data
                 if commits and self._proxy.cut is not None:
                     when, self._proxy.cut = self._proxy.cut, None
                     self._proxy.cuts += 1

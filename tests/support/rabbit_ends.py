@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both ends of the bus over a real broker, joined in one object that can stand where ``LocalBus`` does in tests."""
+"""Both ends of the bus over a real broker, combined into one object that replaces ``LocalBus`` in tests."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from support.waiting import wait_until
 
 @dataclass
 class FixedRoutes:
-    """Routes that a test writes down. ``hosts``: host → its route."""
+    """Routes defined by a test. ``hosts``: host → its route."""
 
     hosts: dict[str, Route] = field(default_factory=dict)
     agents: set[str] = field(default_factory=set)
@@ -39,14 +39,14 @@ class FixedRoutes:
 
 
 def connected(end: RabbitAgentBus | RabbitConductorBus) -> None:
-    """Wait until an end of the bus has its connection, and reads."""
-    wait_until(lambda: end.is_connected, "it is connected", at_most_s=30)
+    """Wait until an end of the bus is connected and consumes."""
+    wait_until(lambda: end.is_connected, "the bus end to be connected", at_most_s=30)
 
 
 class RabbitEnds:
-    """One control process and one agent process. ``session``: the agent's present one.
+    """One control process and one agent process. ``session``: the agent's current session.
 
-    ``transport``: how each of their users reaches the broker.
+    ``transport``: returns the transport of each broker user.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random clouds and requests from small vocabularies, so that rules meet what they look for.
+"""Random clouds and requests from small vocabularies, so that rules often match.
 
-Needs nothing but Kilonova's scheduler, so that Nova's environment can make the same ones. Equal seeds, equal clouds.
+Imports nothing but Kilonova's scheduler, so that it also runs in Nova's environment. Equal seeds give equal clouds.
 """
 
 import json
@@ -164,7 +164,7 @@ CIDRS = (
 
 @dataclass(frozen=True)
 class Cloud:
-    """Hosts and aggregates from which a table is built, in any order."""
+    """Hosts and aggregates from which a host table is built, in any order."""
 
     records: tuple[HostRecord, ...]
     aggregates: tuple[Aggregate, ...]
@@ -185,7 +185,7 @@ class Cloud:
 
 
 def random_query(rng: Random, depth: int = 2) -> list[Any]:
-    """Return an expression that a host may or may not satisfy."""
+    """Return a query expression that a host may or may not satisfy."""
     name = rng.choice(("and", "or", "not") if depth and rng.random() < 0.6 else ("=", "<", ">", "<=", ">=", "in"))
     if name in {"and", "or", "not"}:
         return [name, *(random_query(rng, depth - 1) for _ in range(rng.choice((0, 1, 1, 2, 2, 2, 3))))]
@@ -195,7 +195,7 @@ def random_query(rng: Random, depth: int = 2) -> list[Any]:
 
 
 def random_hint(rng: Random) -> str:
-    """Return the text of a ``query`` hint, now and then one that makes no sense."""
+    """Return the text of a ``query`` scheduler hint, sometimes an invalid one."""
     return rng.choice(QUERIES) if rng.random() < 0.2 else json.dumps(random_query(rng))
 
 
@@ -249,13 +249,13 @@ def random_host(rng: Random, name: str, instances: Sequence[str], cell: str, met
 
 
 def kept_images(host: str) -> dict[str, float]:
-    """Return what a host reports of the images that it keeps: some keep one, some the other, some both."""
+    """Return the cached images that a host reports."""
     number = sum(host.encode())
     return {f"image.{image}": 1.0 for image, every in (("open", 3), ("secret", 4)) if number % every == 0}
 
 
 def random_cloud(rng: Random, size: int = 50) -> Cloud:
-    """Return ``size`` hosts in some aggregates."""
+    """Return ``size`` hosts in random aggregates."""
     names = tuple(f"node{number}" for number in range(size))
     homes = {uuid: rng.choice((*names, "")) for uuid in INSTANCES}
     metered = rng.choice((0.7, 0.9, 1.0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests with any features that flavors and images may ask for, and any text in their place."""
+"""Hypothesis strategies for guests with any supported flavor and image features, or with arbitrary text as values."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from support.guest_descriptions import CONFIG, EPHEMERAL, RESCUE, ROOT, SWAP, gu
 
 _SWITCH = ("true", "false")
 _BUSES = ("virtio", "scsi", "ide", "sata", "usb", "fdc")
-#: Image property → values of which a host has at least some.
+#: Image property → values; each host supports some of them.
 PROPERTIES: dict[str, tuple[str, ...]] = {
     "hw_machine_type": ("pc", "q35", "pc-i440fx-7.2", "pc-q35-7.2"),
     "hw_disk_bus": _BUSES,
@@ -49,7 +49,7 @@ PROPERTIES: dict[str, tuple[str, ...]] = {
     "hw_maxphysaddr_mode": ("passthrough", "emulate"),
     "hw_maxphysaddr_bits": ("40", "48"),
 }
-#: Extra spec → values of which a host has at least some.
+#: Extra spec → values; each host supports some of them.
 SPECS: dict[str, tuple[str, ...]] = {
     "hw:boot_menu": _SWITCH,
     "hw:cpu_sockets": ("1", "2"),
@@ -79,7 +79,7 @@ SPECS: dict[str, tuple[str, ...]] = {
     "quota:disk_write_bytes_sec": ("1048576",),
     "quota:disk_total_iops_sec": ("100",),
 }
-#: Names under which something is read that is refused or looked at elsewhere.
+#: Property and extra spec names that are refused, or that other code reads.
 OTHER_NAMES = (
     *("kernel_id", "ramdisk_id", "os_command_line", "hw_rescue_device", "hw_rescue_bus", "hw_architecture"),
     *("hw_vm_mode", "hw_mem_encryption", "architecture", "hw_emulation_architecture"),
@@ -108,7 +108,7 @@ _RESERVED = st.one_of(
         st.booleans(),
     ),
 )
-#: Guests that ask for what some host can give, in any combination.
+#: Guests whose features some host supports, in any combination.
 guests: st.SearchStrategy[GuestSpec] = st.builds(
     lambda specs, properties, reserved: guest_of(specs, properties, reserved, vcpus=4),
     _some(SPECS),
@@ -118,14 +118,14 @@ guests: st.SearchStrategy[GuestSpec] = st.builds(
 _TEXT = st.text(max_size=20) | st.sampled_from(
     ["'/><x/>", '"', "]]>", "../../etc/passwd", "/etc/shadow", "a\nb", "\x00", "&lt;", "<!ENTITY x SYSTEM 'file:///x'>"]
 )
-#: Guests that ask for anything at all.
+#: Guests with arbitrary text as values.
 nonsense: st.SearchStrategy[GuestSpec] = st.builds(
     lambda specs, properties, hostname: guest_of(specs, properties, hostname=hostname),
     st.dictionaries(st.sampled_from(sorted(SPECS)), _TEXT, max_size=3),
     st.dictionaries(st.sampled_from(sorted({*PROPERTIES, *OTHER_NAMES})), _TEXT, max_size=3),
     _TEXT,
 )
-#: The disks of guests, rescued ones among them.
+#: Disks of guests, including rescued guests.
 disks: st.SearchStrategy[tuple[DiskFile, ...]] = st.sampled_from(
     [
         (ROOT,),
@@ -136,7 +136,7 @@ disks: st.SearchStrategy[tuple[DiskFile, ...]] = st.sampled_from(
         (ROOT, EPHEMERAL, CONFIG, RESCUE),
     ]
 )
-#: Properties of images for rescues.
+#: Image properties for rescues.
 rescues: st.SearchStrategy[dict[str, str]] = st.sampled_from(
     [{}, {"hw_rescue_device": "cdrom"}, {"hw_rescue_bus": "usb"}, {"hw_rescue_device": "disk", "hw_rescue_bus": "scsi"}]
 )

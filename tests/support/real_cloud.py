@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole cloud inside the test's own process whose one host has real guests, on the libvirtd of the session."""
+"""Whole cloud inside the test process with one host of real guests, on the libvirtd of the session."""
 
 import re
 import shutil
@@ -21,7 +21,7 @@ from support.waiting import wait_until
 
 HOST = "node1"
 OBEYS, IGNORES = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
-#: Of whatever libvirt does.
+#: Maximum wait for any libvirt operation, in seconds.
 PATIENCE_S = 30.0
 _BOOT = re.compile(r"boot (\d+), disks")
 _Q = 16
@@ -29,7 +29,7 @@ _DISK = {"disk_format": "raw", "container_format": "bare"}
 
 
 def options_of(node: LibvirtNode, instances: Path) -> str:
-    """Return what a process is told that serves the host."""
+    """Return the configuration of a process that serves the host."""
     return (
         f"[DEFAULT]\ncompute_driver = libvirt.LibvirtDriver\nhost = {HOST}\n"
         f"instances_path = {instances}\ncpu_allocation_ratio = 16\nreserved_host_memory_mb = 0\n"
@@ -39,7 +39,7 @@ def options_of(node: LibvirtNode, instances: Path) -> str:
 
 @dataclass
 class RealCloud:
-    """``control``: the one control process."""
+    """Cloud with one control process, ``control``."""
 
     node: LibvirtNode
     folder: Path
@@ -56,9 +56,9 @@ class RealCloud:
         return self.control.admin
 
     def start(self, options: str = "", *, scenario: str = "hosts: []\n", serves_host: bool = True) -> None:
-        """Start the control process, maybe on what an earlier one has left.
+        """Start the control process, also on existing data.
 
-        ``options``: what it is told beside the usual. ``serves_host``: else an agent process does.
+        ``options``: additional configuration. ``serves_host``: if False, an agent process serves the host.
         """
         host = f"{options_of(self.node, self.instances)}[DEFAULT]\ncontrol_serves_host = true\n" if serves_host else ""
         self.control = start_control(self.folder, scenario=scenario, more=f"{self.images.options}{host}{options}")
@@ -73,13 +73,13 @@ class RealCloud:
     # --- servers ------------------------------------------------------------------------------------------------------
 
     def ask(self, name: str = "vm", image: str = OBEYS, **changed: Any) -> str:
-        """Ask for a server, and return its uuid."""
+        """Request a server, and return its uuid."""
         answer = self.control.ask(self.user, name=name, imageRef=image, networks="none", **changed)
         assert answer.status == 202, answer.body
         return str(answer.body["server"]["id"])
 
     def boot(self, name: str = "vm", image: str = OBEYS, **changed: Any) -> str:
-        """Ask for a server, and wait until its guest has counted its boot."""
+        """Request a server, and wait until its guest has counted its first boot."""
         uuid = self.ask(name, image, **changed)
         self.until(uuid, "ACTIVE")
         self.until_booted(uuid, 1)
@@ -95,7 +95,7 @@ class RealCloud:
         return shown
 
     def until(self, uuid: str, status: str, *, at_most_s: float = PATIENCE_S) -> dict[str, Any]:
-        """Wait until a server is settled in a status."""
+        """Wait until a server has settled in a status."""
         seen: dict[str, Any] = {}
 
         def is_there() -> bool:
@@ -103,7 +103,7 @@ class RealCloud:
             return bool(seen["status"] == status and seen["OS-EXT-STS:task_state"] is None)
 
         try:
-            wait_until(is_there, f"server {uuid} is {status}", at_most_s=at_most_s, every_s=0.02)
+            wait_until(is_there, f"server {uuid} to be {status}", at_most_s=at_most_s, every_s=0.02)
         except AssertionError as error:
             shown = {name: seen.get(name) for name in ("status", "OS-EXT-STS:task_state", "fault")}
             raise AssertionError(f"{error}: {shown}") from None
@@ -113,24 +113,24 @@ class RealCloud:
         for uuid in uuids:
             assert self.user.delete(f"/servers/{uuid}").status == 204
         gone = lambda: all(self.user.get(f"/servers/{uuid}").status == 404 for uuid in uuids)  # noqa: E731
-        wait_until(gone, "the servers are gone", at_most_s=PATIENCE_S)
+        wait_until(gone, "all servers to be deleted", at_most_s=PATIENCE_S)
 
     # --- guests -------------------------------------------------------------------------------------------------------
 
     def domain(self, uuid: str) -> Any:
-        """Return a guest as somebody at the host has it, who knows nothing of Kilonova."""
+        """Return a guest's libvirt domain, for actions at the host without Kilonova."""
         return libvirt.open(self.node.uri).lookupByUUIDString(uuid)
 
     def press_q(self, uuid: str) -> None:
-        """Have a guest power itself off, also one that does not hear its power button."""
+        """Make a guest power itself off, even if it ignores the ACPI power button."""
         self.domain(uuid).sendKey(libvirt.VIR_KEYCODE_SET_LINUX, 50, [_Q], 1, 0)
 
     def server_name(self, uuid: str) -> str:
-        """Return what the hypervisor calls a guest."""
+        """Return the hypervisor's name of a guest."""
         return str(self.server(uuid)["OS-EXT-SRV-ATTR:instance_name"])
 
     def boots(self, uuid: str) -> int:
-        """Return how often a guest has said that it boots, as it counts that on its disk; 0 before it has."""
+        """Return the number of boots that a guest has counted on its disk."""
         log = self.instances / uuid / "console.log"
         said = _BOOT.findall(log.read_text("latin-1")) if log.exists() else []
         return int(said[-1]) if said else 0
@@ -140,7 +140,7 @@ class RealCloud:
         assert self.boots(uuid) == times
 
     def left(self) -> list[str]:
-        """Name the domains there are, and the folders of guests."""
+        """Return the names of the remaining domains and guest folders."""
         connection = libvirt.open(self.node.uri)
         folders = {each.name for each in self.instances.iterdir()} - {"_base", "snapshots", OWNER}
         return sorted(folders | {each.name() for each in connection.listAllDomains()})
@@ -148,7 +148,7 @@ class RealCloud:
 
 @contextmanager
 def real_cloud(node: LibvirtNode, template: Path, folder: Path) -> Iterator[RealCloud]:
-    """Give a cloud that is not started yet; what is left of it is removed at the end.
+    """Yield a cloud that is not started, and remove its remains at the end.
 
     ``template``: an upgraded database.
     """

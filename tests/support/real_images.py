@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image service that has real disk images, which qemu-img makes, and counts who asks for them."""
+"""Image service with real disk images created by qemu-img; it records downloads."""
 
 import hashlib
 import subprocess
@@ -19,7 +19,7 @@ def qemu_img(*arguments: str | Path) -> str:
 
 
 class RealImages:
-    """``ImageTransfers``. ``asked``: the images that somebody has fetched, each time."""
+    """Implementation of ``ImageTransfers``. ``asked``: ids of the downloaded images, one entry per download."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -29,14 +29,14 @@ class RealImages:
         folder.mkdir(exist_ok=True)
 
     def add(self, image_id: str, file: Path, disk_format: str) -> ImageData:
-        """Have the image that is in a file, and say how a host gets it."""
+        """Add the image stored in a file, and return its description for hosts."""
         data = file.read_bytes()
         (self._folder / image_id).write_bytes(data)
         digest = hashlib.sha512(data).hexdigest()
         return ImageData(image_id, size_bytes=len(data), hash_algo="sha512", hash_value=digest, disk_format=disk_format)
 
     def make(self, image_id: str, disk_format: str, *, mib: int = 4, options: tuple[str, ...] = ()) -> ImageData:
-        """Have an image with a disk of so many MiB, which begins with its id."""
+        """Add an image with a disk of ``mib`` MiB whose first bytes are the image id."""
         raw = self._folder / "raw"
         raw.write_bytes(image_id.encode())
         with raw.open("r+b") as file:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change log with a checkpoint as a release has written them, and what its mirror made of them.
+"""Change log and checkpoint as written by a release, with the mirror state that the release built from them.
 
-``python -m support.recorded_log FILE`` (in ``tests/``) records those of the present release. Recordings stay: later
-releases have to read them, and to see the same cloud.
+``python -m support.recorded_log FILE`` (in ``tests/``) records those of the current release. Recordings are kept: later
+releases must read them and build the same state.
 """
 
 import base64
@@ -59,7 +59,10 @@ _FLAVOR = Flavor("1", "m1.tiny", 1, 512, 1)
 
 @dataclass(frozen=True)
 class Recording:
-    """``checkpoint``: its parts as stored, of the state after commit ``seq``. ``log``: (seq, body) of each commit."""
+    """Recording.
+
+    ``checkpoint``: its parts as stored, of the state after commit ``seq``. ``log``: (seq, body) of each commit.
+    """
 
     seq: int
     checkpoint: tuple[bytes, ...]
@@ -83,7 +86,7 @@ class Recording:
 
 
 def facts_of(mirror: Mirror) -> dict[str, Any]:
-    """Everything that rules can see, as plain JSON."""
+    """Return everything that scheduler rules can see, as plain JSON."""
     table = mirror.snapshot()
     found = {
         "seq": mirror.seq,
@@ -110,7 +113,7 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-# --- making one -------------------------------------------------------------------------------------------------------
+# --- recording --------------------------------------------------------------------------------------------------------
 
 
 def _group(number: int) -> str:
@@ -160,7 +163,7 @@ def _serve(number: int, host: int, group: int | None = None) -> Callable[[Transa
 
 
 def _state() -> Iterator[Callable[[Transaction], object]]:
-    """What the checkpoint holds."""
+    """Return the state that the checkpoint contains."""
     for number in range(5):
         metrics = {"cpu.percent": 0.5, "power": 120.25} if number == 1 else {}
         yield _report(number, devices=some_host(Random(number)), metrics=metrics)
@@ -175,7 +178,7 @@ def _state() -> Iterator[Callable[[Transaction], object]]:
 
 
 def _changes() -> Iterator[Callable[[Transaction], object]]:
-    """Each kind of change once at least, those among them that say that something is gone."""
+    """Return changes of every kind, including removals."""
     yield lambda tx: _hosts_of(tx, 0, "host0", "host1", "nobody")
     yield lambda tx: services.update(tx, _service(tx, 1), disabled=True, reason="maintenance")
     yield lambda tx: services.update(tx, _service(tx, 2), forced_down=True)
@@ -249,7 +252,7 @@ def _new_database(folder: Path) -> Iterator[Database]:
 
 
 def record() -> Recording:
-    """Make a cloud, take a checkpoint, go on, and return what was written and what the mirror sees at the end."""
+    """Create a cloud, write a checkpoint, apply changes, and return the recording with the mirror's final state."""
     with TemporaryDirectory() as folder, _new_database(Path(folder)) as database:
         mirror = Mirror.follow(database, clock=lambda: NOW)
         for job in _state():

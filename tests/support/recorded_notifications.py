@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place where notifications go in tests: a list."""
+"""Notification sink for tests: a list."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +9,7 @@ from kilonova.notifications.message import Format, Message
 
 @dataclass
 class RecordingSink:
-    """Everything that was sent, in order."""
+    """Sink that records all messages in order."""
 
     messages: list[Message] = field(default_factory=list)
 
@@ -17,17 +17,17 @@ class RecordingSink:
         self.messages.append(message)
 
     def hurry(self) -> None:
-        """Nothing waits here."""
+        """Do nothing: the sink has no queue."""
 
     def close(self) -> None:
-        """Keep what there is."""
+        """Do nothing: recorded messages stay."""
 
     def of(self, wanted: Format, since: int = 0) -> list[Message]:
-        """What was sent in one format, after so many messages."""
+        """Return the messages of one format, without the first ``after`` messages."""
         return [each for each in self.messages[since:] if each.format is wanted]
 
 
 def data(message: Message) -> dict[str, Any]:
-    """What a versioned message says."""
+    """Return the payload data of a versioned message."""
     said: dict[str, Any] = message.payload["nova_object.data"]
     return said

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control processes and agents in processes of their own, between which a test carries each message (ADR 20)."""
+"""Control processes and agent processes on a fake broker, where a test delivers each message (ADR 20)."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -16,12 +16,12 @@ from support.manual_broker import AgentEnd, ManualBroker
 from support.processes import pass_time
 from support.world import check_world, guests_on_disk
 
-#: Longer than any lease.
+#: Longer than the lease of any process.
 OVER = host_agents.LEASE + timedelta(seconds=1)
 
 
 class AgentProcess:
-    """One life of the agent process of one host; another one on the same folder is the next life."""
+    """One run of the agent process of one host; a new object on the same folder is a restart."""
 
     def __init__(self, world: "World", name: str, served: str, version: int = VERSION) -> None:
         self.bus = AgentEnd(world.broker, name, version)
@@ -39,7 +39,7 @@ class AgentProcess:
 
 
 class World:
-    """A database, a broker, and what is between them. Time passes for all when the test says so."""
+    """Database, broker, control processes and agents on a clock that the test advances."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self.broker = ManualBroker()
@@ -63,12 +63,12 @@ class World:
         return cell
 
     def agent(self, name: str, served: str, version: int = VERSION) -> AgentProcess:
-        """Return an agent process that is enrolled and has not begun."""
+        """Return an enrolled agent process that is not started."""
         self._opened[0].write(lambda tx: enrolment.enrol(tx, name, [served]))
         return AgentProcess(self, name, served, version)
 
     def look(self, *cells: Cell) -> None:
-        """Have control processes look where agents are, as they do every second."""
+        """Run the control processes' periodic refresh of the agent directory."""
         for cell in cells:
             assert cell.conductor.directory is not None
             cell.conductor.directory.look()
@@ -88,7 +88,7 @@ class World:
             return check_world(connection, guests_on_disk(self.hypervisors))
 
     def notice_silence(self) -> None:
-        """Have processes count as down that nobody has heard of for the time that is left to them."""
+        """Mark processes as silent whose last heartbeat is older than the lease."""
         self._opened[0].write(lambda tx: host_agents.mark_silent(tx, tx.now - host_agents.LEASE))
 
     def close(self) -> None:

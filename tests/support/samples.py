@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much is tried of what could be tried for hours: a sample in `make test`, all of it in targets of its own."""
+"""Sampling of long test loops: `make test` runs a sample, targets of their own run everything."""
 
 import os
 from typing import TypeVar
@@ -10,5 +10,5 @@ IS_WHOLE = bool(os.environ.get("KILONOVA_WHOLE"))
 
 
 def sampled(whole: _T, *, sample: _T) -> _T:
-    """Return how many examples, rounds or requests a test tries, or which: a sample unless everything is asked for."""
+    """Return the number of examples, or the selection, that a test tries: a sample by default, or everything."""
     return whole if IS_WHOLE else sample

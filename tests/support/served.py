@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova api` as a real process: started, killed with SIGKILL, started again, asked over HTTP."""
+"""Real `kilonova api` process: start, SIGKILL, restart, and HTTP requests."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from support.control import UNLIMITED
 
 
 class Served:
-    """One data folder with its configuration; at most one process at a time."""
+    """Data folder with its configuration; at most one process runs on it at a time."""
 
     def __init__(self, folder: Path, scenario: str = "hosts: 3\nimages: [{name: cirros}]\n", **options: str) -> None:
         self.folder = folder
@@ -38,7 +38,7 @@ class Served:
         self.log = folder / "log"
 
     def run(self, timeout_s: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run the command until it ends by itself."""
+        """Run the command until it exits."""
         return subprocess.run(
             self._command(),
             capture_output=True,
@@ -49,7 +49,7 @@ class Served:
         )
 
     def start(self, **environment: str) -> float:
-        """Start and wait for the first answer. Returns how many seconds that took."""
+        """Start and wait for the first response. Returns the seconds that this took."""
         began = time.monotonic()
         self.launch(**environment)
         assert self.process is not None
@@ -64,27 +64,27 @@ class Served:
         raise AssertionError("no answer within a minute\n" + self.log.read_text())
 
     def launch(self, **environment: str) -> None:
-        """Start, and wait for nothing."""
+        """Start without waiting."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 self._command(), stdout=log, stderr=log, env={**os.environ, **environment}, start_new_session=True
             )
 
     def processes(self) -> list[psutil.Process]:
-        """The process and its children, the process first."""
+        """Pids of the process and its children, the process first."""
         assert self.process is not None
         parent = psutil.Process(self.process.pid)
         return [parent, *parent.children(recursive=True)]
 
     def kill(self, which: str = "parent") -> None:
-        """SIGKILL the parent or its worker, and see that nobody is left."""
+        """Kill the parent or its worker with SIGKILL, and assert that all processes end."""
         everyone = self.processes()
         victim = everyone[0] if which == "parent" else everyone[-1]
         os.kill(victim.pid, signal.SIGKILL)
         self._reap(everyone)
 
     def stop(self) -> None:
-        """SIGTERM, as an operator would."""
+        """Stop the process with SIGTERM."""
         if self.process is not None and self.process.poll() is None:
             everyone = self.processes()
             self.process.terminate()
@@ -94,7 +94,7 @@ class Served:
         assert self.process is not None
         self.process.wait(30)
         _, alive = psutil.wait_procs(everyone, timeout=10)
-        assert alive == [], "a process outlived its parent"
+        assert alive == [], "a child process outlived its parent"
 
     def call(
         self,
@@ -105,7 +105,7 @@ class Served:
         token: str = "admin",
         **headers: str,
     ) -> tuple[int, Any]:
-        """Ask over HTTP. Returns the status and the decoded body."""
+        """Send an HTTP request. Returns the status and the decoded body."""
         return call(self.port, method, path, body, token=token, **headers)
 
     def _command(self) -> list[str]:
@@ -115,7 +115,7 @@ class Served:
 def call(
     port: int, method: str, path: str, body: Any = None, *, token: str = "admin", **headers: str
 ) -> tuple[int, Any]:
-    """Ask whoever serves on a port of the loopback interface. Returns the status and the decoded body."""
+    """Send an HTTP request to a port of loopback. Returns the status and the decoded body."""
     given: Mapping[str, str] = {
         "X-Auth-Token": token,
         "OpenStack-API-Version": "compute 2.100",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How tests share the machine when `make test` runs them in several processes, with pytest-xdist.
+"""Distribution of tests over processes for `make test` with pytest-xdist.
 
-All tests of a module run in one process, in their order, so what a module starts is started once. Modules that need a
-Keystone, which takes seconds to start, run in one process, too, and so do those that need a RabbitMQ. Modules with slow
-tests begin first, so that no process is left with a long one when the others have nothing to do. A test that is marked
-``alone`` runs when no other does: it measures time, and would blame the code for what its neighbours need.
+All tests of a module run in one process, in order, so that expensive fixtures start once. Modules that need a Keystone
+share one process, and so do those that need a RabbitMQ, because these take seconds to start. Modules with slow tests
+start first, so that no process ends with a long one while the others are idle. A test marked ``alone`` runs when no
+other test does: it measures time.
 """
 
 import fcntl
@@ -22,14 +22,14 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-#: What a module imports that needs one: something that takes long to start, and that a process starts once.
+#: Service that takes long to start → pattern of the imports by which a module shows that it needs the service.
 _NEEDED = {
     "Keystone": re.compile(r"^from (api\.access_world|support\.identity) import", re.MULTILINE),
     "RabbitMQ": re.compile(r"^from support\.(broker|rabbit_ends) import", re.MULTILINE),
 }
-#: New objects after which the garbage collector looks for cycles, as in `kilonova api`.
+#: Number of new objects after which the garbage collector runs, as in `kilonova api`.
 _COLLECT_AFTER = 20_000
-#: What a process may gain before it looks for what stays without need, and what it had when it last did.
+#: Growth of a process's memory, in MiB, after which garbage is collected; and the memory after the last collection.
 _MUCH_MIB = 200
 _RESIDENT = pytest.StashKey[int]()
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -39,7 +39,8 @@ class ByModule(LoadScopeScheduling):
     """Gives each process one module after the other."""
 
     def __init__(self, config: pytest.Config, log: Any) -> None:
-        config.option.loadscopereorder = False  # by the number of tests, which says little of how long they take
+        # would sort by the number of tests, which says little about their duration
+        config.option.loadscopereorder = False
         super().__init__(config, log)
 
     def _split_scope(self, nodeid: str) -> str:
@@ -48,16 +49,16 @@ class ByModule(LoadScopeScheduling):
 
 @cache
 def unit_of(root: Path, module: str) -> str:
-    """Return what the tests of a module go together with: what they need, or nothing but the module itself."""
+    """Return the group of a module: the service that it needs, or else the module itself."""
     text = (root / module).read_text(encoding="utf-8")
     return next((needed for needed, imports in _NEEDED.items() if imports.search(text)), module)
 
 
 class Turns:
-    """Who may run now, agreed upon by locks on two files that all processes of a run have.
+    """Mutual exclusion of tests marked ``alone``, by locks on two files that all processes of a run share.
 
-    Whoever wants to begin passes the ``gate`` first. A test that runs alone keeps it shut until the others that run
-    have ended, so that it need not wait for a moment at which none happens to run.
+    Each test passes the ``gate`` first. A test that runs alone keeps the gate closed until all running tests have
+    ended, so that it is not starved by new ones.
     """
 
     def __init__(self, run: str) -> None:
@@ -65,7 +66,7 @@ class Turns:
 
     @contextmanager
     def taken(self, *, alone: bool) -> Iterator[None]:
-        """Wait until the test may run, and let others know while it does."""
+        """Wait until the test may run, and hold the lock while it runs."""
         gate_file, running_file = self.files
         with gate_file.open("w") as gate, running_file.open("w") as running:
             fcntl.flock(gate, fcntl.LOCK_EX)
@@ -83,7 +84,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByModule:
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """Name a test the same in each process, also when one of its values is a fresh uuid."""
+    """Give a test the same id in each process, even if a parameter is a random uuid."""
     return _UUID.sub("uuid", val) if isinstance(val, str) and _UUID.search(val) else None
 
 
@@ -95,7 +96,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
-    """Keep the garbage collector from walking over all modules and tests while they come, and ever after."""
+    """Exclude collected modules and tests from garbage collection, during the collection of tests and after it."""
     gc.disable()
     try:
         return (yield)
@@ -114,7 +115,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return (yield)
     finally:
         is_last = nextitem is None or nextitem.path != item.path
-        if is_last and _resident_mib() > item.session.stash[_RESIDENT] + _MUCH_MIB:  # a big mirror freezes all there is
+        # a large mirror freezes all objects
+        if is_last and _resident_mib() > item.session.stash[_RESIDENT] + _MUCH_MIB:
             gc.unfreeze()
             item.session.stash[_RESIDENT] = _freeze()
 
@@ -124,7 +126,7 @@ def pytest_configure_node(node: WorkerController) -> None:
 
 
 def _freeze() -> int:
-    """Free what nobody needs, have the garbage collector leave the rest alone, and return what that takes of memory."""
+    """Collect garbage, freeze the remaining objects, and return the process's memory in MiB."""
     gc.collect()
     gc.freeze()
     return _resident_mib()
@@ -135,5 +137,5 @@ def _resident_mib() -> int:
 
 
 def _run(config: pytest.Config) -> str:
-    """Return the name of the run that this process shares with others; empty when it runs all tests itself."""
+    """Return the id of the xdist run; empty without xdist."""
     return str(getattr(config, "workerinput", {}).get("testrunuid", ""))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system of a few megabytes of its own, which a test fills and empties. Mounting one takes root."""
+"""File system of a few megabytes that a test can fill and empty. Mounting it needs root."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ class SmallDisk:
         self._filler = folder / "filler"
 
     def fill(self) -> None:
-        """Leave no room at all."""
+        """Fill the file system completely."""
         with self._filler.open("ab", buffering=0) as file:
             for size in (65_536, 4_096, 1):
                 with contextlib.suppress(OSError):
@@ -29,7 +29,7 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(folder: Path, mebibytes: int = 16) -> Iterator[SmallDisk]:
-    """Mount one at ``folder`` for as long as the block lasts."""
+    """Mount a small file system at ``folder`` for the duration of the block."""
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m,mode=700", "tmpfs", str(folder)], check=True)
     try:

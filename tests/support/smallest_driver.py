@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of docs/writing-a-driver.md, which has no ability."""
+"""The driver of docs/writing-a-driver.md, without optional abilities."""
 
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -18,5 +18,5 @@ FileDriver: type[Any] = _module.FileDriver
 
 
 def setup_in(folder: Path, host: str = "node1", transfers: Any = None) -> HostSetup:
-    """A host that keeps everything in a folder."""
+    """Return the set-up of a host with all files in one folder."""
     return HostSetup(host, folder, HostImages(folder / "_base", max_bytes=1 << 30, transfers=transfers))

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stock clients ``openstack`` and ``nova``, imported once.
 
-Each command runs in a process of its own, as it would from a shell, but that process is forked from one in which the
-client is loaded already: its imports take longer than most commands.
+Each command runs in a process forked from one that has loaded the client: its imports take longer than most commands.
 """
 
 import multiprocessing
@@ -32,7 +31,7 @@ _LOADED_BEFOREHAND = [
     "osc_placement.plugin",
     "cliff.formatters.table",
 ]
-#: `--wait` looks every two to five seconds; servers of simulated hosts are ready in hundredths of one.
+#: Poll interval for `--wait` in seconds; the default of two to five seconds is too long for simulated hosts.
 _PAUSES = 0.05
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(_LOADED_BEFOREHAND)
@@ -46,9 +45,9 @@ def run_client(
     timeout_s: float = 120,
     typed: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``openstack`` or ``nova`` with these words, and without any other of the variables that it would read.
+    """Run ``openstack`` or ``nova`` with these arguments, and with no other variables of the client in the environment.
 
-    ``typed``: what it finds where it asks for something, a password for instance.
+    ``typed``: the text on standard input, a password for instance.
     """
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "in").write_text(typed, encoding="utf-8")
@@ -60,7 +59,8 @@ def run_client(
             process.kill()
             process.join()
             raise subprocess.TimeoutExpired([client, *words], timeout_s, out.read_bytes(), err.read_bytes())
-        # Its own word comes first: a thread that starts another process at this moment takes the exit code away.
+        # The exit code from the child's own file is preferred: a thread that starts another process can reap the child
+        # first.
         status = int(code.read_text()) if code.exists() else process.exitcode
         return subprocess.CompletedProcess(
             [client, *words], status, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def run_client(
 
 
 def without_credentials(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return all variables but those that would tell a client where to log in and as whom."""
+    """Return the environment without the variables that define a client's cloud and credentials."""
     return {name: value for name, value in environment.items() if not name.startswith("OS_")}
 
 
@@ -76,7 +76,7 @@ def _main(client: str, words: Sequence[str], environment: Mapping[str, str], out
     kept = {**without_credentials(os.environ), **environment}
     os.environ.clear()
     os.environ.update(kept)
-    os.setsid()  # away from the terminal, where it would ask whoever runs the tests
+    os.setsid()  # detached from the terminal, where the client would prompt
     sys.stdin = out.with_name("in").open(encoding="utf-8")
     for descriptor, file in ((1, out), (2, err)):
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many filters at once for clouds in which hardly anybody passes."""
+"""Set of many filters for clouds in which hardly any host passes."""
 
-#: Rules that can all be content with one host.
+#: Filters that one host can pass together.
 STRICT_FILTERS = (
     "AggregateImagePropertiesIsolation",
     "AggregateInstanceExtraSpecsFilter",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova up` as a real process: a whole cloud on free ports, watched down to its last child."""
+"""Real `kilonova up` process: a whole cloud on free ports, watched with all its children."""
 
 import os
 import select
@@ -20,7 +20,7 @@ from kilonova.bundled_services.free_ports import free_ports
 
 @dataclass
 class Supervisor:
-    """A ``kilonova up`` on free ports. ``arguments`` come after those that say where everything is."""
+    """A ``kilonova up`` on free ports. ``arguments``: follow those for folders and ports."""
 
     folder: Path
     command: Sequence[str] = (sys.executable, "-m", "kilonova", "up")
@@ -57,7 +57,7 @@ class Supervisor:
         raise AssertionError(self.lines, self.process.communicate())
 
     def descendants(self) -> list[int]:
-        """Return the ids of all processes below the supervisor."""
+        """Return the pids of all processes below the supervisor."""
         parents = {}
         for stat in Path("/proc").glob("[0-9]*/stat"):
             try:
@@ -70,7 +70,7 @@ class Supervisor:
         return sorted(below - {self.process.pid})
 
     def signal(self, number: int) -> int:
-        """Signal the supervisor, wait for it and return its exit status; every descendant must be gone soon."""
+        """Signal the supervisor, wait for it, assert that all descendants end, and return its exit status."""
         watched = [os.pidfd_open(pid) for pid in self.descendants()]
         self.process.send_signal(number)
         status = self.process.wait(timeout=60)
@@ -83,7 +83,7 @@ class Supervisor:
         for each in watched:
             poll = select.poll()
             poll.register(each, select.POLLIN)
-            assert poll.poll(max(0.0, deadline - time.monotonic()) * 1000), "a child is left"
+            assert poll.poll(max(0.0, deadline - time.monotonic()) * 1000), "a child process is still running"
             os.close(each)
 
     def stop(self) -> None:

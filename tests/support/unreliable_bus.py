@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bus in front of another that loses, doubles and delays messages, so that they overtake each other: by a seed."""
+"""Bus wrapper that loses, duplicates, delays and reorders messages by a seed."""
 
 import random
 import threading
@@ -11,10 +11,10 @@ from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, 
 
 
 class UnreliableBus:
-    """Both ends. Of each message ``lost`` is the chance to get lost, ``doubled`` to come twice, ``held`` to wait.
+    """Both ends of the bus. ``lost``, ``doubled``, ``held``: probability that a message is lost, duplicated, delayed.
 
-    What waits goes on behind later messages, in any order, or when it is released. ``carried`` counts messages.
-    Questions are not touched: whoever asks waits for the answer, and asks again itself.
+    Delayed messages follow later ones in any order, or when released. ``carried``: number of messages. Questions are
+    not affected: the sender waits for the answer and retries on its own.
     """
 
     def __init__(self, bus: Any, seed: int, *, lost: float = 0.25, doubled: float = 0.25, held: float = 0.4) -> None:
@@ -52,7 +52,7 @@ class UnreliableBus:
         self._carry(lambda: self.inner.tell(message, urgent=urgent))
 
     def release(self) -> None:
-        """Let everything go on that waits."""
+        """Deliver all delayed messages."""
         with self._lock:
             held, self._held = self._held, []
             self._random.shuffle(held)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of a proxy of consoles: WebSockets of another library than the proxy's, and a VNC viewer above one."""
+"""Clients of a console proxy: WebSockets of another library than the proxy's, and a VNC viewer on top of one."""
 
 import socket
 import ssl
@@ -14,7 +14,7 @@ TIMEOUT_S = 30.0
 
 
 class Viewer:
-    """A stream over a WebSocket, whatever frames it comes in."""
+    """Byte stream over a WebSocket, independent of frame boundaries."""
 
     def __init__(self, opened: Any) -> None:
         self.websocket = opened
@@ -24,7 +24,7 @@ class Viewer:
         self.websocket.send_binary(data)
 
     def read(self, count: int) -> bytes:
-        """Return so many bytes, or fewer when the proxy closes."""
+        """Return ``count`` bytes, or fewer if the proxy closes."""
         while len(self._left) < count:
             code, data = self.websocket.recv_data()
             if code == websocket.ABNF.OPCODE_CLOSE:
@@ -34,7 +34,7 @@ class Viewer:
         return data
 
     def read_until(self, wanted: bytes) -> None:
-        """Read on until something is said."""
+        """Read until the data contains a text."""
         said = b""
         while wanted not in said:
             one = self.read(1)
@@ -42,7 +42,7 @@ class Viewer:
             said += one
 
     def end(self) -> tuple[int, str]:
-        """Wait until the proxy closes; return the code and the reason of that."""
+        """Wait until the proxy closes; return the close code and its reason."""
         while True:
             code, data = self.websocket.recv_data()
             if code == websocket.ABNF.OPCODE_CLOSE:
@@ -54,7 +54,7 @@ class Viewer:
 
 
 def connect(port: int, target: str, *, tls_ca: str | None = None, **options: Any) -> Viewer:
-    """Open a WebSocket. Raises: WebSocketBadStatusException, of the status that the proxy refuses with."""
+    """Open a WebSocket. Raises: WebSocketBadStatusException with the proxy's HTTP status."""
     scheme, sslopt = ("wss", {"ca_certs": tls_ca, "cert_reqs": ssl.CERT_REQUIRED}) if tls_ca else ("ws", None)
     host = "localhost" if tls_ca else "127.0.0.1"
     options.setdefault("suppress_origin", "origin" not in options)
@@ -66,7 +66,7 @@ def connect(port: int, target: str, *, tls_ca: str | None = None, **options: Any
 
 
 def refused(port: int, target: str, **options: Any) -> int:
-    """Return the status with which the proxy refuses a WebSocket; 101 when it does not."""
+    """Return the HTTP status with which the proxy refuses a WebSocket; 101 if it accepts."""
     try:
         connect(port, target, **options).close()
     except websocket.WebSocketBadStatusException as error:
@@ -75,7 +75,7 @@ def refused(port: int, target: str, **options: Any) -> int:
 
 
 def see_screen(viewer: Viewer, version: int = 8) -> str:
-    """Shake hands as a VNC viewer, ask for the screen, and return the name of the desktop."""
+    """Do a VNC handshake, request the screen, and return the name of the desktop."""
     assert viewer.read(12) == b"RFB 003.008\n"
     viewer.send(b"RFB 003.00%d\n" % version)
     if version == 3:
@@ -96,7 +96,7 @@ def see_screen(viewer: Viewer, version: int = 8) -> str:
 
 
 def get(port: int, path: str, method: str = "GET") -> tuple[int, Mapping[str, str], bytes]:
-    """Ask for a page of the proxy."""
+    """Send an HTTP GET to the proxy."""
     connection = HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
     try:
         connection.request(method, path)

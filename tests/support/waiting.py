@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wait for what happens in the background."""
+"""Polling for conditions that come true in the background."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from kilonova.db.database import Database
 
 
 def wait_until(condition: Callable[[], object], what: str, *, at_most_s: float = 30, every_s: float = 0.01) -> None:
-    """Return as soon as the condition holds. Raises: AssertionError, saying ``what`` never came."""
+    """Poll until the condition holds. ``what``: the event, for the error. Raises: AssertionError on timeout."""
     deadline = time.monotonic() + at_most_s
     while not condition():
         assert time.monotonic() < deadline, f"not within {at_most_s} s: {what}"
@@ -19,7 +19,7 @@ def wait_until(condition: Callable[[], object], what: str, *, at_most_s: float =
 
 
 def wait_until_idle(database: Database, *, every_s: float = 0.005, at_most_s: float = 60) -> None:
-    """Return as soon as no operation is under way. Raises: AssertionError, saying what never ended."""
+    """Poll until no workflow is running. Raises: AssertionError that lists the remaining workflows."""
     flow = t.workflows.c
     wanted = sa.select(flow.kind, flow.step, flow.undoing, flow.stuck, flow.waiting, flow.tries)
     left: list[object] = []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A runner for workflows made up by a test, on a real database, with a bus and a clock that the test moves.
+"""Runner for workflows defined by a test, on a real database, with a bus and a clock that the test controls.
 
-Two hosts, ``a`` and ``b``, keep what they are sent; the test replies for them.
+The hosts ``a`` and ``b`` record the messages they receive; the test replies for them.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,30 +49,30 @@ ASKED_AFTER_S = 10.0
 
 @dataclass(frozen=True)
 class Facts:
-    """``trace``: what was done so far."""
+    """Facts of a test workflow. ``trace``: the completed steps and undo steps."""
 
     host: str = "a"
     trace: tuple[str, ...] = ()
 
 
 def send(_services: Services, run: Run[Facts]) -> Effect:
-    """Do a step: have the host reboot the guest."""
+    """Step that orders the host to reboot the guest."""
     return SendToAgent(run.facts.host, RebootGuest(run.step_id, run.instance_uuid, hard=True), ASKED_AFTER_S)
 
 
 def unsend(_services: Services, run: Run[Facts]) -> Effect:
-    """Undo a step: have the host stop the guest."""
+    """Undo step that orders the host to stop the guest."""
     return SendToAgent(run.facts.host, StopGuest(run.step_id, run.instance_uuid), ASKED_AFTER_S)
 
 
 def note(_services: Services, run: Run[Facts]) -> Effect:
-    """Do or undo a step on the spot."""
+    """Step or undo step that completes at once and adds itself to the trace."""
     word = f"{'undo ' if run.row.undoing else ''}{run.row.step}"
     return Completed(replace(run.facts, trace=(*run.facts.trace, word)))
 
 
 def break_down(_services: Services, _run: Run[Facts]) -> Effect:
-    """Do something that nobody foresaw."""
+    """Step that raises an unexpected exception."""
     raise ZeroDivisionError
 
 
@@ -81,7 +81,7 @@ def step(name: str, do: Do[Facts] = send, undo: Do[Facts] = NOTHING, **more: Any
 
 
 def workflow(*steps: Step[Facts], kind: str = "reboot", **more: Any) -> Workflow[Facts]:
-    """Return a workflow that leaves its server active, or as it was when it has walked back."""
+    """Return a workflow that sets its server active; a rollback only clears the task state."""
 
     def settle(tx: Transaction, run: Run[Facts], _power_state: PowerState | None) -> None:
         instances.change(tx, run.instance_uuid, vm_state=VmState.ACTIVE, task_state=None)
@@ -94,7 +94,10 @@ def workflow(*steps: Step[Facts], kind: str = "reboot", **more: Any) -> Workflow
 
 @dataclass
 class Workbench:
-    """``now``: what the runner's clock shows. ``sent``: host and message, in order. ``told``: to observers."""
+    """Runner with its fakes.
+
+    ``now``: the runner's clock, in seconds. ``sent``: (host, message) in order. ``told``: events sent to observers.
+    """
 
     database: Database
     kinds: Sequence[Workflow[Any]]
@@ -124,7 +127,7 @@ class Workbench:
         )
 
     def server(self) -> str:
-        """Store a server that reboots, and return its uuid."""
+        """Store a server that is rebooting, and return its uuid."""
         uuid = new_uuid()
         server = Instance(0, uuid, "vm", "p", "u", VmState.ACTIVE, SMALL, task_state=TaskState.REBOOTING)
         self.database.write(lambda tx: instances.insert(tx, [(server, None)]))
@@ -133,7 +136,7 @@ class Workbench:
     def begin(
         self, kind: Workflow[Any], facts: Any = None, *, server: str | None = None, **changed: Any
     ) -> WorkflowRow:
-        """Store a workflow and have it begin; return its row as it was at first."""
+        """Store and start a workflow; return its first row."""
         row = WorkflowRow(
             uuid=new_uuid(),
             kind=kind.kind,
@@ -150,13 +153,13 @@ class Workbench:
         return row
 
     def interrupt(self, row: WorkflowRow, why: Interrupt) -> None:
-        """Have a workflow end, as somebody who stores nothing of his own."""
+        """Interrupt a workflow without storing a workflow in its place."""
         rows = self.database.write(lambda tx: self.runner.interrupt(tx, row.instance_uuid, why))
         self.runner.interrupted(rows)
         self.bus.run()
 
     def row(self, row: WorkflowRow) -> WorkflowRow | None:
-        """Return a workflow as it is now."""
+        """Return the present row of a workflow."""
         with self.database.read() as connection:
             return workflows.get(connection, row.uuid)
 
@@ -165,11 +168,11 @@ class Workbench:
             return instances.get(connection, row.instance_uuid)
 
     def asked(self) -> list[AgentMessage]:
-        """Return the questions that were sent so far."""
+        """Return the status questions sent so far."""
         return [message for _, message in self.sent if isinstance(message, AskStep)]
 
     def orders(self) -> list[AgentMessage]:
-        """Return all else that was sent so far."""
+        """Return all other messages sent so far."""
         return [message for _, message in self.sent if not isinstance(message, AskStep)]
 
     def reply(self, error: str | None = None, **more: Any) -> None:
@@ -186,7 +189,7 @@ class Workbench:
         self.bus.run()
 
     def wait(self, seconds: float) -> None:
-        """Let time pass; what is due by then happens."""
+        """Advance the clock, and run the retries and questions that are due."""
         self.now += seconds
         self.runner.retry_broken()
         self.runner.ask_overdue()

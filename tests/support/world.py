@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold in a cloud at rest, whatever happened before: read straight from the tables and the hypervisors."""
+"""Consistency checks of a cloud without running workflows, directly on the tables and the hypervisors."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ SETTLED = {
     VmState.SHELVED_OFFLOADED,
     VmState.ERROR,
 }
-#: What the guest of a settled server does.
+#: vm_state of a settled server → allowed power states of its guest.
 STATES = {
     VmState.ACTIVE: {PowerState.RUNNING},
     VmState.STOPPED: {PowerState.SHUTDOWN},
@@ -45,7 +45,7 @@ STATES = {
 
 
 def check_books(connection: Connection) -> None:
-    """What is used is what allocations and shares add up to, never more than fits; so it is with groups and quotas."""
+    """Assert that usage equals the sum of allocations and fits the capacity; check devices, groups and quotas too."""
     check_devices(connection)
     assert list(audit.wrong_quota_usages(connection)) == []
     sums = {
@@ -94,9 +94,9 @@ def check_books(connection: Connection) -> None:
 
 
 def _returned_members(connection: Connection, group_uuid: str) -> set[str]:
-    """Return the hosts to which members of a group came back from a move: others may have joined them elsewhere.
+    """Return the hosts to which members of a group returned from a move; other members may have joined them elsewhere.
 
-    A move that has found no other host after the first one failed names none.
+    A move for which no second host was found after a failure has no destination.
     """
     instance, migration = t.instances.c, t.server_migrations.c
     joined = sa.join(t.instances, t.server_migrations, migration.instance_uuid == instance.uuid)
@@ -107,7 +107,7 @@ def _returned_members(connection: Connection, group_uuid: str) -> set[str]:
 
 
 def check_devices(connection: Connection) -> None:
-    """Cells and pools count what servers take of them, nothing is taken twice, and only servers on the host take."""
+    """Assert that cells and pools count what servers use, nothing is used twice, and users are on the host."""
     takings = host_devices.shares(connection)
     for uuid, host in host_devices.list_all(connection).items():
         shares = [taking.share for taking in takings if taking.node_uuid == uuid]
@@ -125,11 +125,13 @@ def check_devices(connection: Connection) -> None:
                 assert len(given) == pool.used
                 assert set(given) <= set(pool.addresses)
     homes = {(uuid, node_uuid) for uuid, _, node_uuid in holders(connection)}
-    assert {(taking.instance_uuid, taking.node_uuid) for taking in takings} <= homes, "shares of nobody"
+    assert {(taking.instance_uuid, taking.node_uuid) for taking in takings} <= homes, (
+        "device shares without a server on the node"
+    )
 
 
 def holders(connection: Connection) -> set[tuple[str, str, str]]:
-    """Return (consumer, host, hypervisor's uuid) of all who may hold something, and must hold allocations."""
+    """Return (consumer, host, node uuid) of all consumers that must hold allocations."""
     instance, migration = t.instances.c, t.server_migrations.c
     nodes = {(row.host, row.hypervisor_hostname): row.uuid for row in connection.execute(sa.select(t.compute_nodes))}
     wanted = sa.select(instance.uuid, instance.host, sa.func.coalesce(instance.node, instance.host))
@@ -138,14 +140,17 @@ def holders(connection: Connection) -> set[tuple[str, str, str]]:
     claimed = migration.status.in_(sorted(OPEN)), migration.dest_host.is_not(None), instance.deleted.is_(False)
     joined = sa.select(t.server_migrations).join(t.instances, instance.uuid == migration.instance_uuid)
     for row in connection.execute(joined.where(*claimed)):
-        if row.status != MigrationStatus.DONE:  # then the server may have gone on from there
+        if row.status != MigrationStatus.DONE:  # a server may have left the destination of a completed evacuation
             found[row.instance_uuid] = row.dest_host, row.dest_node
         found[row.uuid] = row.source_host, row.source_node
     return {(uuid, host, nodes.get((host, node), "")) for uuid, (host, node) in found.items()}
 
 
 def check_world(connection: Connection, guests: Mapping[str, AbstractSet[str]]) -> dict[str, str]:
-    """Nothing is under way, nothing is left over. ``guests``: host → instance uuids. Returns uuid → vm_state."""
+    """Assert that no workflow runs and nothing is left over.
+
+    ``guests``: host → instance uuids. Returns uuid → vm_state.
+    """
     check_books(connection)
     assert connection.execute(sa.select(t.workflows)).all() == []
     rows = connection.execute(sa.select(t.instances).where(t.instances.c.deleted.is_(False))).all()
@@ -165,11 +170,11 @@ def check_world(connection: Connection, guests: Mapping[str, AbstractSet[str]]) 
     open_moves = connection.execute(under_way.where(t.server_migrations.c.status != MigrationStatus.DONE)).all()
     assert {row.status for row in open_moves} <= {MigrationStatus.FINISHED}
     resized = sorted(row.uuid for row in rows if row.vm_state == VmState.RESIZED)
-    assert sorted(row.instance_uuid for row in open_moves) == resized, "a move without its server"
+    assert sorted(row.instance_uuid for row in open_moves) == resized, "a migration without a server"
     placed = {(row.host, row.uuid) for row in rows if row.host is not None}
     placed |= {(host, uuid) for uuid, migration in moved.items() for host in migration.hosts}
     there = {(host, uuid) for host, uuids in guests.items() for uuid in uuids} - (left - placed)
-    assert there == placed, f"guests too many: {there - placed}; missing: {placed - there}; {rows}"
+    assert there == placed, f"unexpected guests: {there - placed}; missing: {placed - there}; {rows}"
     providers = {
         (row.uuid, row.host) for row in connection.execute(sa.select(t.compute_nodes.c.uuid, t.compute_nodes.c.host))
     }
@@ -182,7 +187,7 @@ def check_world(connection: Connection, guests: Mapping[str, AbstractSet[str]]) 
             .join(provider, provider.c.id == t.allocations.c.resource_provider_id)
             .join(root, root.c.id == provider.c.root_provider_id)
         )
-        if row[1] in host_of  # all but what is taken of a provider that shares with many hosts
+        if row[1] in host_of  # excludes shared providers, which belong to many hosts
     }
     holding = {(host, uuid) for uuid, host, _ in holders(connection)}
     assert allocated == holding
@@ -191,14 +196,15 @@ def check_world(connection: Connection, guests: Mapping[str, AbstractSet[str]]) 
 
 
 def evacuated(connection: Connection) -> set[tuple[str, str]]:
-    """Return (host, server) where a server was evacuated from a host that has yet to come back and clean up."""
+    """Return (host, server) of evacuations whose source host has not yet come back and cleaned up."""
     migration = t.server_migrations.c
     done = sa.select(migration.source_host, migration.instance_uuid).where(migration.status == MigrationStatus.DONE)
     return {(row.source_host, row.instance_uuid) for row in connection.execute(done)}
 
 
 def check_guests(connection: Connection, *folders: Path) -> None:
-    """Each server has one guest, as big as its flavor says, in the state that it shows; a resized one also a kept one.
+    """Assert that each server has one guest with the flavor's size and the shown state, and a kept guest if it is
+    resized.
 
     ``folders``: of the simulated hypervisors.
     """
@@ -219,22 +225,23 @@ def check_guests(connection: Connection, *folders: Path) -> None:
             continue
         guest, flavor = guests[row.host, row.uuid], row.flavor
         assert guest.origin is not Origin.INCOMING, row.uuid
-        if row.uuid not in faulty:  # whose host may have done what it said it could not do
+        if row.uuid not in faulty:  # a host may have completed an order that it reported as failed
             assert guest.state in STATES[row.vm_state], (row.uuid, row.vm_state, guest)
         if row.vm_state != VmState.ERROR and row.uuid not in faulty:
             assert guest.state == row.power_state, (row.uuid, row.vm_state, row.power_state, guest)
         if row.vm_state != VmState.ERROR and row.uuid not in faulty:
             assert guest.image_ref in {None, row.image_ref}, (row.uuid, row.image_ref, guest)
         assert guest.has_config_drive == bool(row.config_drive), row.uuid
-        if row.uuid not in faulty and row.vm_state != VmState.SOFT_DELETED:  # which comes back from its own disk
+        if row.uuid not in faulty and row.vm_state != VmState.SOFT_DELETED:  # a restored server boots from its own disk
             assert (guest.rescue_image_ref is not None) == (row.vm_state == VmState.RESCUED), (row.vm_state, guest)
         assert (guest.vcpus, guest.memory_mib) == (flavor["vcpus"], flavor["memory_mib"]), (flavor, guest)
 
 
 def check_drives(places: Mapping[tuple[str, str], Place], *folders: Path) -> None:
-    """Guests have the config drives that they were made with, rescued ones another beside it, and nobody else has any.
+    """Assert that guests have the config drives they were created with, rescued guests a second one, and no others
+    exist.
 
-    ``places``: (host, instance) → what the host has of it.
+    ``places``: (host, instance) → what the host has of the instance.
     """
     found = {(file.parent.name, file.name) for folder in folders for file in folder.glob("config_drives/*/*")}
     expected = set()
@@ -244,28 +251,28 @@ def check_drives(places: Mapping[tuple[str, str], Place], *folders: Path) -> Non
                 expected.add((name, f"{uuid}.iso"))
                 if guest.rescue_image_ref is not None:
                     expected.add((name, f"{uuid}.rescue.iso"))
-    assert found == expected, f"too many: {found - expected}; missing: {expected - found}"
+    assert found == expected, f"unexpected config drives: {found - expected}; missing: {expected - found}"
 
 
 def check_images(connection: Connection, images: Mapping[str, Mapping[str, Any]], folder: Path) -> None:
-    """Every image has its data, which came from what its server was made of; hosts keep the disks of guests only.
+    """Assert that every snapshot has the data of its server's image, and that hosts keep only guests' disks.
 
-    ``images``: as :class:`support.folder_images.FolderImages` has them. ``folder``: of the simulated hypervisors.
+    ``images``: from :class:`support.folder_images.FolderImages`. ``folder``: of the simulated hypervisors.
     """
-    assert connection.execute(sa.select(t.unwanted_images)).all() == [], "images that nobody needs"
+    assert connection.execute(sa.select(t.unwanted_images)).all() == [], "images that wait for their removal"
     own = {image_id: image for image_id, image in images.items() if "instance_uuid" in image["properties"]}
     shelved = sa.select(t.instances.c.shelved_image).where(t.instances.c.deleted.is_(False))
-    assert set(connection.execute(shelved).scalars()) - {None} <= set(own), "a shelved server without its image"
+    assert set(connection.execute(shelved).scalars()) - {None} <= set(own), "a shelved server without its snapshot"
     based_on = {image["data"] for image_id, image in images.items() if image_id not in own}
     for image_id, image in own.items():
-        assert image["data"] in based_on, f"image {image_id} has not the data of its server: {image}"
+        assert image["data"] in based_on, f"image {image_id} does not have the data of its server's image: {image}"
     for file in folder.glob("*.json"):
         places = set(GuestFile("", file).places)
         disks = folder / "disks" / file.stem
         left = {disk.name for disk in disks.glob("*")} - places - {"copies"}
         copies = {copy.name for copy in disks.glob("copies/*")}
         left |= {name for name in copies if not name.endswith(".brought") or name.split(".")[0] not in places}
-        assert not left, f"disks and copies of nobody on {file.stem}: {left}"
+        assert not left, f"orphaned disks and copies on {file.stem}: {left}"
 
 
 def guests_on_disk(folder: Path) -> dict[str, set[str]]:
@@ -275,6 +282,6 @@ def guests_on_disk(folder: Path) -> dict[str, set[str]]:
 
 
 def power_states_on_disk(folder: Path) -> dict[str, PowerState]:
-    """Return what the simulated hypervisors have for each instance: whether its guest runs."""
+    """Return the power state of each instance in the files of the simulated hypervisors."""
     files = (GuestFile(file.stem, file) for file in folder.glob("*.json"))
     return {uuid: place.power_state for file in files for uuid, place in file.places.items()}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts on which a backtracking pattern is slow, made from the pattern itself, and a limit in CPU time for trying.
+"""Worst-case texts for backtracking regular expressions, generated from the pattern, and a CPU time limit.
 
-A pattern is slow where one repetition can be cut up in several ways. So each repetition of the pattern is fed many
-copies of what it repeats, after a text that leads there, and before an end at which the match must fail.
+A pattern is slow where one repetition can be split in several ways. So each repetition of the pattern gets many copies
+of what it repeats, after a matching prefix and before an end at which the match must fail.
 """
 
 import re
@@ -24,11 +24,11 @@ _REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 
 
 class TooSlow(AssertionError):
-    """The pattern did not come to an end."""
+    """The match exceeded its CPU time limit."""
 
 
 def worst_texts(pattern: str, flags: int = 0) -> list[str]:
-    """Return up to :data:`MOST` texts of about :data:`LENGTH` characters, evenly from all that can be made."""
+    """Return up to :data:`MOST` texts of about :data:`LENGTH` characters, an even selection of all candidates."""
     tree = parser.parse(pattern, flags)
     pumps = {(prefix, piece) for prefix, piece in _pumps(list(tree), "") if piece}
     letters = sorted({letter for _, piece in pumps for letter in piece})[:12]
@@ -41,7 +41,7 @@ def worst_texts(pattern: str, flags: int = 0) -> list[str]:
 
 @contextmanager
 def cpu_limit(seconds: float, what: object) -> Iterator[None]:
-    """Raise TooSlow when the block takes longer. Matching in ``re`` can be stopped, too."""
+    """Raise TooSlow if the block exceeds the CPU time; this also interrupts a match in ``re``."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise TooSlow(f"more than {seconds} s of CPU time: {what}")
@@ -56,7 +56,7 @@ def cpu_limit(seconds: float, what: object) -> Iterator[None]:
 
 
 def try_worst(pattern: str, match: Callable[[str], Any], flags: int = 0, *, seconds: float = 0.1) -> None:
-    """Match every worst text. Raises: TooSlow."""
+    """Match every worst-case text. Raises: TooSlow."""
     for text in worst_texts(pattern, flags):
         with cpu_limit(seconds, f"{pattern!r} on {text[:40]!r}…{text[-10:]!r} ({len(text)})"):
             match(text)
@@ -86,7 +86,7 @@ def _inside(item: Any) -> list[list[Any]]:
 
 
 def _samples(items: list[Any]) -> list[str]:
-    """Return a few texts that fit these items one after the other."""
+    """Return a few texts that match the consecutive items of a pattern."""
     found = [""]
     for operator, value in items:
         if operator in _REPEATS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of a guest that is not there."""
+"""Calls for a guest that does not exist."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from support.driver_places import Place
 
 
 def refuses_absent(place: Place, *calls: Callable[[str], object]) -> None:
-    """Make calls about a guest that is not there: each is refused, and leaves nothing."""
+    """Assert that each call for an absent guest raises, and that it leaves nothing on the host."""
     for call in calls:
         uuid = new_uuid()
         with pytest.raises(DriverError):

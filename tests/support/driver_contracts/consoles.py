@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers that look into guests, or reach into them."""
+"""Contract of drivers with console output, consoles, password injection or crash dumps."""
 
 import socket
 

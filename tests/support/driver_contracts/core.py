@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every driver does: it makes guests, removes, starts and stops them, and says which there are."""
+"""Contract of every driver: create, delete, start, stop and list guests, and report the host."""
 
 from dataclasses import replace
 
@@ -19,17 +19,17 @@ NOSTATE, RUNNING, SHUTDOWN = PowerState.NOSTATE, PowerState.RUNNING, PowerState.
 
 
 class CoreContract:
-    """Subclass it, and give it a fixture ``place``."""
+    """Contract tests; a subclass provides the fixture ``place``."""
 
-    #: Of a contract: the ability that it tries.
+    #: Ability that a contract tests.
     ability: Ability
 
     def test_each_ability_that_it_has_is_tried(self, place: Place) -> None:
         tried = {vars(cls)["ability"] for cls in type(self).__mro__ if "ability" in vars(cls)}
-        between_hosts = {Ability.COLD_MIGRATE, Ability.LIVE_MIGRATE}  # which take more than one place
+        between_hosts = {Ability.COLD_MIGRATE, Ability.LIVE_MIGRATE}  # these two need two hosts
         assert tried == abilities_of(place.driver) - between_hosts
 
-    # --- making and removing ------------------------------------------------------------------------------------------
+    # --- creating and deleting ----------------------------------------------------------------------------------------
 
     def test_a_guest_is_made_once(self, place: Place) -> None:
         guest = place.made()
@@ -97,7 +97,7 @@ class CoreContract:
     def test_one_that_is_not_there_is_neither_started_nor_stopped(self, place: Place) -> None:
         refuses_absent(place, place.driver.start, place.driver.stop)
 
-    # --- what it says -------------------------------------------------------------------------------------------------
+    # --- reports ------------------------------------------------------------------------------------------------------
 
     def test_what_happens_by_itself_is_told_once(self, place: Place) -> None:
         place.driver.changed_guests()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers that make images of disks, or keep images."""
+"""Contract of drivers that upload snapshots or cache images."""
 
 import pytest
 
@@ -42,7 +42,7 @@ class SnapshotContract:
         with pytest.raises(DriverError):
             place.driver.upload_snapshot(guest.uuid, new, Monitor())
         assert place.state(guest) is PowerState.RUNNING
-        place.driver.snapshot(guest.uuid, new.image_id, place.image, Monitor())  # and now it works
+        place.driver.snapshot(guest.uuid, new.image_id, place.image, Monitor())  # a retry succeeds
 
     def test_an_upload_that_is_given_up_may_be_tried_again(self, place: Place) -> None:
         guest, new = place.made(), ImageData(new_uuid(), url="http://control")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers that reboot guests, pause them, or suspend them."""
+"""Contract of drivers that reboot, pause or suspend guests."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers that make guests anew."""
+"""Contract of drivers that rebuild guests."""
 
 from dataclasses import replace
 

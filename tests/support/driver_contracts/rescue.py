@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers that rescue guests."""
+"""Contract of drivers that rescue guests."""
 
 from dataclasses import replace
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers that give guests another size on the same host."""
+"""Contract of drivers that resize guests on the same host."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ class ResizeContract:
             place.driver.confirm_move(guest.uuid)
             assert place.driver.list_guests() == {guest.uuid: RUNNING}
         assert place.driver.marked_guests() == {guest.uuid: bigger.ordered_at}
-        place.driver.abandon_move(guest.uuid)  # which is not what a move made any more
+        place.driver.abandon_move(guest.uuid)  # no effect after the move is confirmed
         self._move(place, bigger, replace(bigger, memory_mib=48, ordered_at=later(bigger)), dies=dies)
 
     @pytest.mark.parametrize("power_on", [True, False])
@@ -38,7 +38,7 @@ class ResizeContract:
             place.driver.return_home(guest, power_on=True)
         for _ in range(2):
             place.driver.abandon_move(guest.uuid)
-            assert place.state(guest) is SHUTDOWN  # it is only kept
+            assert place.state(guest) is SHUTDOWN  # the original guest is kept, but off
         for _ in range(2):
             state = place.driver.return_home(guest, power_on=power_on)
             assert state is place.state(guest) is (RUNNING if power_on else SHUTDOWN)
@@ -76,7 +76,7 @@ class ResizeContract:
             assert place.driver.list_guests() == {guest.uuid: RUNNING}
             if dies:
                 place.agent_dies()
-        place.driver.move_away(guest.uuid, place.host, Patience())  # comes late: it is there already
+        place.driver.move_away(guest.uuid, place.host, Patience())  # a late duplicate has no effect
         assert place.driver.list_guests() == {guest.uuid: RUNNING}
 
     def test_one_that_is_not_there_is_not_moved(self, place: Place) -> None:

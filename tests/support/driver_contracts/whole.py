@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All contracts, for drivers with every ability, and what several abilities do together."""
+"""All contracts in one class, for drivers with every ability, and tests that combine abilities."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ class DriverContract(
     CrashDumpContract,
     AdminPasswordContract,
 ):
-    """Subclass it, and give it a fixture ``place``."""
+    """Contract tests of all abilities; a subclass provides the fixture ``place``."""
 
     @pytest.mark.parametrize("before", ["pause", "suspend"])
     def test_a_hard_reboot_whatever_it_does(self, place: Place, before: str) -> None:
