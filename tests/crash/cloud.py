@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The core of a control process with real threads, on an SQLite file, watched; and what its world is when it rests."""
+"""Core of a control process with threads on an SQLite file, with kill points, and the checks of its state at rest."""
 
 import time
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from support.cell import IMAGE, RESCUE_IMAGE, Cell, start_cell
 from support.folder_images import FolderImages
 from support.mirrors import assert_equal
 
-#: A workflow that has not ended by then is stuck.
+#: Seconds after which a workflow that is still running counts as stuck.
 _AT_MOST_S = 20.0
-#: What is asked of hosts beside workflows, to destroy a stray guest, say, may come a bit later.
+#: Additional seconds for host work outside workflows, such as the removal of stray guests.
 _LATER_S = 3.0
 
 
 def open_cell(folder: Path, hosts: Sequence[SimulatedHost], watch: Watch, *, url: str = "", **options: Any) -> Cell:
-    """Start a process on a folder, with whatever an earlier one has left there."""
+    """Start a process on a folder, including the state left by an earlier process."""
     database = WatchedDatabase(url or f"sqlite:///{folder / 'kilonova.db'}")
     database.watch = watch
     watch.database, watch.folder = database, folder
@@ -38,13 +38,13 @@ def open_cell(folder: Path, hosts: Sequence[SimulatedHost], watch: Watch, *, url
 
 
 def close(cell: Cell) -> None:
-    """End a process as one that is stopped."""
+    """Shut a process down cleanly."""
     cell.bus.close()
     cell.database.close()
 
 
 def come_to_rest(cell: Cell, *, at_most_s: float = _AT_MOST_S) -> None:
-    """Let a process work until nothing is under way. Raises: AssertionError when something is stuck."""
+    """Run until no workflow is left. Raises: AssertionError on timeout, with the stuck workflows."""
     until = time.monotonic() + at_most_s
     while left := _under_way(cell):
         assert time.monotonic() < until, f"stuck: {left}"
@@ -63,7 +63,7 @@ def _under_way(cell: Cell) -> list[str]:
 
 
 def check(cell: Cell) -> None:
-    """The world is in order: servers, books, guests, mirror. Raises: AssertionError."""
+    """Check servers, allocations, guests and mirror for consistency. Raises: AssertionError."""
     until = time.monotonic() + _LATER_S
     while True:
         try:
@@ -80,7 +80,7 @@ def check(cell: Cell) -> None:
 
 
 def world(cell: Cell) -> list[Any]:
-    """Return what users and operators see of a world at rest; which server is which does not matter."""
+    """Return the state visible to users and operators, independent of the servers' uuids."""
     instance, migration = t.instances.c, t.server_migrations.c
     guests = {
         (uuid, file.stem): (place.guest and place.guest.state, place.kept is not None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real command, `kilonova api`, killed at any moment from its first instruction on, while clients ask."""
+"""Random kills of the real command `kilonova api`, from its first instruction on, under client load."""
 
 import contextlib
 import random
@@ -31,7 +31,7 @@ _AT_REST_S = 60.0
 
 
 def kill_one_cloud(folder: Path, seed: str, kills: int) -> str:
-    """Kill the command so often; return what was wrong, empty if nothing."""
+    """Kill the command ``kills`` times; return the violation, or an empty string."""
     rng = random.Random(f"command {seed}")
     place = Path(tempfile.mkdtemp(prefix="command-", dir=folder))
     served = Served(place, SCENARIO)
@@ -69,7 +69,7 @@ def _clients(served: Served, seed: str, promised: Promised | None = None) -> Htt
 
 
 def _look(served: Served, clients: HttpLoad) -> str:
-    """Start without clients, wait until nothing is under way, stop, and look."""
+    """Start without clients, wait until no workflow is left, stop, and check the state."""
     clients.stop()
     try:
         served.start()

@@ -10,7 +10,7 @@ from support.served import Served
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
-    """Makes servers that end with the test."""
+    """Fixture: starts control processes that stop with the test."""
     made: list[Served] = []
 
     def make(*args: Any, **options: str) -> Served:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which ways the registered workflows take, and where on them they are killed."""
+"""Courses (variants of execution) of all registered workflows, and the points at which they are killed."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +15,9 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True)
 class Course:
-    """One way that a workflow takes: undisturbed, with a step that always fails, or interrupted during a step.
+    """Execution variant of a workflow: undisturbed, with a step that always fails, or interrupted during a step.
 
-    ``loses``: the host that goes away when it is interrupted, and comes back when nothing is under way any more.
+    ``loses``: the host that becomes unreachable at the interrupt, and returns when no workflow is left.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Seen:
-    """What an undisturbed run of a course passes, and the worlds before and after it."""
+    """Record of a course without a kill: the points passed, and the states before and after it."""
 
     points: tuple[Point, ...]
     before: Any
@@ -60,7 +60,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Case:
-    """A course that is killed; and, if ``again``, the process after it, too."""
+    """Course with a kill; with ``again``, the process that resumes it is killed too."""
 
     course: Course
     kill_at: Point
@@ -71,7 +71,7 @@ class Case:
 
 
 def courses() -> Iterator[Course]:
-    """Yield every course of every workflow. Raises: KeyError for one that nobody knows how to begin."""
+    """Yield every course of every workflow. Raises: KeyError for a workflow without a starter."""
     for kind, workflow in REGISTRY.items():
         for starter in STARTERS[kind]:
             yield Course(kind, starter)
@@ -80,7 +80,7 @@ def courses() -> Iterator[Course]:
             from_where = _REACHED_FROM.get((kind, step.name), first)
             if workflow.can_walk_back(step.name) and (kind, step.name) != _MAKES_ANEW:
                 yield Course(kind, from_where, breaks=step.name, refused=True)
-                if kind not in _DESTROYING:  # a guest that is gone cannot come back
+                if kind not in _DESTROYING:  # a destroyed guest cannot be restored by a rollback
                     yield Course(kind, from_where, breaks=step.name)
             if kind in _NOT_INTERRUPTED:
                 continue
@@ -93,41 +93,42 @@ def courses() -> Iterator[Course]:
                 yield Course(kind, starter, interrupted=step.name, why=Interrupt.EVACUATE, loses=loses)
 
 
-#: Ended by an evacuation in the matrix, for all that are: what waits for hosts, what moves.
+#: Workflows that the matrix interrupts by an evacuation: each waits for a host or moves a server.
 _LEFT = {"reboot", "rebuild", "resize", "live-migrate"}
-#: Ended by an evacuation from these beginnings, too: a resize in a cloud of one host, where no other will do, and which
-#: was only declared down, or is away.
+#: Additional starters with an evacuation: a resize on a cloud with one host, which is either only declared down or
+#: unreachable.
 _LEFT_FROM = {"resize": (("same host", ""), ("same host", "node1"))}
 _HARD_REBOOT = TRANSITIONS["hard-reboot"]
-#: Steps to which the first beginning does not lead: the second one of a reboot, for a guest that is off or gone.
+#: Steps that the first starter does not reach: the second step of a reboot, which needs a guest that is off or gone.
 _REACHED_FROM = {("reboot", "act-hard"): "off", ("hard-reboot", "act-hard"): "gone"}
-#: Where this fails, the server is without a guest as it was before.
+#: A failure of this step leaves the server without a guest, so no rollback restores it.
 _MAKES_ANEW = ("hard-reboot", "act-hard")
 _DESTROYING = {"delete", "shelve-offload"}
-#: A batch has no server of its own, and a server that is being deleted is not deleted again.
+#: Workflows without an interrupt: batches have no server of their own, and a delete is not deleted again.
 _NOT_INTERRUPTED = {"batch", "cache-images", "delete"}
 
 
 def cases_of(seen: Mapping[Course, Seen]) -> list[Case]:
-    """Return where each course is killed: wherever no simpler course has passed."""
+    """Return the kill points of each course, without those that its undisturbed course passes too."""
     cases = []
     for course, whole in seen.items():
         known = set() if course == course.undisturbed else set(seen[course.undisturbed].points)
         points = [point for point in dict.fromkeys(whole.points) if point not in known and point.nth < _MOST_OFTEN]
-        if course.starts.outside is not None:  # before the request is stored, nobody will put the world in order
+        # a kill before the request is stored leaves nothing that repairs the state
+        if course.starts.outside is not None:
             points = [point for point in points if point != whole.points[0]]
         cases += [Case(course, point) for point in points]
     return cases
 
 
-#: How often one point is taken at most.
+#: Maximum number of occurrences of one point that are killed.
 _MOST_OFTEN = 12
 
 
 def uncovered(points: Sequence[Point], only: str | None = None) -> list[str]:
-    """Return the steps that no course does at some moment, or never undoes although that is possible.
+    """Return the steps that no course kills at one of their moments, or whose undo step no course runs.
 
-    ``only``: of this workflow alone.
+    ``only``: checks this workflow only.
     """
     passed: dict[tuple[str, str, bool], set[str]] = defaultdict(set)
     for point in points:

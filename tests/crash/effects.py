@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The moments at which a process is killed that drives real guests: before everything that it does to its host.
+"""Kill points of a process that drives real guests: before every effect on its host.
 
-That is each call by which libvirt changes something, each change of a file, each program that is started; and, of what
-takes a while, the time while it is done. They are counted where Python ends: at libvirt's own module of C functions,
-and by Python's audit events. A process that counts them is one that dies afterwards.
+Effects are libvirt calls that change something, file changes and started programs; long ones are also killed while they
+run. They are counted at the border of Python: at libvirt's C module and by audit events. One process counts the
+effects; later processes die at one of them.
 """
 
 import os
@@ -26,13 +26,13 @@ _TAKES_A_WHILE = (
 )
 _FILES = frozenset({"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.link", "os.symlink"})
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-#: So long after it began something is killed that takes a while.
+#: Seconds between the start of a long effect and the kill during it.
 MEANWHILE_S = 0.06
 
 
 @dataclass(frozen=True)
 class Death:
-    """Before the ``nth`` effect, or while it takes place."""
+    """Kill before the ``nth`` effect, or during it."""
 
     nth: int
     name: str
@@ -43,7 +43,7 @@ class Death:
 
 
 class Effects(Watch):
-    """Counts effects once it is ``armed``, below a folder and by libvirt, and dies as it is told to."""
+    """Counter of effects below a folder and through libvirt; once ``armed``, it kills the process at the chosen one."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(armed=False)
@@ -59,7 +59,7 @@ class Effects(Watch):
             self.note(f"the reply to {step}")
 
     def note(self, name: str) -> None:
-        """Something is about to be done."""
+        """Count an effect that is about to happen, and die if it is the chosen one."""
         if not self.armed:
             return
         with self._counting:
@@ -74,7 +74,7 @@ class Effects(Watch):
         timer.start()
 
     def deaths(self) -> list[Death]:
-        """Return how a process can die on the way that was counted."""
+        """Return all kills that are possible on the counted run."""
         found = [Death(number, name) for number, name in enumerate(self.names)]
         long = [each for each in found if each.name.startswith(_TAKES_A_WHILE)]
         return found + [Death(each.nth, each.name, meanwhile=True) for each in long]
@@ -87,7 +87,7 @@ class Effects(Watch):
             self.note(f"a program, {' '.join(words)[-40:]}")
         elif event in _FILES:
             path = os.fsdecode(arguments[0]) if not isinstance(arguments[0], int) else ""
-            if path.startswith(self._below) or (path and not path.startswith("/")):  # as rmtree does it
+            if path.startswith(self._below) or (path and not path.startswith("/")):  # relative paths come from rmtree
                 self.note(f"{event} {_last(path)}")
         elif event == "open" and isinstance(arguments[0], (str, bytes)) and arguments[2] & _WRITES:
             path = os.fsdecode(arguments[0])
@@ -96,13 +96,13 @@ class Effects(Watch):
 
 
 def _last(path: str) -> str:
-    """Name a file or folder of a guest without its uuid, which is another one each time."""
+    """Return the name of a guest's file or folder without its random uuid."""
     last = path.rstrip("/").rsplit("/", 1)[-1]
     return last if len(last) < 36 else f"…{last[36:]}"
 
 
 class _Border:
-    """Stands in front of libvirt's C functions."""
+    """Wrapper of libvirt's C functions."""
 
     def __init__(self, module: Any, effects: Effects) -> None:
         self._module = module

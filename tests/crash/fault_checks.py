@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold while things go wrong and once they are well; and the story of a server for which it does not hold."""
+"""Invariants of a cloud during and after faults, and a report on the servers that violate them."""
 
 import contextlib
 import re
@@ -28,20 +28,23 @@ from support.world import check_guests, check_images, check_world, guests_on_dis
 
 _LOOK_EVERY_S = 0.3
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-#: What hosts do beside workflows, as to destroy the guest of a server that was deleted, may come that much later.
+#: Additional seconds for host work outside workflows, such as the removal of a deleted server's guest.
 _LATER_S = 30.0
 _STORIES, _LINES = 3, 120
 
 
 class TwoHostsWatch:
-    """Looks all the time whether the hypervisors have two guests of one server, of which neither is being copied."""
+    """Thread that polls the hypervisors for two complete guests of one server.
+
+    The destination's guest of a running live migration is not complete.
+    """
 
     def __init__(self, hypervisors: Path) -> None:
         self._hypervisors = hypervisors
         self._seen: dict[Path, tuple[tuple[int, int], set[str]]] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        #: Server → the hosts that had it at once.
+        #: Server → the hosts that had its guest at the same time.
         self.found: dict[str, frozenset[str]] = {}
 
     def start(self) -> None:
@@ -61,12 +64,12 @@ class TwoHostsWatch:
             for uuid in self._whole(file):
                 hosts[uuid].append(file)
         for uuid, files in hosts.items():
-            # Looked at twice: it may have moved since the first of them was read.
+            # Each file is read twice, because the guest may have moved after the first file was read.
             if len(files) > 1 and all(uuid in self._whole(file) for file in (*files, *files)):
                 self.found[uuid] = frozenset(file.stem for file in files)
 
     def _whole(self, file: Path) -> set[str]:
-        """The servers whose guest is on a host as a whole."""
+        """Return the servers with a complete guest on a host."""
         try:
             status = file.stat()
             version = status.st_ino, status.st_mtime_ns
@@ -81,7 +84,7 @@ class TwoHostsWatch:
 
 
 def come_to_rest(cloud: FaultCloud, *, at_most_s: float) -> None:
-    """Wait until nothing is under way. Raises: AssertionError that says what is stuck."""
+    """Wait until no workflow is left. Raises: AssertionError on timeout, with the stuck workflows."""
     flow = t.workflows.c
     wanted = sa.select(
         flow.instance_uuid, flow.kind, flow.step, flow.undoing, flow.waiting, flow.stuck, flow.failure, flow.owner
@@ -95,7 +98,7 @@ def come_to_rest(cloud: FaultCloud, *, at_most_s: float) -> None:
         return not left
 
     try:
-        wait_until(is_at_rest, "nothing is under way", at_most_s=at_most_s, every_s=0.2)
+        wait_until(is_at_rest, "all workflows to end", at_most_s=at_most_s, every_s=0.2)
     except AssertionError:
         raise AssertionError("stuck: " + "; ".join(str(row) for row in left)) from None
     finally:
@@ -103,7 +106,7 @@ def come_to_rest(cloud: FaultCloud, *, at_most_s: float) -> None:
 
 
 def check(cloud: FaultCloud, promised: Promised, watch: TwoHostsWatch) -> dict[str, str]:
-    """Hold a cloud at rest to everything. Returns uuid → vm_state. Raises: AssertionError."""
+    """Check every invariant of a cloud at rest. Returns uuid → vm_state. Raises: AssertionError."""
     database = Database(cloud.url)
     try:
         states = _check_world(cloud, database)
@@ -113,7 +116,7 @@ def check(cloud: FaultCloud, promised: Promised, watch: TwoHostsWatch) -> dict[s
     promised.check(set(states))
     watch.look()
     on_two_hosts = {uuid: hosts for uuid, hosts in watch.found.items() if not hosts & left.get(uuid, frozenset())}
-    assert not on_two_hosts, f"servers that were on two hosts at once: {on_two_hosts}"
+    assert not on_two_hosts, f"servers with guests on two hosts at once: {on_two_hosts}"
     _check_mirrors(cloud)
     return states
 
@@ -137,7 +140,7 @@ def _check_world(cloud: FaultCloud, database: Database) -> dict[str, str]:
 
 
 def _left_hosts(database: Database) -> dict[str, frozenset[str]]:
-    """Return server → the hosts that it left as dead ones: its guests there stay until an agent is back."""
+    """Return server → hosts it was evacuated from; its guests stay there until the agent returns."""
     migration = t.server_migrations.c
     wanted = sa.select(migration.instance_uuid, migration.source_host)
     left = defaultdict(set)
@@ -152,13 +155,13 @@ def _check_mirrors(cloud: FaultCloud) -> None:
     for control, file in zip(cloud.controls, looked, strict=True):
         file.unlink(missing_ok=True)
         control.signal(signal.SIGUSR1)
-    wait_until(lambda: all(file.exists() for file in looked), "mirrors are looked at", at_most_s=60, every_s=0.05)
+    wait_until(lambda: all(file.exists() for file in looked), "all mirrors to be checked", at_most_s=60, every_s=0.05)
     for control, file in zip(cloud.controls, looked, strict=True):
-        assert not file.read_text(), f"the mirror of {control.name}: {file.read_text()}"
+        assert not file.read_text(), f"wrong mirror of {control.name}: {file.read_text()}"
 
 
 def tell_stories(cloud: FaultCloud, problem: str) -> str:
-    """Return what database, hypervisors, logs and queues say of the servers that a problem names."""
+    """Return what database, hypervisors, logs and queues contain about the servers named in a violation."""
     parts = [_queues(cloud)]
     database = Database(cloud.url)
     try:
@@ -191,7 +194,7 @@ def _story(cloud: FaultCloud, connection: sa.Connection, uuid: str) -> str:
 
 
 def _queues(cloud: FaultCloud) -> str:
-    """Return how many messages wait for and from each agent."""
+    """Return the number of queued messages to and from each agent."""
     waiting = []
     try:
         with amqp.Connection(f"127.0.0.1:{cloud.broker.port}", userid=CONTROL, password=CONTROL) as connection:

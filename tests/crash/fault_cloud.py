@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two control processes and many agent processes on a PostgreSQL and a RabbitMQ of their own, all of which may fail.
+"""Cloud with two control processes, many agent processes, a PostgreSQL and a RabbitMQ, all of which may fail.
 
-Every process reaches the broker, and control processes the database, through a proxy of its own.
+Every process reaches the broker through a proxy of its own, and control processes the database too.
 """
 
 import http.client
@@ -39,16 +39,16 @@ _FLAVORS: tuple[dict[str, Any], ...] = (
     {"id": "2", "name": "m1.small", "vcpus": 2, "ram": 1024, "disk": 2},
     {"id": "3", "name": "pinned", "vcpus": 2, "ram": 512, "disk": 1},
 )
-#: Until all hosts are up: a thousand of them register at once.
+#: Timeout for all hosts to be up, in seconds; a thousand of them register at once.
 _START_S = 180.0
 _POLICIES = ("affinity", "anti-affinity", "soft-anti-affinity")
-#: Nobody is asked twice as long as this: a lease of less is not what an operator would have.
+#: Shortest lease in seconds. Status questions wait up to half of it; operators use no shorter lease.
 SHORTEST_LEASE_S = 4.0
 
 
 @dataclass(frozen=True)
 class Size:
-    """``lease_s``: of all processes; what else takes time goes by it."""
+    """Size of the cloud. ``lease_s``: lease of all processes, in seconds; the other timeouts follow from it."""
 
     agents: int = 4
     hosts: int = 10
@@ -56,7 +56,7 @@ class Size:
 
 
 class ControlProcess(Command):
-    """``port``: of its APIs. ``broker``, ``database``: the proxies through which it reaches them."""
+    """Control process. ``port``: of its APIs. ``broker``, ``database``: proxies through which it connects."""
 
     def __init__(self, cloud: "FaultCloud", number: int) -> None:
         name = f"control{number}"
@@ -91,7 +91,7 @@ class ControlProcess(Command):
 
 
 class AgentProcess(Command):
-    """``hosts``: their names."""
+    """Agent process. ``hosts``: names of its hosts."""
 
     def __init__(self, cloud: "FaultCloud", name: str, hosts: list[dict[str, Any]]) -> None:
         self.hosts = tuple(str(host["name"]) for host in hosts)
@@ -121,9 +121,9 @@ def _broker_options(size: Size) -> str:
 
 
 class FaultCloud:
-    """Start it and stop it from the main thread. ``broker`` and ``postgresql`` may be killed and started meanwhile.
+    """Running cloud; start and stop it from the main thread. ``broker`` and ``postgresql`` may be killed and restarted.
 
-    ``glance``: the image service, which never fails. ``rack``: the id of an aggregate of some hosts.
+    ``glance``: the image service, which never fails. ``rack``: id of an aggregate with some of the hosts.
     """
 
     def __init__(self, launcher: Launcher, folder: Path, size: Size, seed: str) -> None:
@@ -144,7 +144,7 @@ class FaultCloud:
         self._turn = itertools.count()
 
     def start(self) -> None:
-        """Start everything, and wait until all hosts are there."""
+        """Start all processes, and wait until all hosts are up."""
         streams = lambda method, _path: method == "PUT"  # noqa: E731
         self.glance_port = self._servers.enter_context(serving(self.glance, streams=streams)).port
         self._servers.callback(self.broker.stop)
@@ -179,15 +179,15 @@ class FaultCloud:
         return (*self.controls, *self.agents)
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Ask one control process after the other. Raises: OSError, http.client.HTTPException."""
+        """Send a request to the control processes in turn. Raises: OSError, http.client.HTTPException."""
         return self.controls[next(self._turn) % len(self.controls)].call(method, path, body)
 
     def until_answering(self, *, at_most_s: float) -> None:
         for control in self.controls:
-            wait_until(control.answers, f"{control.name} answers", at_most_s=at_most_s, every_s=0.1)
+            wait_until(control.answers, f"{control.name} to answer", at_most_s=at_most_s, every_s=0.1)
 
     def until_in_session(self, *, at_most_s: float) -> None:
-        """Wait until all hosts count as up."""
+        """Wait until all hosts are up."""
 
         def are_up() -> bool:
             try:
@@ -197,7 +197,7 @@ class FaultCloud:
             states = [each["state"] for each in (body or {}).get("services", ())]
             return states == ["up"] * (self.size.agents * self.size.hosts)
 
-        wait_until(are_up, "all hosts are up", at_most_s=at_most_s, every_s=0.2)
+        wait_until(are_up, "all hosts to be up", at_most_s=at_most_s, every_s=0.2)
 
     def stop(self) -> None:
         for process in getattr(self, "controls", ()) + getattr(self, "agents", ()):
@@ -219,7 +219,7 @@ class FaultCloud:
         return rack
 
     def _shapes(self, agent: int) -> list[dict[str, Any]]:
-        """The hosts of an agent, as a scenario has them: some slow, some that fail now and then."""
+        """Return the configuration of an agent's simulated hosts: some are slow, some fail occasionally."""
         return list(itertools.islice(self._shape(agent), self.size.hosts))
 
     def _shape(self, agent: int) -> Iterator[dict[str, Any]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong in a cloud of many processes: each fault has a victim, begins, and is over after a while."""
+"""Kinds of faults in a cloud of many processes. Each fault has victims, a start and a duration."""
 
 import os
 import random
@@ -19,7 +19,10 @@ BROKER, DATABASE = "broker", "database"
 
 @dataclass(frozen=True)
 class Fault:
-    """``begin`` returns what ends it, ``seconds`` later. ``victims``: those that no other fault may have meanwhile."""
+    """Fault. ``begin`` starts it and returns the function that ends it after ``seconds``.
+
+    ``victims``: processes that no other fault may affect meanwhile.
+    """
 
     name: str
     victims: frozenset[str]
@@ -28,9 +31,9 @@ class Fault:
 
 
 class Faults:
-    """Chooses faults at random. ``partition_s``: how long a partition lasts, at most.
+    """Random choice of faults. ``partition_s``: maximum duration of a network partition, in seconds.
 
-    ``kills``: which share of them is the end of a process by SIGKILL, whatever else is chosen.
+    ``kills``: share of faults that are always a SIGKILL of a process.
     """
 
     def __init__(self, cloud: FaultCloud, seed: str, partition_s: float, kills: float = 0.0) -> None:
@@ -64,7 +67,7 @@ class Faults:
         return self._rng.choice(self._cloud.controls)
 
     def _for(self) -> tuple[str, float]:
-        """How long: well below a lease, or beyond it."""
+        """Return a name suffix and a random duration, either well below the lease or longer than it."""
         lease = self._cloud.size.lease_s
         if self._rng.random() < 0.5:
             return "", self._rng.uniform(0.0, 0.5) * lease

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud of many processes works while they, the broker, the database and the network fail; then it is looked at.
+"""Fault test: a cloud under load while its processes, broker, database and network fail.
 
-    python -m crash.faults [--faults N] [--agents N] [--hosts N] [--lease S] [--partition S] [--seed N]
+python -m crash.faults [--faults N] [--agents N] [--hosts N] [--lease S] [--partition S] [--seed N]
 
-After every few faults all of them are over; the cloud must come to rest, and be in order.
+At intervals all faults end; then all workflows must end, and all invariants must hold.
 """
 
 import argparse
@@ -30,15 +30,15 @@ from support.waiting import wait_until
 _AT_ONCE = 3
 _TICK_S = 0.1
 _TELL_EVERY_S = 10.0
-#: Servers of one request: more than are made in one piece.
+#: Servers of a batch request: more than one chunk.
 _BATCH = 101
-#: At rest: so many leases, and what a slow machine takes in any case.
+#: Timeout for coming to rest: a number of leases, plus seconds for a slow machine.
 _REST_LEASES, _REST_S = 10, 90.0
 
 
 @dataclass(frozen=True)
 class _Under:
-    """A fault that is not over. ``until``: when it is."""
+    """Active fault. ``until``: its end on the monotonic clock."""
 
     fault: Fault
     until: float
@@ -46,7 +46,7 @@ class _Under:
 
 
 class Run:
-    """``every_s``: how long until the next fault begins, on average. ``told``: whoever wants to know what is done."""
+    """Run of the fault test. ``every_s``: average seconds between faults. ``told``: callback for progress messages."""
 
     def __init__(self, cloud: FaultCloud, options: argparse.Namespace) -> None:
         self._cloud = cloud
@@ -62,7 +62,7 @@ class Run:
         self.restarts = 0
 
     def run(self) -> None:
-        """Have everything fail that is asked for. Raises: AssertionError when something is wrong afterwards."""
+        """Inject the requested number of faults. Raises: AssertionError if an invariant is violated afterwards."""
         self._watch.start()
         try:
             while self.done < self._options.faults:
@@ -105,7 +105,7 @@ class Run:
             load.stop()
 
     def _begin(self) -> int:
-        """Begin a fault, unless its victim has another one. Returns how many."""
+        """Start a fault, unless its victim already has one. Returns the number of started faults."""
         fault = self._faults.choose()
         if any(fault.victims & each.fault.victims for each in self._under):
             return 0
@@ -121,7 +121,7 @@ class Run:
         self._say(f"over: {under.fault.name}")
 
     def _keep_running(self) -> None:
-        """Start what has ended by itself, as a service manager does: a control process that finds no database, say."""
+        """Restart processes that exited on their own, for example a control process without a database."""
         victims = {name for each in self._under for name in each.fault.victims}
         for process in self._cloud.processes:
             if process.name not in victims and not process.is_running:
@@ -131,17 +131,19 @@ class Run:
                 self._say(f"{process.name} had ended by itself")
 
     def _look(self, load: HttpLoad) -> None:
-        """End the load, and hold the cloud to everything."""
+        """Stop the load, and check all invariants."""
         patience = _REST_LEASES * self._options.lease + _REST_S
         until = time.monotonic() + patience
         while not all(control.answers() for control in self._cloud.controls):
             self._keep_running()
-            assert time.monotonic() < until, "a control process does not answer"
+            assert time.monotonic() < until, "a control process did not answer in time"
             time.sleep(_TICK_S)
         load.stop()
         for kind, count in load.taken.items():
             self._taken[kind] += count
-        wait_until(lambda: self._all_declared_up(load), "all hosts may be up again", at_most_s=patience, every_s=1)
+        wait_until(
+            lambda: self._all_declared_up(load), "all hosts to lose the flag forced_down", at_most_s=patience, every_s=1
+        )
         self._cloud.until_in_session(at_most_s=patience)
         began = time.monotonic()
         come_to_rest(self._cloud, at_most_s=patience)
@@ -149,7 +151,7 @@ class Run:
         self._say(f"in order after {time.monotonic() - began:.1f} s: {dict(states)}")
 
     def _all_declared_up(self, load: HttpLoad) -> bool:
-        """Declare up what the load has declared down. Tells whether all of that is so."""
+        """Clear forced_down on the hosts that the load declared down. Returns whether all of them are cleared."""
         self._keep_running()
         with contextlib.suppress(OSError, http.client.HTTPException):
             return load.declare_all_up()
@@ -177,11 +179,11 @@ class Run:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return the number of violations."""
+    """Run the fault test; return the number of violations."""
     launcher = Launcher()
-    logging.disable(logging.CRITICAL)  # of this process, which looks at the database as they do
+    logging.disable(logging.CRITICAL)  # This process also reads the database during faults and would log errors.
     folder = Path(tempfile.mkdtemp(prefix="kilonova-faults-"))
-    folder.chmod(0o755)  # for the broker, which serves as a user of its own
+    folder.chmod(0o755)  # the broker runs as a user of its own
     cloud = FaultCloud(launcher, folder, Size(options.agents, options.hosts, options.lease), str(options.seed))
     try:
         cloud.start()
@@ -206,16 +208,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="crash.faults", description=__doc__)
     parser.add_argument("--faults", type=int, default=30)
     parser.add_argument("--agents", type=int, default=4, help="agent processes")
-    parser.add_argument("--hosts", type=int, default=10, help="simulated hosts of each")
-    parser.add_argument("--lease", type=float, default=6.0, help="seconds, at least %(default)s")
-    parser.add_argument("--partition", type=float, default=0.0, help="seconds a partition lasts at most; 2 leases")
-    parser.add_argument("--kills", type=float, default=0.0, help="share of the faults that are SIGKILL in any case")
+    parser.add_argument("--hosts", type=int, default=10, help="simulated hosts of each agent process")
+    parser.add_argument("--lease", type=float, default=6.0, help="lease in seconds, at least %(default)s")
+    parser.add_argument(
+        "--partition", type=float, default=0.0, help="maximum seconds of a network partition; default: 2 leases"
+    )
+    parser.add_argument("--kills", type=float, default=0.0, help="share of the faults that are always SIGKILL")
     parser.add_argument("--every", type=float, default=2.0, help="seconds between two faults")
-    parser.add_argument("--look-every", type=int, default=10, help="faults after which everything is looked at")
-    parser.add_argument("--servers", type=int, default=40, help="so many are wanted")
+    parser.add_argument("--look-every", type=int, default=10, help="check all invariants after this many faults")
+    parser.add_argument("--servers", type=int, default=40, help="number of servers the load tries to keep")
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000)
-    parser.add_argument("--verbose", action="store_true", help="tell of each fault")
+    parser.add_argument("--verbose", action="store_true", help="print each fault")
     options = parser.parse_args()
     options.lease = max(options.lease, SHORTEST_LEASE_S)
     options.partition = options.partition or 2 * options.lease

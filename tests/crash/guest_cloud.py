@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The core of a control process with one host of real guests, and what that host must be like when it rests."""
+"""Core of a control process with one host of real guests, and the checks of that host at rest."""
 
 import contextlib
 import re
@@ -45,12 +45,12 @@ _PATIENCE = ComputeSettings(
 )
 _AT_MOST_S = 60.0
 _LATER_S = 5.0
-_COUNT_AT = 512  # bytes; where the tiny guest counts its boots, on its disk
+_COUNT_AT = 512  # byte offset of the tiny guest's boot counter on its disk
 
 
 @dataclass(frozen=True)
 class Ground:
-    """Where a cloud is. ``uri``: of its libvirtd. ``folder``: its files, and those of its guests below."""
+    """Location of a cloud. ``uri``: of its libvirtd. ``folder``: for its files and its guests' files."""
 
     folder: Path
     uri: str
@@ -60,7 +60,7 @@ class Ground:
         return self.folder / "instances"
 
     def prepare(self, schema: Path) -> None:
-        """Have the files of a new cloud."""
+        """Create the files of a new cloud."""
         self.instances.mkdir(parents=True)
         shutil.copy(schema, self.folder / "kilonova.db")
         images = FolderImages(self.folder / "images")
@@ -68,7 +68,7 @@ class Ground:
             images.add(image.id, tiny_image())
 
     def open(self, watch: Watch) -> Cell:
-        """Start a process, with whatever an earlier one has left."""
+        """Start a process, including the state left by an earlier process."""
 
         def adapt(settings: Settings) -> Settings:
             return replace(
@@ -81,7 +81,7 @@ class Ground:
         return cloud.open_cell(self.folder, (), watch, adapt=adapt)
 
     def boots(self, uuid: str) -> int:
-        """Return how often a guest has been booted from its own disk, which counts that."""
+        """Return the guest's own count of boots from its disk."""
         disk = self.instances / uuid / "disk"
         copy = self.folder / f"count-{uuid}"
         command = ["qemu-img", "dd", "-U", "-f", "qcow2", "-O", "raw", f"bs={_COUNT_AT}", "count=2"]
@@ -91,8 +91,8 @@ class Ground:
         return int.from_bytes(data[_COUNT_AT : _COUNT_AT + 2], "little")
 
     def wait_for_boot(self, uuid: str) -> int:
-        """Wait until a guest that runs has counted, and return its count."""
-        wait_until(lambda: self.boots(uuid) > 0, "the guest counts its boot", at_most_s=30, every_s=0.1)
+        """Wait until a running guest has counted a boot, and return the count."""
+        wait_until(lambda: self.boots(uuid) > 0, "the guest to count its boot", at_most_s=30, every_s=0.1)
         return self.boots(uuid)
 
 
@@ -101,7 +101,7 @@ def come_to_rest(cell: Cell) -> None:
 
 
 def faults(cell: Cell) -> list[tuple[str, str]]:
-    """Return what has gone wrong with the servers that there are."""
+    """Return the faults of all existing servers."""
     joined = sa.join(t.instance_faults, t.instances, t.instance_faults.c.instance_uuid == t.instances.c.uuid)
     wanted = sa.select(t.instance_faults.c.message, t.instance_faults.c.details).select_from(joined)
     with cell.database.read() as connection:
@@ -109,7 +109,7 @@ def faults(cell: Cell) -> list[tuple[str, str]]:
 
 
 def check(cell: Cell, ground: Ground) -> None:
-    """Servers, books, domains, folders and disks fit together, and nothing is left over. Raises: AssertionError."""
+    """Check that servers, allocations, domains, folders and disks agree, without orphans. Raises: AssertionError."""
     until = time.monotonic() + _LATER_S
     while True:
         try:
@@ -134,7 +134,7 @@ def _check(cell: Cell, ground: Ground) -> None:
     kept = {move.instance_uuid for move in moves}
     here = {row.uuid: row for row in rows if row.host == HOST}
     domains = own_domains(ground.uri)
-    assert set(domains) == set(here), f"domains {set(domains)}, servers {set(here)}"
+    assert set(domains) == set(here), f"domains {set(domains)} differ from servers {set(here)}"
     for uuid, row in here.items():
         state = PowerState(guests[uuid])
         assert uuid in faulty or state in STATES[row.vm_state], (row.vm_state, state)
@@ -144,16 +144,16 @@ def _check(cell: Cell, ground: Ground) -> None:
             _check_disks(ground.instances / f"{uuid}_resize", row, is_rescued=False)
     wanted = {"_base", "snapshots", OWNER, *here, *(f"{uuid}_resize" for uuid in kept)}
     left = {each.name for each in ground.instances.iterdir()} - wanted
-    assert not left, f"left in the folder of guests: {left}"
+    assert not left, f"orphans in the folder of guests: {left}"
     copies = {each.name for each in ground.instances.glob("snapshots/*")}
-    assert all(any(uuid in copy for uuid in here) for copy in copies), f"copies of nobody: {copies}"
+    assert all(any(uuid in copy for uuid in here) for copy in copies), f"orphaned copies of images: {copies}"
     assert not {each for each in copies if each.endswith((".part", ".gone"))}, copies
     drafts = [each.name for each in ground.instances.glob("_base/*") if each.suffix in {".part", ".new"}]
     assert not drafts, drafts
 
 
 def _check_disks(folder: Path, row: Any, *, is_rescued: bool) -> None:
-    """The disks of a guest are whole, and there is nothing beside them."""
+    """Check the integrity of a guest's disks, and that its folder has no other files."""
     names = {each.name for each in folder.iterdir()}
     wanted = {"disk", "disks.json", "domain.xml"}
     wanted |= {"disk.config"} if row.config_drive else set()
@@ -168,16 +168,16 @@ def _check_disks(folder: Path, row: Any, *, is_rescued: bool) -> None:
 
 def _check_images(connection: Any, cell: Cell) -> None:
     assert cell.images is not None
-    assert connection.execute(sa.select(t.unwanted_images)).all() == [], "images that nobody needs"
+    assert connection.execute(sa.select(t.unwanted_images)).all() == [], "images that wait for their removal"
     own = {image_id: each for image_id, each in cell.images.all().items() if "instance_uuid" in each["properties"]}
     for image_id, each in own.items():
         assert each["data"], f"image {image_id} has no data"
     shelved = sa.select(t.instances.c.shelved_image).where(t.instances.c.deleted.is_(False))
-    assert set(connection.execute(shelved).scalars()) - {None} <= set(own), "a shelved server without its image"
+    assert set(connection.execute(shelved).scalars()) - {None} <= set(own), "a shelved server without its snapshot"
 
 
 def own_domains(uri: str) -> dict[str, int]:
-    """Return the domains with our mark, and their states."""
+    """Return the domains that carry Kilonova's mark, and their states."""
     connection = libvirt.open(uri)
     found: dict[str, int] = {}
     for domain in connection.listAllDomains():
@@ -191,7 +191,7 @@ def own_domains(uri: str) -> dict[str, int]:
 
 
 def clear(uri: str) -> None:
-    """Remove every domain, after a cloud in disorder."""
+    """Remove every domain after a violation."""
     connection = libvirt.open(uri)
     for domain in connection.listAllDomains():
         if domain.isActive():
@@ -201,7 +201,7 @@ def clear(uri: str) -> None:
     connection.close()
 
 
-# --- guests of others -------------------------------------------------------------------------------------------------
+# --- guests of other owners -------------------------------------------------------------------------------------------
 
 _STRANGER = (
     "<domain type='qemu'><name>{name}</name><uuid>{uuid}</uuid><metadata>{mark}</metadata>"
@@ -211,7 +211,7 @@ _STRANGER = (
 
 
 def add_strangers(uri: str) -> None:
-    """Have guests that are not ours: with no mark, with one that was copied; with names as ours have; on and off."""
+    """Create foreign guests: without a mark, with a copied mark, with names like Kilonova's; running and off."""
     connection = libvirt.open(uri)
     mark = GuestMark(new_uuid(), datetime.now(UTC).replace(tzinfo=None)).xml()
     for name, its, runs in (
@@ -227,7 +227,7 @@ def add_strangers(uri: str) -> None:
 
 
 def strangers(uri: str) -> list[tuple[str, str, int, str]]:
-    """Return all that there is to know of the guests that are not ours."""
+    """Return the complete libvirt and disk state of the foreign guests."""
     own = own_domains(uri)
     connection = libvirt.open(uri)
     found = [

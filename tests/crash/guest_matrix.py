@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every workflow that has to do with one host, killed before everything that it does to real guests there.
+"""Crash matrix of real guests: each workflow of one host, killed before every effect on the host.
 
-A process prepares a server, begins a workflow, and dies; the next one goes on, comes to rest and looks at servers,
-domains, folders and disks. After half of the kills the server is deleted as soon as that process has begun. Guests that
-are not ours are there all the time, and stay as they are.
+A process prepares a server, starts a workflow and dies; the next one resumes it, comes to rest and checks servers,
+domains, folders and disks. After half of the kills that process first deletes the server. Foreign guests exist all the
+time and must not change.
 
-    python -m crash.guest_matrix [--sample N] [--seed N] [--only KIND] [--uri URI --folder FOLDER]
+python -m crash.guest_matrix [--sample N] [--seed N] [--only KIND] [--uri URI --folder FOLDER]
 """
 
 import argparse
@@ -40,19 +40,19 @@ from support.libvirt_node import LibvirtNode
 
 _AT_MOST_S = 180.0
 _TELL_EVERY_S = 15.0
-#: A kill is aimed at so often, since threads do not pass each point in each run.
+#: Attempts for each kill; thread timing can make a run miss the point.
 _AIMS = 2
 
 
 def _then(kind: str, starter: str, *acts: Act) -> Starter:
-    """Return a starter that begins one thing after others."""
+    """Return a starter whose preparation is the given acts."""
     known = STARTERS[kind][starter]
     return Starter(known.begin, (*acts,))
 
 
 _RESIZED = STARTERS["confirm-resize"]["same host"].before
 _SHELVED = STARTERS["unshelve"]["on its host"].before
-#: (kind, starter) as in starters.py, of what one host can do; and some that matter for disks.
+#: (kind, starter) as in starters.py for workflows that one host can run, and additional ones that change disks.
 WAYS: Mapping[tuple[str, str], Starter] = {
     **{
         (kind, name): STARTERS[kind][name]
@@ -74,15 +74,15 @@ WAYS: Mapping[tuple[str, str], Starter] = {
     ("delete", "suspended"): _then("delete", "", *STARTERS["resume"][""].before),
     ("hard-reboot", "suspended"): _then("hard-reboot", "", *STARTERS["resume"][""].before),
 }
-#: After these a guest has another disk than before.
+#: Workflows that give a guest a new disk.
 _OTHER_DISK = {"build", "rebuild"}
-#: ...and after these one of before.
+#: Workflows that give a guest a former disk.
 _OLD_DISK = {"revert-resize"}
 
 
 @dataclass(frozen=True)
 class Case:
-    """``death`` None: none, so as to count."""
+    """Workflow to kill. ``death``: None for a run that only counts effects."""
 
     way: tuple[str, str]
     death: Death | None = None
@@ -93,11 +93,14 @@ class Case:
         return f"[{what}] killed {self.death}{', then deleted' if self.deleted else ''}"
 
 
-# --- what happens in the children -------------------------------------------------------------------------------------
+# --- in the child processes -------------------------------------------------------------------------------------------
 
 
 def _turn(ground: Ground, mends: Case | None, then: Case | None) -> dict[str, Any]:
-    """Go on after a kill, and look; then begin something, and die of it, unless it is only counted."""
+    """Resume the workflow of the last kill and check it; then start a workflow and die in it, or count its effects.
+
+    ``mends``: the case of the last kill. ``then``: the next case.
+    """
     effects = Effects(str(ground.instances))
     cell = ground.open(effects)
     if mends is not None:
@@ -138,7 +141,7 @@ def _mend(ground: Ground, cell: Cell, case: Case) -> None:
     assert not guest_cloud.faults(cell), guest_cloud.faults(cell)
     _look(ground, cell, case, known, boots)
     found = [list(each) for each in guest_cloud.strangers(ground.uri)]
-    assert found == strangers, f"guests of others were changed: {found} were {strangers}"
+    assert found == strangers, f"foreign guests changed: {found}, before: {strangers}"
     _clear(ground, cell)
 
 
@@ -156,7 +159,7 @@ def _look(ground: Ground, cell: Cell, case: Case, known: list[str], boots: Mappi
 
 
 def _clear(ground: Ground, cell: Cell) -> None:
-    """Delete all servers; nothing is left of them."""
+    """Delete all servers, and check that nothing is left of them."""
     with cell.database.read() as connection:
         left = [row.uuid for row in _servers(connection)]
     for uuid in left:
@@ -182,7 +185,7 @@ def _servers(connection: Any) -> list[Any]:
     return list(connection.execute(sa.select(t.instances).where(t.instances.c.deleted.is_(False))))
 
 
-# --- what happens in the parent ---------------------------------------------------------------------------------------
+# --- in the parent process --------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -193,7 +196,7 @@ class Report:
 
 
 class Matrix:
-    """One libvirtd, and clouds on it, one after the other: after a violation the next one begins."""
+    """One libvirtd with a cloud, which is replaced after a violation."""
 
     def __init__(self, folder: Path, uri: str) -> None:
         self._folder = folder
@@ -207,7 +210,7 @@ class Matrix:
         self._ground = self._new_ground()
 
     def deaths_of(self, way: tuple[str, str]) -> list[Death]:
-        """Go a way to its end, and return how one can die on it."""
+        """Run a workflow to its end, and return all kills that are possible on it."""
         ended = self._child(None, Case(way))
         if ended.error or ended.killed:
             self._complain(f"[{' '.join(way)}] without a kill", ended)
@@ -215,7 +218,7 @@ class Matrix:
         return [Death(*each) for each in ended.found["deaths"]]
 
     def run(self, cases: list[Case]) -> None:
-        """Die of each case; the process that dies of one has mended the one before."""
+        """Run each case; the process of one case first resumes the workflow of the case before."""
         began = told = time.monotonic()
         last: Case | None = None
         for number, case in enumerate(cases):
@@ -248,7 +251,7 @@ class Matrix:
 
     def _complain(self, what: str, ended: Ended) -> None:
         self.report.problems += 1
-        print(f"VIOLATION {what}\n{ended.error or 'killed'}\n(kept: {self._ground.folder})", flush=True)
+        print(f"VIOLATION {what}\n{ended.error or 'killed'}\n(files kept in {self._ground.folder})", flush=True)
         self._ground = self._new_ground()
 
     def _new_ground(self) -> Ground:
@@ -283,7 +286,7 @@ def run(folder: Path, uri: str, options: argparse.Namespace) -> int:
     print(f"guests: {len(ways)} ways, {len(cases)} kills ({time.monotonic() - began:.0f} s)", flush=True)
     if options.sample:
         cases = rng.sample(cases, min(options.sample, len(cases)))
-        print(f"guests: {len(cases)} of them, seed {options.seed}", flush=True)
+        print(f"guests: {len(cases)} kills chosen, seed {options.seed}", flush=True)
     matrix.run(cases)
     matrix.end()
     report, taken = matrix.report, time.monotonic() - began
@@ -297,10 +300,10 @@ def run(folder: Path, uri: str, options: argparse.Namespace) -> int:
 def main() -> int:
     logging.disable(logging.CRITICAL)
     parser = argparse.ArgumentParser(prog="crash.guest_matrix", description=__doc__)
-    parser.add_argument("--sample", type=int, default=0, help="so many kills, chosen by the seed, instead of all")
+    parser.add_argument("--sample", type=int, default=0, help="run this many kills, chosen by the seed, instead of all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=sorted({kind for kind, _ in WAYS}), help="this workflow alone")
-    parser.add_argument("--uri", help="of a libvirtd that has no guests, instead of one of its own")
+    parser.add_argument("--only", choices=sorted({kind for kind, _ in WAYS}), help="run this workflow only")
+    parser.add_argument("--uri", help="URI of a libvirtd without guests, instead of a private one")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kilonova-guests-"))
     folder.chmod(0o755)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of a real cloud that ask for something at random over HTTP, whether it is there or not, and note what comes.
+"""Clients of a real cloud that send random requests over HTTP, valid or not, and record the accepted ones.
 
-What the cloud has promised to them has to hold after any fault: a server that was taken is there until somebody asks
-for its end, and is gone once that was taken.
+Accepted requests must hold after any fault: a created server exists until a delete is requested, and is gone once the
+delete was accepted.
 """
 
 import http.client
@@ -14,7 +14,7 @@ from typing import Any
 
 from support.control import IMAGE
 
-#: Asks for a path below the compute API. Returns the status and the decoded body. Raises: OSError, HTTPException.
+#: Sends a request below the compute API. Returns the status and the decoded body. Raises: OSError, HTTPException.
 Call = Callable[[str, str, Any], tuple[int, Any]]
 
 ACTIONS: tuple[dict[str, Any], ...] = (
@@ -37,7 +37,7 @@ ACTIONS: tuple[dict[str, Any], ...] = (
     {"os-migrateLive": {"host": None, "block_migration": "auto"}},
     {"rebuild": {"imageRef": IMAGE}},
 )
-#: Of a cloud with an image service.
+#: Actions of a cloud with an image service.
 IMAGE_ACTIONS: tuple[dict[str, Any], ...] = (
     {"createImage": {"name": "copy"}},
     {"createBackup": {"name": "daily", "backup_type": "daily", "rotation": 1}},
@@ -51,26 +51,29 @@ _ENDS: tuple[dict[str, Any], ...] = ({"confirmResize": None}, {"revertResize": N
 
 @dataclass
 class Promised:
-    """What clients were told, by the uuids of servers."""
+    """Accepted creates and deletes, by server uuid."""
 
     made: set[str] = field(default_factory=set)
     asked_gone: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
 
     def check(self, present: set[str]) -> None:
-        """Raises: AssertionError when a server is gone that nobody deleted, or there although its delete was taken."""
+        """Compare with the existing servers.
+
+        Raises: AssertionError if an undeleted server is gone or a deleted one exists.
+        """
         missing, back = self.made - self.asked_gone - present, self.gone & present
-        assert not missing, f"servers that clients were promised are gone: {sorted(missing)}"
-        assert not back, f"servers whose delete was taken are there: {sorted(back)}"
+        assert not missing, f"created servers are gone without a delete: {sorted(missing)}"
+        assert not back, f"deleted servers still exist: {sorted(back)}"
 
 
 class HttpLoad:
-    """Threads that ask until they are stopped. ``groups``: uuids of server groups that new servers may be of.
+    """Client threads that send requests until they are stopped.
 
-    ``servers``: so many they want to have. ``pause_s``: how long each rests, at most, between two requests.
-    ``batch``: how many servers are asked for at once now and then, so many that this is done in pieces.
-    ``promised``: of earlier clients, which these go on from. ``keeps_deleted``: the cloud keeps what is deleted.
-    ``rack``: the id of an aggregate whose hosts fetch images beforehand, of a cloud with an image service.
+    ``groups``: uuids of server groups for new servers. ``servers``: target number of servers. ``pause_s``: maximum
+    pause of a thread between two requests, in seconds. ``batch``: servers of occasional large requests, which are split
+    into chunks. ``promised``: records of earlier clients to continue. ``keeps_deleted``: the cloud uses soft delete.
+    ``rack``: id of an aggregate that is asked to cache images, in a cloud with an image service.
     """
 
     def __init__(
@@ -105,7 +108,7 @@ class HttpLoad:
         self._stopped = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(clients)]
         self.promised = promised or Promised()
-        #: How often each kind of request was taken.
+        #: Number of accepted requests of each kind.
         self.taken: dict[str, int] = {}
 
     def start(self) -> None:
@@ -160,7 +163,7 @@ class HttpLoad:
             self._boot(rng, self._batch)
 
     def _evacuate(self, _rng: random.Random, uuid: str) -> None:
-        """Declare the host of a server down, whose agent may live, and have the server leave it."""
+        """Declare the host of a server down, even if its agent runs, and evacuate the server."""
         _, body = self._call("GET", f"/servers/{uuid}", None)
         host = (body or {}).get("server", {}).get("OS-EXT-SRV-ATTR:host")
         for service in self._services() or () if host else ():
@@ -173,7 +176,10 @@ class HttpLoad:
             self._declare(rng.choice(down), down=False)
 
     def declare_all_up(self) -> bool:
-        """Tell whether no host is declared down any more. One that has guests of servers that left it stays down."""
+        """Clear forced_down on all hosts; return whether that worked.
+
+        Hosts with guests of evacuated servers refuse it.
+        """
         services = self._services()
         return services is not None and all(
             not each["forced_down"] or self._declare(each, down=False) for each in services
@@ -216,7 +222,7 @@ class HttpLoad:
             self.promised.made.update(each["id"] for each in (found or {}).get("servers", ()))
 
     def _delete(self, uuid: str, *, for_good: bool) -> bool:
-        """Delete a server. Tells whether it was promised to be gone for good."""
+        """Delete a server. Returns whether the API accepted a permanent delete."""
         if for_good:
             return self._take("forceDelete", "POST", f"/servers/{uuid}/action", {"forceDelete": None}) == 202
         return self._take("delete", "DELETE", f"/servers/{uuid}") == 204 and not self._keeps_deleted
@@ -235,7 +241,7 @@ class HttpLoad:
 
 
 Act = Callable[[HttpLoad, random.Random, str], None]
-#: How often each is asked for, compared with the others.
+#: Relative frequency of each request.
 _ACTS: Mapping[Act, int] = {
     HttpLoad._end: 200,
     HttpLoad._restore: 60,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clouds that work without a pause are killed at random, again and again, and looked at after every few kills.
+"""Random kills of clouds under constant load, with a check after every few kills.
 
-Half of the kills come at some transaction or message, half at any time, also while a process starts. Some hit the real
-command, `kilonova api`, from its first instruction on.
+Half of the kills come at a random transaction or message, half at a random time, also during start-up. Some hit the
+real command `kilonova api`, from its first instruction on.
 
-    python -m crash.kills [--kills N] [--commands N] [--jobs N] [--seed N]
+python -m crash.kills [--kills N] [--commands N] [--jobs N] [--seed N]
 """
 
 import argparse
@@ -27,7 +27,7 @@ from crash.processes import in_child
 from kilonova.db import schema
 from kilonova.db.database import Database
 
-#: So often one cloud is killed before it is given up for another.
+#: Kills of one cloud before it is replaced by a new one.
 _KILLS_EACH = 10
 _LOOKED_AT_EVERY = 2
 _WORKS_S = 4.0
@@ -38,7 +38,7 @@ _MOST_POINTS = 150
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one cloud. ``problem``: what was wrong, empty if nothing."""
+    """Result of one cloud. ``problem``: the violation, or an empty string."""
 
     seed: str
     kills: int
@@ -46,7 +46,7 @@ class Outcome:
 
 
 def _work(folder: Path, seed: str, round_: str, kill_after: int | None) -> None:
-    """Go on with what is there, under load, until killed."""
+    """Resume all work and run the load until killed."""
     rng = random.Random(seed)
     cell = cloud.open_cell(folder, random_load.hosts(rng), Watch(kill_after=kill_after))
     groups = folder / "groups"
@@ -57,7 +57,7 @@ def _work(folder: Path, seed: str, round_: str, kill_after: int | None) -> None:
 
 
 def _look(folder: Path, seed: str) -> None:
-    """Start without load and see that everything is in order."""
+    """Start without load, come to rest, and check all invariants."""
     cell = cloud.open_cell(folder, random_load.hosts(random.Random(seed)), Watch())
     cloud.come_to_rest(cell)
     cloud.check(cell)
@@ -66,7 +66,7 @@ def _look(folder: Path, seed: str) -> None:
 
 
 def kill_one_cloud(template: Path, kept: Path, seed: str, kills: int) -> Outcome:
-    """Kill a cloud so often, and look at it now and then. Of one in disorder the folder is kept."""
+    """Kill a cloud ``kills`` times with checks in between. The folder is kept after a violation."""
     rng = random.Random(f"kills of {seed}")
     folder = Path(tempfile.mkdtemp(prefix="cloud-", dir=kept))
     shutil.copy(template, folder / "kilonova.db")
@@ -94,7 +94,7 @@ def _kill_numbered(template: Path, kept: Path, seed: int, work: tuple[str, int, 
 
 
 def run(folder: Path, options: argparse.Namespace) -> int:
-    """Kill, telling how far it is; return the number of violations."""
+    """Run all kills and print the progress; return the number of violations."""
     began = told = time.monotonic()
     template = folder / "schema.db"
     database = Database(f"sqlite:///{template}")
@@ -102,7 +102,7 @@ def run(folder: Path, options: argparse.Namespace) -> int:
     database.close()
     gc.freeze()
     wanted = _portions("command", options.commands) + _portions("core", options.kills - options.commands)
-    print(f"kills: {options.kills}, {options.commands} of the command, seed {options.seed}", flush=True)
+    print(f"kills: {options.kills}, {options.commands} of the real command, seed {options.seed}", flush=True)
     done: Counter[str] = Counter()
     problems = 0
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
@@ -129,7 +129,7 @@ def _portions(kind: str, kills: int) -> list[tuple[str, int, int]]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="crash.kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--commands", type=int, default=50, help="so many of them hit the real command")
+    parser.add_argument("--commands", type=int, default=50, help="number of kills that hit the real command")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000)
     options = parser.parse_args()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of Kilonova as processes forked from one which has imported everything, so that each starts at once.
+"""Kilonova commands as processes forked from one that has imported everything, so that they start at once.
 
-A forked command is what ``kilonova COMMAND`` is: its own session, log and threads. It can be killed, stopped and
-continued. A control process also holds its mirror against the database when it is asked to (``SIGUSR1``).
+A forked command behaves like ``kilonova COMMAND``: it has its own session, log and threads, and can be killed, stopped
+and continued. On ``SIGUSR1`` a control process also compares its mirror with the database.
 """
 
 import atexit
@@ -32,12 +32,15 @@ from kilonova.cli.main import main
 from kilonova.cli.wiring.core import Core
 from support.mirrors import assert_follows
 
-#: Beside the log of a control process: what came of the look at its mirror.
+#: Suffix of the file beside a control process's log that holds the result of its mirror check.
 LOOKED_SUFFIX = ".mirror"
 
 
 class Launcher:
-    """Make it before anything starts a thread. What it starts ends with it, and it ends with the calling thread."""
+    """Forks commands.
+
+    Create it before any thread starts. Its commands end with it, and it ends with the calling thread.
+    """
 
     def __init__(self) -> None:
         asked, self._ask = os.pipe()
@@ -53,13 +56,13 @@ class Launcher:
         os.close(answered)
 
     def launch(self, arguments: Sequence[str], log: Path) -> int:
-        """Fork a process that runs a command, and return its number."""
+        """Fork a process that runs a command, and return its pid."""
         os.write(self._ask, json.dumps({"arguments": list(arguments), "log": str(log)}).encode() + b"\n")
         return int(os.read(self._answer, 32))
 
 
 class Command:
-    """One command, which may be started again and again. ``starts``: how often it was."""
+    """Command that can be started repeatedly. ``starts``: number of starts."""
 
     def __init__(self, launcher: Launcher, name: str, arguments: Sequence[str], log: Path) -> None:
         self.name = name
@@ -77,11 +80,11 @@ class Command:
 
     @property
     def is_running(self) -> bool:
-        """Whether it is there, even if it is stopped."""
+        """True if the process exists, even if it is stopped."""
         return self._watched is not None and not _has_ended(self._watched, 0)
 
     def kill(self) -> None:
-        """End it with SIGKILL, and wait for that. Nothing happens when it has ended already."""
+        """Kill the process with SIGKILL and wait for it. Without effect if it has ended."""
         self.signal(signal.SIGKILL)
         if self._watched is not None:
             _has_ended(self._watched, 30)
@@ -101,7 +104,7 @@ def _has_ended(watched: int, within_s: float) -> bool:
 
 
 def _serve(asked: int, answered: int) -> NoReturn:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that nobody has to wait for those that end
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps ended children
     with os.fdopen(asked) as lines:
         for line in lines:
             wanted = json.loads(line)
@@ -135,10 +138,10 @@ def _become(arguments: Sequence[str], log: Path) -> NoReturn:
 
 
 def _look_at_mirror(log: Path) -> None:
-    """Hold the mirror of this process against one that is loaded anew; an empty file says that they are equal."""
+    """Compare this process's mirror with a newly loaded one; the result file is empty if they are equal."""
     said = ""
     try:
-        gc.unfreeze()  # those that a process has set aside are not among the objects else
+        gc.unfreeze()  # frozen objects are not among gc.get_objects()
         (core,) = (each for each in gc.get_objects() if isinstance(each, Core))
         assert core.mirror.assumed() == (), core.mirror.assumed()
         assert_follows(core.mirror, core.database)

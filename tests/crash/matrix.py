@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The crash matrix: every workflow that is registered is killed at every point of every step, and started again.
+"""Crash matrix: every registered workflow is killed at every point of every step, and resumed by a new process.
 
-Points are around each transaction and message, on the way there and on the way back: the way back is taken because a
-step fails, and because somebody interrupts it. What a process passes that mends is killed there as well. The world at
-rest must be the one that an undisturbed run leaves, or the one before; nothing may be stuck.
+Points are before and after each transaction and message, forwards and in rollbacks; a rollback comes from a failing
+step or an interrupt. The resuming process is killed at its new points as well. The final state must be that of an
+undisturbed run, or the state before; no workflow may be stuck.
 
-    python -m crash.matrix [--jobs N] [--sample N] [--seed N] [--only KIND]
+python -m crash.matrix [--jobs N] [--sample N] [--seed N] [--only KIND]
 """
 
 import argparse
@@ -38,14 +38,14 @@ from kilonova.db.database import Database
 
 _AT_MOST_S = 45.0
 _TELL_EVERY_S = 5.0
-#: A kill is aimed at so often, since threads do not pass each point in each run.
+#: Attempts for each kill; thread timing can make a run miss the point.
 _AIMS = 3
 _SAMPLED_PER_COURSE = 6
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """``problem``: what was wrong, empty if nothing. ``missed``: the process never came to the point."""
+    """Result of a case. ``problem``: the violation, or an empty string. ``missed``: the run never reached the point."""
 
     case: Case
     problem: str = ""
@@ -53,7 +53,7 @@ class Verdict:
     passed: tuple[Point, ...] = ()
 
 
-# --- what happens in the children -------------------------------------------------------------------------------------
+# --- in the child processes -------------------------------------------------------------------------------------------
 
 
 def _prepare(folder: Path, starter: Starter) -> list[str]:
@@ -106,11 +106,11 @@ def _rest(cell: Any, watch: Watch) -> list[Any]:
     return [cloud.world(cell), watch.passed]
 
 
-# --- what happens in the parent ---------------------------------------------------------------------------------------
+# --- in the parent process --------------------------------------------------------------------------------------------
 
 
 class Ground:
-    """Folders with the worlds in which courses begin, and what undisturbed runs of them leave."""
+    """Folders with the initial states of courses, and the results of their undisturbed runs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -118,7 +118,7 @@ class Ground:
         self._numbers = itertools.count()
 
     def prepare(self, course: Course) -> None:
-        """Make the world in which a course begins."""
+        """Create the initial state of a course."""
         place = self._template(course)
         if not place.exists():
             place.mkdir(parents=True)
@@ -134,7 +134,7 @@ class Ground:
         return self.folder / "templates" / f"{course.kind}-{course.starter}".replace(" ", "-")
 
     def acceptable(self, case: Case, begun: dict[str, Any]) -> list[Any]:
-        """Return the worlds that may be there after a kill: only what was not answered may never have begun."""
+        """Return the states allowed after a kill. The initial state is allowed only if the request was not answered."""
         whole, plain = self.seen[case.course], self.seen[case.course.undisturbed]
         is_deleted = case.course.why is Interrupt.DELETE and begun["delete"]
         fails = case.course.breaks and begun["main"]
@@ -149,7 +149,7 @@ def _require(ended: Ended, what: str) -> Any:
 
 
 def record(ground: Ground, course: Course) -> tuple[Course, Seen | str]:
-    """Run a course without a kill; return what it passes, or what was wrong."""
+    """Run a course without a kill; return the points passed, or the violation."""
     place = ground.copy(course, f"whole-{abs(hash(course))}")
     try:
         ended = in_child(partial(_run, place, course, None), at_most_s=_AT_MOST_S)
@@ -163,7 +163,7 @@ def record(ground: Ground, course: Course) -> tuple[Course, Seen | str]:
 
 
 def try_case(ground: Ground, case: Case, number: int) -> Verdict:
-    """Kill, start again, and look at the world."""
+    """Kill a course, restart, and check the state."""
     for aim in range(_AIMS):
         place = ground.copy(case.course, f"{number}-{aim}")
         try:
@@ -200,7 +200,7 @@ def _try_once(ground: Ground, case: Case, place: Path) -> Verdict:
 
 
 def _begun(place: Path, course: Course) -> dict[str, Any]:
-    """Return what the journal of a killed process says is under way."""
+    """Return from a killed process's journal which workflows were stored and whether the request was answered."""
     connection = sqlite3.connect(place / "kilonova.db")
     try:
         rows = connection.execute("SELECT kind FROM workflows").fetchall()
@@ -212,12 +212,12 @@ def _begun(place: Path, course: Course) -> dict[str, Any]:
     return {"main": course.kind in kinds, "delete": "delete" in kinds or bool(deleted), "answered": answered}
 
 
-# --- the whole --------------------------------------------------------------------------------------------------------
+# --- the whole matrix -------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class Report:
-    """How many kills there were, how many of them missed their point, and how many left disorder."""
+    """Counts of kills, missed points and violations."""
 
     cases: int = 0
     missed: int = 0
@@ -225,7 +225,7 @@ class Report:
 
 
 def run(folder: Path, options: argparse.Namespace) -> int:
-    """Run the matrix, telling how far it is; return the number of violations."""
+    """Run the matrix and print the progress; return the number of violations."""
     began = time.monotonic()
     database = Database(f"sqlite:///{folder / 'schema.db'}")
     schema.upgrade(database)
@@ -242,7 +242,7 @@ def run(folder: Path, options: argparse.Namespace) -> int:
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
         pool.map(ground.prepare, {(c.kind, c.starter): c.undisturbed for c in wanted}.values(), chunksize=1)
     report = Report()
-    # Twice: the first time tells which steps wait for a host, so that they are disturbed while it works.
+    # Two passes: the first finds the steps that wait for a host, so that the second can interrupt them in that wait.
     plain = [course for course in wanted if course == course.undisturbed]
     for some in (plain, [course for course in wanted if course not in plain]):
         with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
@@ -260,17 +260,17 @@ def run(folder: Path, options: argparse.Namespace) -> int:
     print(f"matrix: {len(REGISTRY)} workflows, {len(ordered)} courses, {len(cases)} kills", flush=True)
     if options.sample:
         cases = random.Random(options.seed).sample(cases, min(options.sample, len(cases)))
-        print(f"matrix: {len(cases)} of them, seed {options.seed}", flush=True)
+        print(f"matrix: {len(cases)} kills chosen, seed {options.seed}", flush=True)
     passed = _work(ground, cases, options, report, began)
     again = _second_kills(ordered, passed)
     if again and not options.sample:
-        print(f"matrix: {len(again)} kills of a process that mends", flush=True)
+        print(f"matrix: {len(again)} kills of a resuming process", flush=True)
         passed += _work(ground, again, options, report, began)
     every += [point for verdict in passed for point in verdict.passed]
     if not options.sample:
         for step in uncovered(every, options.only):
             report.problems += 1
-            print(f"NOT COVERED {step}: no course in starters.py gets there", flush=True)
+            print(f"NOT COVERED {step}: no course in starters.py reaches it", flush=True)
     taken = time.monotonic() - began
     print(
         f"matrix: {report.cases} kills in {taken:.0f} s, {report.problems} violations, {report.missed} points missed",
@@ -280,7 +280,7 @@ def run(folder: Path, options: argparse.Namespace) -> int:
 
 
 def _second_kills(seen: dict[Course, Seen], passed: Sequence[Verdict]) -> list[Case]:
-    """Return kills of mending processes at points that no undisturbed run passes, one for each of them."""
+    """Return second kills at points that only resuming processes pass, one for each point."""
     known = {point._replace(nth=0) for each in seen.values() for point in each.points}
     again: dict[Point, Case] = {}
     for verdict in passed:
@@ -302,7 +302,7 @@ def _work(
             report.cases += 1
             report.missed += verdict.missed
             if verdict.missed:
-                print(f"MISSED {verdict.case}: the process never came there", flush=True)
+                print(f"MISSED {verdict.case}: the process never reached the point", flush=True)
             if verdict.problem:
                 report.problems += 1
                 print(f"VIOLATION {verdict.case}\n{verdict.problem}", flush=True)
@@ -322,17 +322,17 @@ def _try_numbered(work: tuple[Case, int]) -> Verdict:
     return try_case(_GROUND, *work)
 
 
-#: What the workers of a pool find when they are forked, so that it need not be sent to them.
+#: Global, so that forked pool workers inherit it without serialization.
 _GROUND: Ground | None = None
 
 
 def main() -> int:
-    logging.disable(logging.CRITICAL)  # steps break on purpose
+    logging.disable(logging.CRITICAL)  # injected step failures would fill the log
     parser = argparse.ArgumentParser(prog="crash.matrix", description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--sample", type=int, default=0, help="so many kills, chosen by the seed, instead of all")
+    parser.add_argument("--sample", type=int, default=0, help="run this many kills, chosen by the seed, instead of all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=[*REGISTRY], help="this workflow alone")
+    parser.add_argument("--only", choices=[*REGISTRY], help="run this workflow only")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kilonova-matrix-") as folder:
         return int(run(Path(folder), options) > 0)

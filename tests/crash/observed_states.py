@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which states servers are in while a workflow runs, noted by a trigger of the database, so that none is missed."""
+"""States of servers while a workflow runs, recorded completely by a database trigger."""
 
 import sqlite3
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ BEGIN INSERT INTO observed_states VALUES (NEW.vm_state, NEW.task_state); END;
 
 @dataclass
 class ObservedStates:
-    """The states of the servers of one kind of workflow, over several runs."""
+    """Observed states of the servers of one workflow kind, over several runs."""
 
     vm_states: set[VmState] = field(default_factory=set)
     tasks: set[TaskState] = field(default_factory=set)
@@ -30,7 +30,7 @@ class ObservedStates:
 
 
 def watch(folder: Path) -> None:
-    """Have the database of a folder note every state that a server comes into."""
+    """Install a trigger in the folder's database that records every state of a server."""
     connection = sqlite3.connect(folder / "kilonova.db")
     try:
         connection.executescript(_TRIGGER)
@@ -39,7 +39,7 @@ def watch(folder: Path) -> None:
 
 
 def observed(folder: Path) -> ObservedStates:
-    """Return what the database of a folder has noted."""
+    """Return the states recorded in the folder's database."""
     connection = sqlite3.connect(folder / "kilonova.db")
     try:
         rows = connection.execute("SELECT DISTINCT vm_state, task_state FROM observed_states").fetchall()
@@ -50,9 +50,9 @@ def observed(folder: Path) -> ObservedStates:
 
 
 def differences(transition: Transition, seen: ObservedStates) -> list[str]:
-    """Return what was observed and is not in a row of the table, and what is in the row and was not observed.
+    """Return the differences between the observed states and a row of the transition table, in both directions.
 
-    Failures are not asked for: an interrupt or an operator brings some of them, and no course of the matrix.
+    Failure states need not be observed: some come only from interrupts or operators, which no course contains.
     """
     ends = {state for state in (transition.settled, transition.settled_otherwise) if state is not None}
     failed = set() if transition.failed is None else {transition.failed}
@@ -63,7 +63,7 @@ def differences(transition: Transition, seen: ObservedStates) -> list[str]:
     return wrong
 
 
-#: Shown as soon as an agent says so, if it is at work then: quick ones are over before.
+#: Task states that depend on a progress report of the agent, which short operations may skip.
 _AT_WORK = frozenset(
     {
         TaskState.REBOOT_PENDING,

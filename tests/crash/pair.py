@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two processes on one PostgreSQL or MariaDB: one is killed at random, the other takes its work over; then both rest.
+"""Two processes on one PostgreSQL or MariaDB: one is killed at random, and the other takes over its workflows.
 
 python -m crash.pair DATABASE_URL [--kills N] [--seed N]
 """
@@ -50,7 +50,7 @@ def _load(cell: Cell, seed: str, seconds: float) -> None:
 
 
 def _survive(folder: Path, seed: str, half: int, url: str, seconds: float) -> int:
-    """Work, outlive the other, take over what it left, and come to rest; return how much that was."""
+    """Work, outlive the killed process, take over its workflows and come to rest; return how many there were."""
     cell = _open(folder, seed, half, url)
     _load(cell, f"{seed}-{half}", seconds + _ALONE_S)
     owners = sa.select(t.workflows.c.owner).distinct()
@@ -59,7 +59,7 @@ def _survive(folder: Path, seed: str, half: int, url: str, seconds: float) -> in
         with cell.database.read() as connection:
             return set(connection.execute(owners).scalars()) <= {cell.conductor.owner}
 
-    wait_until(is_alone, "the work of the dead process is taken over", at_most_s=20)
+    wait_until(is_alone, "the workflows of the dead process to be taken over", at_most_s=20)
     (folder / "alone").touch()
     return _rest(cell)
 
@@ -73,7 +73,7 @@ def _work(folder: Path, seed: str, half: int, url: str) -> None:
 
 
 def _rest(cell: Cell) -> int:
-    """Wait until both processes have nothing to do, and have had time to clean up."""
+    """Wait until both processes have no workflows and have cleaned up."""
     cloud.come_to_rest(cell, at_most_s=60.0)
     time.sleep(2.0)
     cloud.come_to_rest(cell)
@@ -101,7 +101,7 @@ def _make_groups(folder: Path, seed: str, url: str) -> None:
 
 
 def kill_one(folder: Path, seed: str, number: int, url: str) -> str:
-    """Kill one of two; return what was wrong afterwards, empty if nothing."""
+    """Kill one of two processes; return the violation found afterwards, or an empty string."""
     rng = random.Random(f"{seed}-{number}")
     victim = rng.randrange(2)
     survivor = 1 - victim
@@ -128,7 +128,7 @@ def kill_one(folder: Path, seed: str, number: int, url: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="crash.pair", description=__doc__)
-    parser.add_argument("url", help="an upgraded database without content")
+    parser.add_argument("url", help="URL of an upgraded database without content")
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The points at which a control process can be killed or disturbed: around every transaction and message of workflows.
+"""Kill and disturbance points of a control process: before and after every transaction and message of workflows.
 
-A watch counts the points that a process passes; the bus and the database of the process tell it.
+A watch counts the points that a process passes; instrumented bus and database classes report them.
 """
 
 import threading
@@ -37,7 +37,7 @@ _BEGINS = {TaskState.REBOOT_STARTED, TaskState.REBOOT_STARTED_HARD}
 
 
 class Moment(StrEnum):
-    """Where in a step. ``WORK_DONE``: the host has done it, the reply is not sent."""
+    """Moment within a step. ``WORK_DONE``: the host has finished, but not sent its reply."""
 
     BEFORE_COMMIT = "before its commit"
     AFTER_COMMIT = "after its commit"
@@ -49,7 +49,7 @@ class Moment(StrEnum):
 
 
 class Point(NamedTuple):
-    """The ``nth`` time that a step is done, or undone, a moment of it. Without a kind: of any other transaction."""
+    """Moment in the ``nth`` execution of a step or undo step. An empty kind stands for any other transaction."""
 
     kind: str
     step: str
@@ -63,15 +63,15 @@ class Point(NamedTuple):
 
 
 class InjectedError(Exception):
-    """A step breaks because a test wants it to."""
+    """Failure that a test injects into a step."""
 
 
 @dataclass
 class Watch:
-    """``kill_at``: where the process dies; ``kill_after``: how many points it passes before it dies.
+    """Counts points and kills the process. ``kill_at``: point of the kill; ``kill_after``: number of points before it.
 
-    ``breaks``: (kind, step) that never succeeds; ``refused``: hosts do not begin with it, instead of doing it first.
-    ``interrupt_at``: (kind, step) during which ``interrupt`` is called, once.
+    ``breaks``: (kind, step) that always fails; ``refused``: it fails before the host's work instead of after it.
+    ``interrupt_at``: (kind, step) during which ``interrupt`` is called once.
     """
 
     kill_at: Point | None = None
@@ -90,7 +90,7 @@ class Watch:
         self._counts: Counter[Point] = Counter()
 
     def __call__(self, kind: str, step: str, undoing: bool, moment: Moment) -> None:
-        """A point is passed."""
+        """Record that a point is passed; die if it is the kill point."""
         if not self.armed:
             return
         with self._lock:
@@ -102,7 +102,7 @@ class Watch:
             die()
 
     def disturb(self, kind: str, step: str) -> None:
-        """Somebody interrupts what is under way, if it is to be now."""
+        """Call ``interrupt`` if this is the step to interrupt."""
         with self._lock:
             act, self.interrupt = (
                 (self.interrupt, None) if self.interrupt_at == (kind, step) else (None, self.interrupt)
@@ -114,7 +114,7 @@ class Watch:
         return self.armed and self.breaks == (kind, step)
 
     def whose(self, message: Any) -> tuple[str, str, bool] | None:
-        """Return the kind, step and direction of the workflow of a message."""
+        """Return the kind, step and direction of the workflow that a message belongs to."""
         assert self.database is not None
         with self.database.read() as connection:
             row = workflows.get(connection, message.step.workflow)
@@ -122,7 +122,7 @@ class Watch:
 
 
 class WatchedDatabase(Database):
-    """Tells of every transaction that somebody waits for."""
+    """Database that reports every transaction whose caller waits for it."""
 
     watch: Watch
 
@@ -142,7 +142,7 @@ class WatchedDatabase(Database):
 
 
 class WatchedBus(LocalBus):
-    """Tells of every message of a workflow. ``away``: hosts that nothing reaches, and of which nothing is heard."""
+    """Bus that reports every message of a workflow. ``away``: unreachable hosts, whose messages are dropped as well."""
 
     def __init__(self, watch: Watch) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class WatchedBus(LocalBus):
             self._watch(*whose, Moment.AFTER_MESSAGE)
 
     def _refuse(self, host: str, message: AgentMessage) -> None:
-        """Have the host do nothing, and say so."""
+        """Send the host's reply that it refuses the step."""
         uuid, file = message.instance_uuid, self._watch.folder / "hypervisors" / f"{host}.json"
         place = GuestFile(host, file).places.get(uuid)
         state = PowerState.NOSTATE if place is None else place.power_state
@@ -203,17 +203,17 @@ class WatchedBus(LocalBus):
         self._watch(*whose, Moment.AFTER_REPLY)
 
 
-#: Filled by the matrix from what it sees: the steps that wait for a host, so that they are disturbed while it works.
+#: Steps that wait for a host, filled by the matrix from observed points, so that it can interrupt them in that wait.
 _SENDING: set[tuple[str, str]] = set()
 
 
 def sending(kind: str, step: str) -> bool:
-    """Tell whether a step waits for a host, as far as that was noted."""
+    """Return whether a step was observed to wait for a host."""
     return (kind, step) in _SENDING
 
 
 def note_sending(points: list[Point]) -> None:
-    """Learn from points that were passed which steps wait for a host; one of which only the undo does is none."""
+    """Record the steps that wait for a host. A step of which only the undo step sends a message does not count."""
     _SENDING.update(
         (point.kind, point.step) for point in points if point.moment == Moment.AFTER_MESSAGE.value and not point.undoing
     )
@@ -230,10 +230,10 @@ def _steps(item: Any) -> list[tuple[str, str, bool]]:
 
 
 def _turns_back(item: Any) -> bool:
-    """Tell whether these turns say that a step has failed, which must succeed for it to be undone."""
+    """Return whether the outcomes report a failed step; that commit must succeed for the rollback to start."""
     return isinstance(item, tuple) and any(turn.phase not in {Phase.STEP_DONE, Phase.DONE} for turn in item)
 
 
 def is_at_work(message: ConductorMessage) -> bool:
-    """Tell whether a hypervisor is about to begin, rather than that an order waits: that is said while one is sent."""
+    """Return whether the message reports that the hypervisor is about to start; a queued order was reported before."""
     return isinstance(message, TaskReached) and message.task in _BEGINS

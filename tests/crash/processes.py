@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Children that are forked from a parent which has imported everything, and has no threads, so that each costs little.
+"""Child processes forked from a parent without threads that has imported everything, so that each is cheap.
 
-A child may be killed, or kill itself, at any moment; what it found out before it ended well comes back as JSON.
+A child may be killed, or kill itself, at any time; if it ends normally, its result comes back as JSON.
 """
 
 import json
@@ -18,7 +18,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Ended:
-    """How a child ended. ``found``: what it returned; ``error``: what it raised; ``late``: too late."""
+    """End of a child. ``found``: its result; ``error``: its exception; ``late``: it exceeded its timeout."""
 
     killed: bool
     found: Any = None
@@ -27,7 +27,7 @@ class Ended:
 
 
 class Child:
-    """Does something in a process of its own, from now on."""
+    """Function that runs in a child process from now on."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._result, into = os.pipe()
@@ -42,7 +42,7 @@ class Child:
         os.kill(self._pid, signal.SIGKILL)
 
     def end(self, *, at_most_s: float) -> Ended:
-        """Wait until it has ended; one that takes longer is killed."""
+        """Wait for the child's end; kill it after the timeout."""
         said, late = _read(self._result, time.monotonic() + at_most_s)
         if late:
             self.kill()
@@ -57,7 +57,7 @@ class Child:
 
 
 def in_child(work: Callable[[], Any], *, at_most_s: float) -> Ended:
-    """Do something in a child of its own, and wait for it; one that takes longer is killed."""
+    """Run a function in a child process and wait for it; kill it after the timeout."""
     return Child(work).end(at_most_s=at_most_s)
 
 
@@ -68,7 +68,7 @@ def _work(work: Callable[[], Any], into: int) -> None:
         answer = {"error": traceback.format_exc()}
     with os.fdopen(into, "w") as out:
         json.dump(answer, out)
-    os._exit(0)  # threads of the bus and the database may still be there
+    os._exit(0)  # skips threads of bus and database that may still run
 
 
 def _read(result: int, until: float) -> tuple[str, bool]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud that works without a pause: servers come, go, stop, reboot and move, some interrupted, some in vain.
+"""Random load on the core: servers are created, deleted, powered, moved and interrupted; some requests fail.
 
-What clients were promised is written down, line by line, before the next request: it has to hold after any kill.
+Each accepted request is written to a file before the next one; it must hold after any kill.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ _MADE, _ASKED_GONE, _GONE = "made", "asked-gone", "gone"
 
 
 def hosts(rng: random.Random) -> tuple[SimulatedHost, ...]:
-    """Return four hosts, half of them with dedicated CPUs, some of which fail now and then."""
+    """Return four hosts; half of them have dedicated CPUs, some fail occasionally."""
     numa = (SimulatedCell(8192, cpus="0-7", dedicated="8-15", pages={"4": 2_097_152}),)
 
     def one(number: int) -> SimulatedHost:
@@ -58,7 +58,7 @@ def hosts(rng: random.Random) -> tuple[SimulatedHost, ...]:
 
 
 class Promises:
-    """What clients were told, in a file that outlives them."""
+    """Accepted requests, in a file that survives kills of the process."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "promises"
@@ -72,18 +72,18 @@ class Promises:
 
 
 def check_promises(present: set[str], *folders: Path) -> None:
-    """Raises: AssertionError when a server is gone that nobody deleted, or there although its delete was taken."""
+    """Check the existing servers. Raises: AssertionError if an undeleted server is gone or a deleted one exists."""
     told: dict[str, set[str]] = {_MADE: set(), _ASKED_GONE: set(), _GONE: set()}
     for file in (folder / "promises" for folder in folders):
         for line in file.read_text().splitlines() if file.exists() else ():
             what, uuid = line.split()
             told[what].add(uuid)
-    assert told[_MADE] - told[_ASKED_GONE] <= present, "a server that a client was promised is gone"
-    assert not told[_GONE] & present, "a server whose delete was taken is there"
+    assert told[_MADE] - told[_ASKED_GONE] <= present, "a created server is gone without a delete"
+    assert not told[_GONE] & present, "a deleted server still exists"
 
 
 class Load:
-    """Clients of one process, each a thread that asks for something at random."""
+    """Clients of one process; each is a thread that sends random requests."""
 
     def __init__(self, cell: Cell, groups: list[str], seed: str) -> None:
         self._cell = cell
@@ -92,7 +92,7 @@ class Load:
         self._seed = seed
 
     def run(self, seconds: float) -> None:
-        """Ask for so long."""
+        """Send requests for ``seconds``."""
         until = time.monotonic() + seconds
         threads = [threading.Thread(target=self._client, args=(number, until)) for number in range(_CLIENTS)]
         for thread in threads:
@@ -103,7 +103,7 @@ class Load:
     def _client(self, number: int, until: float) -> None:
         rng = random.Random(f"{self._seed}-{number}")
         while time.monotonic() < until:
-            with contextlib.suppress(KilonovaError):  # somebody else has the server, or it is gone
+            with contextlib.suppress(KilonovaError):  # the server is locked by another operation, or deleted
                 self._ask(rng)
             time.sleep(rng.choice([0.0, 0.002, 0.02]))
 
@@ -124,9 +124,9 @@ class Load:
         if act is Cell.delete:
             self._promises.note(_ASKED_GONE, uuid)
             self._cell.delete(uuid)
-            if not self._is_kept(uuid):  # as it is when a soft delete came first: this one is passed over then
+            if not self._is_kept(uuid):  # an earlier soft delete makes the API ignore this delete
                 self._promises.note(_GONE, uuid)
-        elif act is _soft_delete:  # which deletes what it cannot keep
+        elif act is _soft_delete:  # becomes a permanent delete if the server cannot be kept
             self._promises.note(_ASKED_GONE, uuid)
             self._cell.delete(uuid, soft=True)
         else:
@@ -146,7 +146,7 @@ def _power(cell: Cell, uuid: str, rng: random.Random) -> None:
 
 
 def _still(cell: Cell, uuid: str, rng: random.Random) -> None:
-    """Have a server stand still, or one that does go on."""
+    """Pause or suspend a server, or resume one."""
     kind, back = rng.choice([("pause", VmState.PAUSED), ("suspend", VmState.SUSPENDED)])
     waiting = _in_state(cell, back)
     if waiting and rng.random() < 0.6:
@@ -155,7 +155,7 @@ def _still(cell: Cell, uuid: str, rng: random.Random) -> None:
 
 
 def _help(cell: Cell, uuid: str, rng: random.Random) -> None:
-    """Rescue a server, bring back one that is rescued, or reach into its guest."""
+    """Rescue a server, unrescue one, or run an action inside its guest."""
     rescued = _in_state(cell, VmState.RESCUED)
     if rescued and rng.random() < 0.6:
         cell.unrescue(rng.choice(rescued))
@@ -194,7 +194,7 @@ def _rebuild(cell: Cell, uuid: str, rng: random.Random) -> None:
 
 
 def _evacuate(cell: Cell, uuid: str, rng: random.Random) -> None:
-    """Evacuate a server from a host that lives, whatever else is under way for it."""
+    """Evacuate a server from a live host, whatever other operation is running."""
     cell.evacuate(uuid, stops=rng.random() < 0.2)
 
 
@@ -209,13 +209,13 @@ def _soft_delete(cell: Cell, uuid: str, _rng: random.Random) -> None:
 
 
 def _end_soft_delete(cell: Cell, _uuid: str, rng: random.Random) -> None:
-    """Restore a soft-deleted server, delete it for good, or have all of them reclaimed."""
+    """Restore a soft-deleted server, delete it permanently, or reclaim all of them."""
     for uuid in _in_state(cell, VmState.SOFT_DELETED)[:1]:
         rng.choice([Cell.restore, Cell.restore, Cell.force_delete, lambda cell, _uuid: cell.reclaim()])(cell, uuid)
 
 
 def _shelve(cell: Cell, uuid: str, rng: random.Random) -> None:
-    """Shelve a server, or have a shelved one go on."""
+    """Shelve a server, or unshelve one."""
     here, away = _in_state(cell, VmState.SHELVED), _in_state(cell, VmState.SHELVED_OFFLOADED)
     if (here or away) and rng.random() < 0.6:
         if here and rng.random() < 0.5:
@@ -230,7 +230,7 @@ def _cache_image(cell: Cell, _uuid: str, _rng: random.Random) -> None:
     cell.cache_image()
 
 
-#: How often each is asked for, compared with the others.
+#: Relative frequency of each request.
 _ACTS: Mapping[Act, int] = {
     Cell.delete: 3,
     _soft_delete: 3,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each workflow is begun: in which world, and by which request. One that is registered needs an entry here."""
+"""Starters of all workflows: the initial state and the request of each. Every registered workflow needs an entry."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,10 +13,10 @@ from kilonova.model.instance import PowerState
 from kilonova.scenario.model import SimulatedHost
 from support.cell import Cell, host
 
-#: With ids of the servers there are; adds those that it makes.
+#: Takes the cell and the ids of the existing servers, and adds the ids of the servers it creates.
 Act = Callable[[Cell, list[str]], None]
 
-#: Of different sizes, so that each decision has one best host; copying from node1 takes a moment.
+#: Hosts of different sizes, so that each decision has exactly one best host; copies from node1 are slow.
 HOSTS = (
     host("node1", vcpus=6, memory_mib=8192, live_migration_s=0.05),
     host("node2", vcpus=8, memory_mib=12288, live_migration_s=0.05),
@@ -27,9 +27,9 @@ OTHER_IMAGE = Image("0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4", "fedora")
 
 @dataclass(frozen=True)
 class Starter:
-    """``begin`` starts the workflow, in a world in which each of ``before`` is over.
+    """Start of a workflow. ``begin``: sends the request after all of ``before`` have finished.
 
-    ``outside``: what somebody at a host does right before that, so that the world is out of order until it is over.
+    ``outside``: a change at the host right before it, which leaves the state inconsistent until the workflow ends.
     """
 
     begin: Act

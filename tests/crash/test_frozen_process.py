@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real control process is stopped (SIGSTOP) for longer than its lease, while another one goes on."""
+"""Real control process stopped (SIGSTOP) for longer than its lease while another one runs."""
 
 import os
 import re
@@ -40,7 +40,7 @@ def settled(served: Served) -> dict[str, str]:
         if not any(each["OS-EXT-STS:task_state"] or each["status"] == "BUILD" for each in servers):
             return {each["id"]: each["OS-EXT-SRV-ATTR:host"] for each in servers}
         time.sleep(0.1)
-    raise AssertionError("still under way")
+    raise AssertionError("workflows are still running")
 
 
 @pytest.mark.slow
@@ -59,12 +59,12 @@ def test_stopped_for_longer_than_its_lease(serve: Callable[..., Served], databas
     uuids += [boot(one, SERVERS + number) for number in range(SERVERS)]
     stopped = one.processes()
     for process in stopped:
-        os.kill(process.pid, signal.SIGSTOP)  # in the middle of building
+        os.kill(process.pid, signal.SIGSTOP)  # in the middle of the builds
     for uuid in on_one[:3]:
         assert other.call("DELETE", f"/compute/v2.1/servers/{uuid}")[0] == 204
     time.sleep(2 * LEASE_S)
     left = settled(other)
-    assert not set(on_one[:3]) & set(left), "deletes wait for a process that is gone"
+    assert not set(on_one[:3]) & set(left), "deletes wait for the stopped process"
     for process in stopped:
         os.kill(process.pid, signal.SIGCONT)
     deadline = time.monotonic() + 30

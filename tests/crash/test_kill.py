@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kill -9` in the middle of building many servers, again and again; then everything is in order."""
+"""Repeated `kill -9` of a control process that builds many servers, with a check of consistency."""
 
 import random
 import time
@@ -24,12 +24,12 @@ hosts:
   - {name: bad, count: 1, vcpus: 20, spawn_delay_s: 0.3, failing_spawns: 3}
 """
 SERVERS = sampled(50, sample=30)
-#: Kills after the first one; each takes another start. `make crash-kills` goes on for hours.
+#: Kills after the first one; each needs a restart. `make crash-kills` runs for hours.
 MORE_KILLS = sampled(4, sample=2)
 
 
 def ask(served: Served, number: int) -> str | None:
-    """Ask for a server. Returns its id, None when nobody answered."""
+    """Request a server. Returns its id, or None without a response."""
     asked = {"name": f"vm{number}", "imageRef": image_id("cirros"), "flavorRef": "1", "networks": "auto"}
     try:
         status, body = served.call("POST", "/compute/v2.1/servers", {"server": asked})
@@ -49,11 +49,11 @@ def wait_until_settled(served: Served) -> Counter[str]:
         if "BUILD" not in counts and not with_a_task:
             return counts
         time.sleep(0.05)
-    raise AssertionError(f"still under way: {counts}")
+    raise AssertionError(f"workflows are still running: {counts}")
 
 
 def journalled(served: Served) -> int:
-    """How many operations the dead process left unfinished."""
+    """Return the number of workflows that the killed process left unfinished."""
     database = Database(f"sqlite:///{served.folder / 'kilonova.db'}")
     with database.read() as connection:
         found: int = connection.execute(sa.select(sa.func.count()).select_from(t.workflows)).scalar_one()
@@ -87,7 +87,7 @@ def test_many_servers_and_several_kills(serve: Callable[..., Served], victim: st
         time.sleep(rng.uniform(0.0, 0.5))
         served.kill(victim)
         under_way.append(journalled(served))
-    assert any(under_way), "every kill missed the work"
+    assert any(under_way), "no kill hit a running workflow"
     served.start()
     counts = wait_until_settled(served)
     assert set(counts) <= {"ACTIVE", "ERROR"}
@@ -96,7 +96,7 @@ def test_many_servers_and_several_kills(serve: Callable[..., Served], victim: st
     database = Database(f"sqlite:///{served.folder / 'kilonova.db'}")
     with database.read() as connection:
         states = check_world(connection, guests_on_disk(served.folder / "hypervisors"))
-        assert promised <= set(states), "a server that a client was promised is gone"
+        assert promised <= set(states), "a created server is gone without a delete"
         left = connection.execute(sa.select(sa.func.count()).select_from(t.instances)).scalar_one()
     database.close()
     assert left >= len(promised)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of transitions against what workflows do: it has each state that is observed, and each row is observed."""
+"""Comparison of the transition table with the states observed in workflows, in both directions."""
 
 import logging
 import multiprocessing
@@ -25,7 +25,7 @@ _WHOLE = bool(os.environ.get("KILONOVA_WHOLE"))
 
 
 def _wanted() -> Iterator[Course]:
-    """Yield the courses that no other workflow disturbs; ``KILONOVA_WHOLE``: also those in which a step fails."""
+    """Yield the courses without another workflow; with ``KILONOVA_WHOLE`` also those with a failing step."""
     for course in courses():
         if course.kind not in _NO_SERVER and course.why is None and (_WHOLE or not course.breaks):
             yield course

@@ -9,7 +9,7 @@ import pytest
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_the_other_process_takes_over(database_url: str) -> None:
-    """In a process of its own, since it forks."""
+    """Run in a separate process, because the test forks."""
     command = [sys.executable, "-m", "crash.pair", database_url, "--kills", "1", "--seed", "4"]
     folder = Path(__file__).parents[1]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)

@@ -24,8 +24,8 @@ def test_ready_soon_on_a_fresh_file_and_sooner_on_a_known_one(serve: ServeFixtur
     served.stop()
     again = served.start()
     served.stop()
-    print(f"first answer after {fresh:.2f} s on a fresh file, {again:.2f} s on a known one")
-    # The goal is 2 s on an idle machine; other work on it stretches that.
+    print(f"first response after {fresh:.2f} s on a fresh file, {again:.2f} s on a known one")
+    # The goal is 2 s on an idle machine; the limit allows for a busy one.
     assert fresh < 10
 
 
@@ -60,13 +60,17 @@ def test_two_that_start_at_once_on_one_port_do_not_share_it(serve: ServeFixture)
     both[1].port = both[0].port
     for served in both:
         served.launch()
-    wait_until(lambda: None in ends(both) and set(ends(both)) != {None}, "one ends and the other goes on", at_most_s=60)
+    wait_until(
+        lambda: None in ends(both) and set(ends(both)) != {None},
+        "one process to end and the other to keep running",
+        at_most_s=60,
+    )
     assert sorted(ends(both), key=str) == [1, None]
     assert both[0].call("GET", "/compute/")[0] == 200
 
 
 def ends(servers: list[Served]) -> list[int | None]:
-    """Return the exit status of each, None while it runs."""
+    """Return the exit status of each process, None while it runs."""
     return [served.process.poll() for served in servers if served.process is not None]
 
 
@@ -119,7 +123,7 @@ def test_a_scenario_that_cannot_be_read_says_so_in_one_line(serve: ServeFixture)
 
 @pytest.mark.slow
 def test_what_only_the_worker_meets_is_said_without_a_traceback(serve: ServeFixture) -> None:
-    """Two hosts whose hypervisors have one name: known only when they introduce themselves."""
+    """Two hosts have hypervisors of the same name, which is detected only when they register."""
     served = serve("hosts: [{name: a, node: same}, {name: b, node: same}]\n")
     done = served.run()
     assert done.returncode != 0
