@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several control processes with many clients each on one database, and what must hold when they are through.
+"""Soak test: several control processes with many clients on one database, and a check of the final state.
 
 python -m concurrency.soak [--operations N] [--database postgresql|mariadb ...]
 """
@@ -38,7 +38,7 @@ _TESTS = Path(__file__).parent.parent
 
 @dataclass(frozen=True)
 class Report:
-    """What the clients did and how fast."""
+    """Counts, duration and latency of the clients' operations."""
 
     operations: Counter[str]
     elapsed_s: float
@@ -53,7 +53,7 @@ class Report:
 
 
 def soak(url: str, folder: Path, operations: int, *, processes: int = PROCESSES, clients: int = CLIENTS) -> Report:
-    """Run the clients on an upgraded database and check everything. Raises: AssertionError."""
+    """Run the clients on an upgraded database and check the final state. Raises: AssertionError."""
     database = Database(url)
     try:
         database.write(_fill)
@@ -75,7 +75,7 @@ def soak(url: str, folder: Path, operations: int, *, processes: int = PROCESSES,
 
 
 def _fill(tx: Transaction) -> None:
-    """Room for most of what the clients ask for on the whole, so that every now and then a provider is full."""
+    """Create providers whose capacity is slightly below the demand, so that some requests find one full."""
     for number, uuid in enumerate(PROVIDERS):
         provider = providers.create(tx, uuid, f"provider-{number}")
         inventories.replace(tx, provider, [Inventory("VCPU", 90 + 8 * number), Inventory("MEMORY_MB", 14_336)])
@@ -158,7 +158,7 @@ def main() -> None:
 
 @contextmanager
 def _progress(backend: str, url: str) -> Iterator[None]:
-    """Tell every now and then how far it is: several operations may share a commit, and some need none."""
+    """Print the progress at intervals, as commits: several operations may share one, and some need none."""
     over = threading.Event()
 
     def tell() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""64 servers want to move, 64 new ones want a host, and there is room for 40: as many win, and every sum is right."""
+"""Race of 64 moves and 64 builds for room for 40 servers: exactly 40 succeed, and all usage is correct."""
 
 import random
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def test_moves_and_builds_share_what_room_there_is(
     big = {"memory_mib": 65_536, "disk_gib": 1_000}
     hosts = (host("a", vcpus=_MOVES, **big), *(host(name, vcpus=room, **big) for name, room in _ROOM.items()))
     cells: list[Cell] = []
-    for number in range(1 if kind == "sqlite" else 2):  # processes
+    for number in range(1 if kind == "sqlite" else 2):  # control processes
         folder = tmp_path / str(number)
         folder.mkdir()
         cells.append(start_cell(folder, () if number else hosts, database=open_database(), bus=ManualBus()))
@@ -60,14 +60,14 @@ def test_moves_and_builds_share_what_room_there_is(
             assert set(holding[uuid]) == {"a"}
             assert migration.uuid not in holding
     winners = [wanted for wanted in moving if won[id(wanted)]]
-    assert 0 < len(winners) < sum(_ROOM.values()), "the race was no race"
+    assert 0 < len(winners) < sum(_ROOM.values()), "only moves or only builds got room"
     end(cell, winners)
     check(cells)
     assert set(held(cell)) == {uuid for uuid, place in hosts_of(cell, asked).items() if place}
 
 
 def end(cell: Cell, winners: list[Order]) -> None:
-    """Confirm the moves of some, and revert those of the others."""
+    """Confirm some of the moves, and revert the others."""
     for number, wanted in enumerate(winners):
         migration = migration_of(cell, wanted)
         cell.database.write(lambda tx: moves.switch(tx, migration))  # noqa: B023

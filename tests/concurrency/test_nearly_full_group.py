@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two control processes that place into one nearly full group, again and again."""
+"""Race of two control processes that place servers into one nearly full server group, repeated."""
 
 import random
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from support.samples import sampled
 from support.world import check_books
 
 HOSTS = 5
-#: Backend → rounds, each of which places two servers.
+#: Backend → number of rounds; each round places two servers.
 ROUNDS = {"postgresql": sampled(500, sample=80), "mariadb": sampled(100, sample=40)}
 
 
@@ -36,7 +36,7 @@ def cells(database_url: str, tmp_path: Path) -> Iterator[tuple[Cell, Cell]]:
     folders = [tmp_path / "one", tmp_path / "other"]
     for folder in folders:
         folder.mkdir()
-    # Nobody sends heartbeats here, so nobody asks for them.
+    # Hosts send no heartbeats here, so the filter for live hosts is left out.
     engine = build_engine(SchedulerConfig(enabled_filters=("ServerGroupAntiAffinityFilter",)))
     yield (
         start_cell(folders[0], tuple(names), bus=ManualBus(), database=databases[0], engine=engine),
@@ -72,7 +72,7 @@ def test_nobody_is_turned_away_while_a_legal_host_is_free(cells: tuple[Cell, Cel
 
 
 def place(cell: Cell, wanted: Order, start: Barrier) -> WorkflowRow | None:
-    """Return the workflow of a server that got a host, None when there was none for it."""
+    """Return the workflow of a server that was placed, or None if no host was left for it."""
     start.wait(30)
     try:
         (flow,) = cell.claimer.place(wanted).workflows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""64 servers are moved while 64 are built, by whole conductors with threads, and there is room for 40 of both."""
+"""Race of 64 whole moves and 64 builds, run by threaded conductors, for room for 40 servers of both kinds."""
 
 import threading
 import time
@@ -32,7 +32,7 @@ def test_never_more_than_fits(open_database: Callable[[], Database], tmp_path: P
     first = (host("a", vcpus=_MOVES, **big), host("b", vcpus=_ROOM["b"], **big))
     second = tuple(host(name, vcpus=_ROOM[name], **big) for name in ("c", "d"))
     cells: list[Cell] = []
-    for number, hosts in enumerate([first + second] if kind == "sqlite" else [first, second]):  # processes
+    for number, hosts in enumerate([first + second] if kind == "sqlite" else [first, second]):  # control processes
         folder = tmp_path / str(number)
         folder.mkdir()
         cells.append(start_cell(folder, hosts, database=open_database(), bus=LocalBus()))
@@ -51,7 +51,7 @@ def test_never_more_than_fits(open_database: Callable[[], Database], tmp_path: P
     assert len(states) == _MOVES + _BUILDS
     assert len(moved) + len(built) == sum(_ROOM.values())
     assert moved
-    assert built, "the race was no race"
+    assert built, "only moves got room"
     assert all(states[uuid] == VmState.ACTIVE for uuid in moving if uuid not in moved)
     for number, uuid in enumerate(moved):
         (Cell.confirm if number % 2 else Cell.revert)(cells[0], uuid)
@@ -64,7 +64,7 @@ def test_never_more_than_fits(open_database: Callable[[], Database], tmp_path: P
 
 @contextmanager
 def never_above_capacity(database: Database) -> Iterator[None]:
-    """Look again and again while something runs, and once more."""
+    """Check all capacities repeatedly until the run ends, and once more after it."""
     inventory, over, ended = t.inventories.c, [], threading.Event()
     above = sa.select(t.inventories).where(inventory.used > inventory.capacity)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One control process of the soak and its clients: random claims, moves and releases, each outcome checked at once.
+"""One control process of the soak test and its clients: random claims, moves and releases with checked results.
 
-Reads one line from standard input before it begins and one more before it ends, and writes what happened as JSON.
+It reads one line from standard input before it starts and one before it ends, and writes its results as JSON.
 
-    python -m concurrency.writer CONFIG SEED OPERATIONS CLIENTS RESULT
+python -m concurrency.writer CONFIG SEED OPERATIONS CLIENTS RESULT
 """
 
 import json
@@ -24,10 +24,10 @@ from kilonova.logs import setup
 from support.api_client import send
 
 PROVIDERS = tuple(str(uuid.uuid5(uuid.NAMESPACE_DNS, f"provider-{n}")) for n in range(12))
-#: Every client of every process writes these.
+#: Consumers that all clients of all processes write.
 SHARED = tuple(str(uuid.uuid5(uuid.NAMESPACE_DNS, f"consumer-{n}")) for n in range(8))
 OWN_CONSUMERS = 6
-#: Of so many clients one boots and deletes servers, which the scheduler claims for, instead of writing allocations.
+#: One client in this many boots and deletes servers; the others write allocations.
 SERVERS_EVERY = 8
 _SHORTAGE = "would exceed the capacity"
 _GENERATION = "placement.concurrent_update"
@@ -37,7 +37,7 @@ Allocations = dict[str, dict[str, int]]
 
 @dataclass
 class Outcome:
-    """``wrong``: answers that no client should see. ``own``: consumer → what it must have at the end."""
+    """Results. ``wrong``: unexpected responses. ``own``: consumer → its allocations at the end."""
 
     done: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Outcome:
 
 
 class Client:
-    """Sends requests to the WSGI application of its process, from a thread of its own."""
+    """Client thread that sends requests to the WSGI application of its process."""
 
     def __init__(self, app: Any, seed: str, outcome: Outcome) -> None:
         self._app = app
@@ -59,7 +59,7 @@ class Client:
     # --- allocations --------------------------------------------------------------------------------------------------
 
     def write_allocations(self) -> None:
-        """Do one random operation and check its answer."""
+        """Run one random operation on allocations and check the response."""
         draw = self._random.random()
         if draw < 0.15:
             self._write_shared()
@@ -81,7 +81,7 @@ class Client:
         first, second = self._random.sample(self._mine, 2)
         has_first, has_second = self._outcome.own.get(first), self._outcome.own.get(second)
         if has_first and has_second and self._random.random() < 0.5:
-            wanted = {first: has_second, second: has_first}  # exchange what they have: that always fits
+            wanted = {first: has_second, second: has_first}  # an exchange of allocations always fits
         else:
             wanted = {first: self._wish(), second: self._wish()}
         bodies = {consumer: self._body(consumer, wish) for consumer, wish in wanted.items()}
@@ -148,7 +148,7 @@ class Client:
     # --- servers ------------------------------------------------------------------------------------------------------
 
     def boot_and_delete(self) -> None:
-        """Have a server built somewhere, then delete it; no host in time is a real shortage."""
+        """Boot a server and delete it. A build that fails for lack of a host must be a real shortage."""
         body = {"name": "soak", "flavorRef": "soak", "imageRef": image_id("tiny"), "networks": "none"}
         status, answer = self._send("POST", "/compute/v2.1/servers", {"server": body})
         if status != 202:
@@ -193,7 +193,7 @@ class Client:
 
 
 def run(app: Any, seed: str, operations: int, clients: int) -> Outcome:
-    """Let ``clients`` threads share ``operations`` among them."""
+    """Share ``operations`` among ``clients`` threads."""
     left = iter(range(operations))
     lock = threading.Lock()
     outcomes = [Outcome() for _ in range(clients)]
@@ -235,7 +235,7 @@ def main(arguments: list[str]) -> None:
     outcome = run(control.application, seed, int(operations), int(clients))
     Path(result).write_text(json.dumps(vars(outcome)))
     print("done", flush=True)
-    sys.stdin.readline()  # the others may still need the hosts of this process
+    sys.stdin.readline()  # other processes may still use the hosts of this one
     control.close()
 
 
