@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attack a cloud of its own in every known way while another user goes on with everyday requests.
+"""Run all known attacks on a private cloud while another user sends everyday requests.
 
 python -m attack [--database sqlite|postgresql] [--seconds S] [NAME ...]
 """
@@ -25,20 +25,22 @@ from attack.target import RunningCloud, Target, running_cloud
 _SCOPES = "scopes and roles on a real Keystone"
 _QUIET_S = 3.0
 _SETTLE_S = 1.5
-#: A machine may hesitate by itself: that much is forgiven in absolute terms.
+#: Tolerance for latency noise of the machine, in milliseconds.
 _NOISE_MS = 0.5
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="attacks whose names contain this; all of them")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="run the attacks whose names contain NAME; default: all"
+    )
     parser.add_argument("--database", action="append", choices=["sqlite", "postgresql"])
-    parser.add_argument("--seconds", type=float, default=8.0, help="how long each attack goes on")
+    parser.add_argument("--seconds", type=float, default=8.0, help="duration of each attack")
     chosen = parser.parse_args()
     wanted = [attack for name, attack in ATTACKS.items() if _is_chosen(name, chosen.names)]
     if not wanted and not _is_chosen(_SCOPES, chosen.names):
         parser.error(f"no attack is called {chosen.names[0]!r}; there are: {', '.join((*ATTACKS, _SCOPES))}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and stop the cloud on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # exits through the context managers, which stop the cloud
     passed = failed = 0
     for database in (chosen.database or ["sqlite", "postgresql"]) if wanted else []:
         with (
@@ -60,7 +62,7 @@ def _is_chosen(name: str, parts: Sequence[str]) -> bool:
 
 
 def _try_scopes() -> str:
-    """Ask every route with tokens of every scope and role from a real Keystone. Returns what was wrong."""
+    """Call every route with tokens of every scope and role from a real Keystone. Returns the violations."""
     command = [sys.executable, "-m", "pytest", "-q", "-rN", str(Path(__file__).parents[1] / "api" / "test_access.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     last = done.stdout.strip().splitlines()[-1:] or [done.stderr[-300:]]
@@ -117,7 +119,7 @@ def _live(target: Target, seconds: float) -> Latency:
 def _attacked(target: Target, attack: Attack, seconds: float) -> tuple[Latency, tuple[Outcome, bool]]:
     command = [sys.executable, "-m", "attack.attacks", attack.name, target.as_json(), str(seconds + 2)]
     attacker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    time.sleep(2)  # until it is in full swing
+    time.sleep(2)  # waits until the attack is at full load
     bystander = Bystander(target, seconds).latency()
     printed = ""
     try:

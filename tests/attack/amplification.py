@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small requests that cause much work, many rows or long log lines."""
+"""Attacks with small requests that cause much work, many rows or long log lines."""
 
 import base64
 import re

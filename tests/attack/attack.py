@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an attack is, and the two ways in which most of them speak: whole requests in turn, or raw connections."""
+"""Definition of an attack, and helpers for the two common kinds: sequences of requests and raw connections."""
 
 import http.client
 import json
@@ -18,7 +18,10 @@ _TIMEOUT_S = 60.0
 
 @dataclass
 class Outcome:
-    """``sent``: how many of what; ``wrong``: answers that nobody should get. ``slowest_s``: the longest answer."""
+    """Result of an attack.
+
+    ``sent``: counts by kind; ``wrong``: unacceptable responses; ``slowest_s``: longest response time.
+    """
 
     sent: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -27,14 +30,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Attack:
-    """One attack and what others may notice of it.
+    """Attack and its permitted effects on other users.
 
-    ``p50_ratio``: how much longer their median may be than in the quiet before and after. Attackers who keep the
-    interpreter busy with requests of their own share it with everybody, a switch interval each.
-    ``worst_ms``: the longest that one of their requests may take.
-    ``own_s``: the longest that one of the attacker's own requests may take.
-    ``memory_mib``: how much more memory each control process may need afterwards; ``disk_mib``: how much more its files
-    may take.
+    ``p50_ratio``: maximum median latency of other users, relative to the quiet time. Attackers that keep the
+    interpreter busy share it with all users, one switch interval each. ``worst_ms``: maximum latency of other users'
+    requests. ``own_s``: maximum latency of the attacker's requests. ``memory_mib``: maximum memory growth of each
+    control process; ``disk_mib``: maximum growth of its files.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Ask:
-    """One request of an attacker. ``good``: the statuses that it may get; empty: any below 500."""
+    """Request of an attacker. ``good``: acceptable statuses; empty accepts all below 500."""
 
     what: str
     method: str
@@ -60,13 +61,13 @@ class Ask:
 
 
 def ask(what: str, method: str, path: str, body: Any = None, *good: int, **more: Any) -> Ask:
-    """Return a request; a body that is no bytes is sent as JSON."""
+    """Return a request; a body other than bytes is sent as JSON."""
     data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     return Ask(what, method, path, data, good, **more)
 
 
 def in_turn(make: Callable[[int], Iterable[Ask]], *, clients: int = 4) -> Callable[[Target, float], Outcome]:
-    """Return an attack of clients that send the requests again and again, each after the answer of its last one."""
+    """Return an attack whose clients repeat the requests in sequence, each after the response of the last one."""
 
     def run(target: Target, seconds: float) -> Outcome:
         outcome, lock, until = Outcome(), threading.Lock(), time.monotonic() + seconds

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All attacks by name, and the process that carries one out.
+"""Table of all attacks, and the command that runs one in a process of its own.
 
-python -m attack.attacks NAME TARGET SECONDS: prints what was sent and what was wrong with the answers as JSON.
+python -m attack.attacks NAME TARGET SECONDS: prints counts and unacceptable responses as JSON.
 """
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies that are too large, too deep or too odd to be taken apart, with a token and without."""
+"""Attacks with bodies that are too large, too deep or malformed, with and without a token."""
 
 import socket
 import time
@@ -17,7 +17,7 @@ _MIB = 2**20
 def _huge(
     path: str, token: str | None, size: int, *good: int, chunked: bool = False
 ) -> Callable[[Target, float], Outcome]:
-    """Return an attack that sends a body of ``size`` bytes whatever the server says meanwhile."""
+    """Return an attack that sends a body of ``size`` bytes and ignores early responses."""
 
     def run(target: Target, seconds: float) -> Outcome:
         outcome, until = Outcome(), time.monotonic() + seconds
@@ -109,7 +109,7 @@ ATTACKS = (
             _huge(_RESHAPER, ADMIN, 200 * _MIB, 413),
             _huge(_RESHAPER, ATTACKER, 15 * _MIB, 400, 403, 413),
         ),
-        memory_mib=400,  # what the server keeps of bodies under way, and what the allocator keeps of that
+        memory_mib=400,  # buffers of unfinished bodies, plus memory that the allocator does not return
     ),
     Attack(
         "huge bodies without a token",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another user of the cloud, in a process of its own: what everyday requests take, and whether they are answered.
+"""Bystander: another user of the cloud, in a process of its own, that measures everyday requests during an attack.
 
-python -m attack.bystander TARGET SECONDS: prints the times of each kind of request as JSON.
+python -m attack.bystander TARGET SECONDS: prints the latencies of each kind of request as JSON.
 """
 
 import http.client
@@ -24,7 +24,7 @@ _PAUSE_S = 0.005
 
 @dataclass(frozen=True)
 class Latency:
-    """Times of one bystander's requests, in milliseconds; ``failures``: what got no good answer."""
+    """Latencies of one bystander's requests, in milliseconds; ``failures``: requests without a good response."""
 
     count: int
     p50_ms: float
@@ -65,7 +65,7 @@ def _version(path: str) -> str:
 
 
 def live(target: Target, seconds: float) -> Latency:
-    """Go on with everyday requests, on kept and on new connections, for so many seconds."""
+    """Send everyday requests for ``seconds``, on persistent and on new connections."""
     user, admin = _Caller(target.port, BYSTANDER), _Caller(target.ports[-1], ADMIN)
     times: list[float] = []
     failures: list[str] = []
@@ -109,7 +109,7 @@ def live(target: Target, seconds: float) -> Latency:
 
 
 class Bystander:
-    """A bystander that lives in a process of its own until its time is over."""
+    """Bystander that runs in a process of its own for a fixed time."""
 
     def __init__(self, target: Target, seconds: float) -> None:
         command = [sys.executable, "-m", "attack.bystander", target.as_json(), str(seconds)]

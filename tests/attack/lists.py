@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists with more keys, filters and values than anybody needs, and dates at the borders of the calendar."""
+"""Attacks with lists of excessive numbers of keys, filters and values, and with extreme dates."""
 
 from collections.abc import Iterator
 from urllib.parse import urlencode

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts made for patterns that go back and forth, and patterns made for engines that do."""
+"""Attacks on regular expressions: worst-case texts for backtracking patterns, and worst-case patterns."""
 
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
@@ -8,7 +8,7 @@ from attack.attack import Ask, Attack, ask, in_turn
 from attack.target import ADMIN, IMAGE, TINY
 
 _BASE = {"imageRef": IMAGE, "flavorRef": TINY, "networks": "none"}
-#: Repetitions that almost fit many patterns, with an end that does not.
+#: Repetitions that almost match many patterns, with an ending that does not match.
 _TEXTS = [piece * count + end for piece in ("a", "a-", "a.", "0,", "0-1,", "^0,", " ", "-", "1:", "ab:", "é", "A1_")
           for count in (30, 300, 1600) for end in ("!", "", "\n")]  # fmt: skip
 _REGULAR = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions that are short to ask and long to answer: candidates, filters of hosts, what-ifs."""
+"""Attacks with short requests for expensive searches: allocation candidates, host filters, what-if queries."""
 
 import json
 from collections.abc import Iterator

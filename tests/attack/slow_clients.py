@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that keep connections instead of using them: byte by byte, half sent, idle, never reading, coming back."""
+"""Attacks by clients that occupy connections: slow senders, half-sent requests, idle, never reading, reconnecting."""
 
 import asyncio
 import socket
@@ -32,7 +32,7 @@ async def _half_head(writer: asyncio.StreamWriter, _number: int, until: float) -
 
 
 async def _idle(writer: asyncio.StreamWriter, number: int, until: float) -> None:
-    writer.write(_LIST if number % 2 else b"")  # every other one has been served before
+    writer.write(_LIST if number % 2 else b"")  # half of the clients first get one response
     await asyncio.sleep(until - time.monotonic())
 
 
@@ -55,7 +55,7 @@ async def _drip(writer: asyncio.StreamWriter, first: bytes, then: bytes, until: 
 
 
 def _crowd(*kinds: Client, each: int = _MANY) -> Callable[[Target, float], Outcome]:
-    """Return an attack by so many clients of each kind, all of whom come back at once when they are thrown out."""
+    """Return an attack by ``each`` clients of each kind; a client that is disconnected reconnects at once."""
 
     def run(target: Target, seconds: float) -> Outcome:
         return asyncio.run(_run(target, kinds, each, seconds))
@@ -81,7 +81,7 @@ async def _run(target: Target, kinds: Sequence[Client], each: int, seconds: floa
 
 
 async def _visit(kind: Client, number: int, port: int, until: float) -> None:
-    """Connect and stay until the time is over, the client has enough, or the server closes the connection."""
+    """Connect and stay until the attack ends, the client is done, or the server closes the connection."""
     reads = kind is not _not_reading
     with socket.socket() as connection:
         if not reads:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cloud that is attacked: one control process on SQLite, or two on one PostgreSQL."""
+"""Attacked cloud: one control process on SQLite, or two on one PostgreSQL."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from support.served import Served
 
 IMAGE = image_id("cirros")
 ATTACKER, BYSTANDER, ADMIN = "mallory:dark", "alice:wonder", "admin"
-#: Flavors: one that fits everywhere, one that fits on no host.
+#: Names of flavors: one that fits every host, one that fits none.
 TINY, NOWHERE = "tiny", "nowhere"
 _HOSTS = 40
 _FLAVORS = {
@@ -29,7 +29,7 @@ _FLAVORS = {
 
 @dataclass(frozen=True)
 class Target:
-    """Where the cloud is, for processes that attack it or live in it. ``ports``: one a control process."""
+    """Addresses of the cloud, for processes that attack or use it. ``ports``: one for each control process."""
 
     ports: tuple[int, ...]
     log: str
@@ -50,22 +50,22 @@ class Target:
 
 @dataclass
 class RunningCloud:
-    """The processes behind a target."""
+    """Running processes of an attacked cloud."""
 
     target: Target
     served: list[Served]
 
     def memory_mib(self) -> float:
-        """Memory of all control processes together."""
+        """Memory of all control processes together, in MiB."""
         return sum(each.memory_info().rss for one in self.served for each in one.processes()) / 2**20
 
     def disk_mib(self) -> float:
-        """What logs and SQLite's files take."""
+        """Size of the logs and SQLite files, in MiB."""
         files = (file for one in self.served for file in one.folder.rglob("*") if file.is_file())
         return sum(file.stat().st_size for file in files) / 2**20
 
     def is_whole(self) -> bool:
-        """Whether every process still runs."""
+        """True if every process still runs."""
         try:
             return all(each.is_running() for one in self.served for each in one.processes())
         except psutil.NoSuchProcess:
