@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of the stock client that several tests give."""
+"""Commands of the stock client that several tests use."""
 
 
 def server_create(name: str, flavor: str = "m1.tiny", image: str = "tiny") -> tuple[str, ...]:

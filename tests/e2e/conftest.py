@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole clouds, each started by `kilonova up --scenario` on free ports in a folder of its own."""
+"""Fixtures: whole clouds, each started by `kilonova up --scenario` on free ports in a folder of its own."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from support.supervisor import Supervisor
 
 @dataclass
 class Clouds:
-    """At most one cloud at a time, kept for as long as tests ask for the same scenario."""
+    """Pool of at most one cloud, kept while consecutive tests use the same scenario."""
 
     folders: pytest.TempPathFactory
     kind: tuple[str, str] = ("", "")
     supervisor: Supervisor | None = None
 
     def of(self, scenario: str, options: str = "") -> StockCloud:
-        """Return the cloud of a scenario, with the rules' walk in the log of its control process.
+        """Return the cloud of a scenario; debug logging shows the rules' decisions.
 
-        ``options``: lines of its configuration file, in [DEFAULT].
+        ``options``: lines for its configuration file, in [DEFAULT].
         """
         if self.supervisor is None or (scenario, options) != self.kind:
             self.stop()
@@ -48,8 +48,8 @@ def clouds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clouds]:
 
 @pytest.fixture(scope="class")
 def stock(request: pytest.FixtureRequest, clouds: Clouds) -> StockCloud:
-    """The cloud of the scenario that the test class names; classes of the same one in a row share it.
+    """Fixture: the cloud of the scenario named by the test class, shared by consecutive classes with the same scenario.
 
-    A class may name ``options``, too.
+    A class may name ``options`` too.
     """
     return clouds.of(request.cls.scenario, getattr(request.cls, "options", ""))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers of a running cloud as the API shows them, without a client."""
+"""Direct requests to the compute API of a running cloud, without a client."""
 
 import time
 from typing import Any
@@ -8,7 +8,7 @@ from support.supervisor import Supervisor
 
 
 class DirectApi:
-    """The compute API asked by a user: clients take their time to start."""
+    """Compute API as one user. Direct requests avoid the start-up time of clients."""
 
     def __init__(self, supervisor: Supervisor, cloud: str = "kilonova-demo") -> None:
         self._root = f"http://127.0.0.1:{supervisor.ports[0]}/compute/v2.1"
@@ -21,15 +21,15 @@ class DirectApi:
         return shown
 
     def get(self, path: str) -> Any:
-        """Ask for something else of the compute API."""
+        """Send a GET request to the compute API."""
         return self._session.get(f"{self._root}{path}", timeout=30)
 
     def act(self, uuid: str, body: Any) -> None:
-        """Begin an action of a server."""
+        """Start an action of a server."""
         assert self._session.post(f"{self._servers}/{uuid}/action", json=body, timeout=30).status_code == 202
 
     def until(self, uuid: str, status: str) -> None:
-        """Wait until a server has a status, and nothing is under way for it."""
+        """Wait until a server has a status and no task."""
         deadline = time.monotonic() + 30
         while (found := self.server(uuid))["status"] != status or found["OS-EXT-STS:task_state"] is not None:
             assert time.monotonic() < deadline, found

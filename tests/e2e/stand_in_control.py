@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for ``kilonova api``: answers its probe, takes flavors, and starts a grandchild as a server would.
+"""Fake ``kilonova api``: answers the readiness probe, accepts flavors, and starts a grandchild process as a server
+would.
 
-It appends what it is given to ``stand-in.log`` in its working directory. ``STAND_IN_EXIT`` makes it fail at once.
+It appends its arguments and requests to ``stand-in.log`` in its working directory. ``STAND_IN_EXIT`` makes it fail at
+once.
 """
 
 import configparser

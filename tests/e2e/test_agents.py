@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova up --agents``: hosts in processes of their own, on the SQLite database of the folder."""
+"""``kilonova up --agents``: hosts in agent processes, on the SQLite database of the folder."""
 
 import contextlib
 import json
@@ -25,12 +25,12 @@ from support.waiting import wait_until
 from support.world import power_states_on_disk
 
 HOSTS = 5
-#: Powering a guest on takes a while, so that a crash can be timed.
+#: Hosts on which power-on takes 3 s, so that a crash can be timed.
 SCENARIO = "hosts:\n  - {name: node, count: 5, start_delay_s: 3}\n"
 
 
 class AgentCloud:
-    """A cloud with agent processes, through its API."""
+    """Running cloud with agent processes, used through its API."""
 
     def __init__(self, folder: Path, supervisor: Supervisor) -> None:
         self.folder = folder
@@ -67,36 +67,36 @@ class AgentCloud:
         return task
 
     def kill_agents(self) -> None:
-        """Kill the agent processes, which would finish what they do if they were told to end."""
+        """Kill the agent processes with SIGKILL; on SIGTERM they would finish their work."""
         for pid in self.supervisor.descendants():
             if b"compute" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
                 os.kill(pid, signal.SIGKILL)
 
     def guest(self, uuid: str) -> PowerState:
-        """Return what the simulated hypervisor has."""
+        """Return the guest's power state in the simulated hypervisor."""
         return power_states_on_disk(self.folder / "hypervisors")[uuid]
 
     def simulate(self, *words: str) -> str:
-        """Do something to a host behind the cloud's back."""
+        """Run `kilonova simulate`, which changes a host without the control process."""
         command = [sys.executable, "-m", "kilonova", "simulate", *words, "--data", str(self.folder)]
         return subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout
 
     def openstack(self, *words: str) -> Any:
-        """Return what the stock client shows."""
+        """Return the JSON output of the stock client."""
         named = {"OS_CLIENT_CONFIG_FILE": str(self.folder / "clouds.yaml"), "COLUMNS": "200"}
         done = run_client(("--os-cloud", "kilonova", *words, "-f", "json"), named)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     def servers(self) -> dict[str, str]:
-        """Return server → its host, or its status while it is not active."""
+        """Return server → its host, or its status if it is not active."""
         return {
             each["id"]: each["OS-EXT-SRV-ATTR:host"] if each["status"] == "ACTIVE" else each["status"]
             for each in self.get("/servers/detail")["servers"]
         }
 
     def boots(self, uuid: str) -> list[str]:
-        """Return how a server was started, as its agent tells of its console."""
+        """Return the kinds of a server's boots, from its console output."""
         answer = self._session.post(
             f"http://127.0.0.1:{self.supervisor.ports[0]}/compute/v2.1/servers/{uuid}/action",
             json={"os-getConsoleOutput": {}},
@@ -107,7 +107,7 @@ class AgentCloud:
         return [line.rpartition(": ")[2] for line in lines if " Boot at " in line]
 
     def greeting(self, uuid: str) -> bytes:
-        """Return how a server's VNC console greets whoever has a token for it."""
+        """Return the greeting of a server's VNC console for a client with a token."""
         body = {"remote_console": {"protocol": "vnc", "type": "novnc"}}
         root = f"http://127.0.0.1:{self.supervisor.ports[0]}/compute/v2.1"
         answer = self._session.post(f"{root}/servers/{uuid}/remote-consoles", json=body, timeout=30)
@@ -134,7 +134,7 @@ class AgentCloud:
 
 @contextmanager
 def agent_cloud(folder: Path, agents: int) -> Iterator[AgentCloud]:
-    """Start a cloud with so many agent processes, and stop it, whatever has come of it."""
+    """Start a cloud with ``agents`` agent processes, and always stop it."""
     scenario = folder.with_suffix(".yaml")
     scenario.write_text(SCENARIO)
     supervisor = Supervisor(folder, arguments=("--agents", str(agents), "--scenario", str(scenario))).start()
@@ -145,8 +145,8 @@ def agent_cloud(folder: Path, agents: int) -> Iterator[AgentCloud]:
 
 
 def tasks_from_now_on(folder: Path, uuid: str, seen: list[str | None]) -> None:
-    """Add which tasks a server shows until it has none, also before its cloud answers any requests."""
-    until = time.monotonic() + 180  # also while the next cloud starts on a busy machine
+    """Append the task states of a server until it has none, read from the database, even while no API answers."""
+    until = time.monotonic() + 180  # allows for the start of the next cloud on a busy machine
     with contextlib.closing(sqlite3.connect(folder / "kilonova.db", timeout=10)) as database:
         while seen[-1:] != [None] and time.monotonic() < until:
             ((task,),) = database.execute("SELECT task_state FROM instances WHERE uuid = ?", (uuid,)).fetchall()
@@ -166,7 +166,7 @@ def test_a_cloud_with_agents_dies_with_its_supervisor_and_goes_on_with_fewer_age
         assert cloud.up() == hosts
         assert cloud.agents() == {"agent1": ["node1", "node2", "node3"], "agent2": ["node4", "node5"]}
         cloud.boot(HOSTS)
-        wait_until(lambda: set(cloud.servers().values()) == hosts, "a server is on every host", at_most_s=60)
+        wait_until(lambda: set(cloud.servers().values()) == hosts, "a server on every host", at_most_s=60)
         before = cloud.servers()
         assert {"first start"} == {how for uuid in before for how in cloud.boots(uuid)}
         for uuid in before:
@@ -178,10 +178,10 @@ def test_a_cloud_with_agents_dies_with_its_supervisor_and_goes_on_with_fewer_age
             assert not [word for word in ("sqlite", "auth_url", "[keystone") if word in text]
         rebooted = next(uuid for uuid, host in before.items() if host == "node1")
         cloud.reboot(rebooted, "SOFT")
-        wait_until(lambda: cloud.guest(rebooted) is PowerState.SHUTDOWN, "the guest is shut down", at_most_s=30)
-        wait_until(lambda: cloud.task(rebooted) == "reboot_started", "the server shows that", at_most_s=30)
+        wait_until(lambda: cloud.guest(rebooted) is PowerState.SHUTDOWN, "the guest to shut down", at_most_s=30)
+        wait_until(lambda: cloud.task(rebooted) == "reboot_started", "the task state reboot_started", at_most_s=30)
         cloud.kill_agents()
-        assert cloud.supervisor.signal(signal.SIGKILL) == -signal.SIGKILL  # nothing is left behind
+        assert cloud.supervisor.signal(signal.SIGKILL) == -signal.SIGKILL  # returns after all descendants have ended
 
     tasks: list[str | None] = []
     watching = threading.Thread(target=tasks_from_now_on, args=(folder, rebooted, tasks))
@@ -193,6 +193,6 @@ def test_a_cloud_with_agents_dies_with_its_supervisor_and_goes_on_with_fewer_age
         assert cloud.up() == hosts
         assert cloud.servers() == before
         cloud.simulate("stop", before[rebooted], rebooted)
-        wait_until(lambda: cloud.servers()[rebooted] == "SHUTOFF", "the guest was stopped outside", at_most_s=30)
+        wait_until(lambda: cloud.servers()[rebooted] == "SHUTOFF", "the stopped guest to be noticed", at_most_s=30)
         assert cloud.openstack("server", "show", rebooted)["status"] == "SHUTOFF"
         assert cloud.supervisor.signal(signal.SIGTERM) == 0

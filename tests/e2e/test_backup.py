@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole cloud is saved while it runs and comes back elsewhere: servers, tokens, images, passwords."""
+"""Backup of a running cloud and its restore in another folder: servers, tokens, images, passwords."""
 
 import subprocess
 import sys
@@ -48,7 +48,7 @@ def test_a_saved_cloud_comes_back_in_another_folder(clouds: tuple[Supervisor, Su
     def shown(cloud: Supervisor) -> Any:
         return session.get(f"{compute(cloud)}/servers/{server['id']}").json()["server"]
 
-    wait_until(lambda: shown(first)["status"] == "ACTIVE", "the server is active", at_most_s=60)
+    wait_until(lambda: shown(first)["status"] == "ACTIVE", "the server to be active", at_most_s=60)
     saved = kilonova("backup", str(tmp_path / "saved"), "--data", str(first.folder))
     assert saved.returncode == 0, saved.stderr
     assert shown(first)["status"] == "ACTIVE"
@@ -58,7 +58,7 @@ def test_a_saved_cloud_comes_back_in_another_folder(clouds: tuple[Supervisor, Su
     restored = kilonova("restore", str(tmp_path / "saved"), "--data", str(second.folder))
     assert restored.returncode == 0, restored.stderr
     second.start().until_ready()
-    assert shown(second)["status"] == "ACTIVE"  # with the token of before
+    assert shown(second)["status"] == "ACTIVE"  # authenticated by the token issued before the backup
     assert shown(second)["OS-EXT-SRV-ATTR:host"].startswith("node")
     assert session.get(f"{second.image}/images/{image['id']}/file").content == data
     assert session.delete(f"{compute(second)}/servers/{server['id']}").status_code == 204

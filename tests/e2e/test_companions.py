@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The supervisor with the real Keystone and the real Glance, and a stand-in for the control process."""
+"""Supervisor with the real Keystone and Glance, and a fake control process."""
 
 import json
 import os
@@ -186,7 +186,7 @@ def test_a_taken_port_is_named(cloud: Supervisor, own: Supervisor) -> None:
 
 
 def test_the_last_line_of_glance_says_why_it_ended(cloud: Supervisor, tmp_path: Path) -> None:
-    """Somebody has taken its port since it was looked at."""
+    """Another process has taken Glance's port after the supervisor checked it."""
     settings = json.loads((cloud.folder / "glance" / "settings.json").read_text())
     settings |= {"folder": str(tmp_path), "log_file": str(tmp_path / "glance.log")}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
@@ -211,7 +211,7 @@ def test_a_restart_is_quick_corrects_the_catalogue_and_seeds_nothing_again(own: 
     assert own.signal(signal.SIGINT) == 0
     own.ports = free_ports(3)
     own.start().until_ready()
-    print(f"\nfrom nothing {first:.1f} s, restart {own.seconds:.1f} s")
+    print(f"\nfirst start {first:.1f} s, restart {own.seconds:.1f} s")
     assert own.seconds < first
     assert own.images() == []
     assert (own.folder / "stand-in.log").read_text() == flavors
@@ -249,8 +249,8 @@ def test_a_child_that_fails_to_start_is_told_with_its_last_words(own: Supervisor
 def test_a_kill_leaves_no_child_and_a_first_start_killed_anywhere_is_finished_by_the_next(own: Supervisor) -> None:
     own.start().until_ready()
     whole = own.seconds
-    assert len(own.descendants()) >= 4  # the three, and what the stand-in started
-    own.signal(signal.SIGKILL)  # leaves none of them
+    assert len(own.descendants()) >= 4  # Keystone, Glance, the fake control process and its grandchild
+    own.signal(signal.SIGKILL)  # asserts that all descendants end
     for step in sampled((1, 2, 3, 4, 5, 6), sample=(1, 3, 5)):
         own.folder = own.folder.with_name(f"killed{step}")
         own.start()

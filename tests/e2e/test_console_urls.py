@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The addresses that the stock client prints of consoles lead to the consoles, with nothing started by hand."""
+"""Console URLs printed by the stock client lead to the consoles, without any manually started process."""
 
 import json
 from pathlib import Path
@@ -58,7 +58,10 @@ def use_consoles(cloud: StockCloud) -> None:
     assert refused(page.port, target) == 403
 
     log = cloud.supervisor.folder / "log"
-    wait_until(lambda: (log / "console-proxy.log").read_text().count("end of the console") == 2, "the log")
+    wait_until(
+        lambda: (log / "console-proxy.log").read_text().count("end of the console") == 2,
+        "the end of both consoles in the log",
+    )
     tokens = [target.partition("token=")[2], parse_qs(serial.query)["token"][0]]
     for file in log.glob("*.log"):
         text = file.read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every subcommand of ``nova``: those that no test beside this uses are used here, on one cloud."""
+"""Coverage of the subcommands of ``nova``: those that no other test uses run here, on one cloud."""
 
 import time
 from pathlib import Path
@@ -20,7 +20,7 @@ NO_NETWORK = "No network service is configured."
 NO_VOLUMES = "No volume service is configured."
 GONE = "removed from Nova"
 
-#: where each subcommand is used; one of a later client has to be entered before these tests pass with it
+#: Subcommand → the test that uses it; add the subcommands of new client versions here.
 USED = {
     "test_nova_commands::test_a_server_where_it_is": (
         *("boot", "console-log", "delete", "instance-action-list", "interface-attach", "interface-list", "list"),
@@ -69,7 +69,7 @@ USED = {
 
 
 def test_every_subcommand_is_used_by_a_test() -> None:
-    """Each is named once, and the test that it is named for says it."""
+    """Each subcommand has one entry, and the named test uses it."""
     named = [command for commands in USED.values() for command in commands]
     assert sorted(named) == sorted(verbs.nova_commands())
     everywhere = [(test, command) for test, commands in USED.items() for command in commands]
@@ -77,7 +77,7 @@ def test_every_subcommand_is_used_by_a_test() -> None:
 
 
 class TestEverySubcommand:
-    """What is left to use. Servers that are deleted can be restored for an hour, shelved ones stay on their host."""
+    """The remaining subcommands. Deleted servers can be restored for an hour, shelved ones stay on their host."""
 
     scenario: ClassVar = "moves"
     options: ClassVar = """
@@ -179,9 +179,9 @@ enabled = true
         assert "http://" in nova("get-vnc-console", uuid, "novnc")
         assert "ws://" in nova("get-serial-console", uuid)
         for words in (
-            ("get-spice-console", uuid, "spice-html5"),  # neither of which is enabled
+            ("get-spice-console", uuid, "spice-html5"),  # disabled consoles
             ("get-mks-console", uuid),
-            ("get-rdp-console", uuid, "rdp-html5"),  # which Nova has no more
+            ("get-rdp-console", uuid, "rdp-html5"),  # removed from Nova
         ):
             refused = stock.run_nova(*words)
             assert (refused.returncode, "(HTTP 400)" in refused.stderr) == (1, True), (words, refused.stderr)
@@ -249,7 +249,7 @@ enabled = true
 
 
 def _running(stock: StockCloud, uuid: str) -> str:
-    """Wait until a live migration of a server runs, and return its number."""
+    """Wait until a live migration of a server is running, and return its id."""
     deadline = time.monotonic() + 30
     while True:
         head, *rows = _rows(stock.nova("server-migration-list", uuid))
@@ -264,5 +264,5 @@ def _rows(printed: str) -> list[list[str]]:
 
 
 def _cell(printed: str, name: str) -> str:
-    """Return the value beside a name, in a table of two columns."""
+    """Return the value of a name in a table with two columns."""
     return next(row[1] for row in _rows(printed) if row[0] == name)

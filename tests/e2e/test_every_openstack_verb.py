@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command of ``openstack`` for compute: those that no test beside this uses are used here, on one cloud."""
+"""Coverage of the compute commands of ``openstack``: those that no other test uses run here, on one cloud."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -19,7 +19,7 @@ NO_NETWORK = "No network service is configured."
 NO_CATALOG = "The service is not present in the service catalog"
 GONE = "removed from Nova"
 
-#: where each command is used; a command of a later client has to be entered before these tests pass with it
+#: Command → the test that uses it; add the commands of new client versions here.
 USED = {
     "test_host_aggregates::test_only_the_hosts_with_ssds_take_the_ssd_flavor": (
         *("aggregate create", "aggregate set", "aggregate add host", "aggregate show"),
@@ -92,7 +92,7 @@ USED = {
 
 
 def test_every_command_is_used_by_a_test() -> None:
-    """Each is named once, and the test that it is named for says its words."""
+    """Each command has one entry, and the words of the command occur in the named test."""
     named = [command for commands in USED.values() for command in commands]
     assert sorted(named) == sorted(verbs.openstack_commands())
     everywhere = [(test, command) for test, commands in USED.items() for command in commands]
@@ -100,7 +100,7 @@ def test_every_command_is_used_by_a_test() -> None:
 
 
 class TestEveryVerb:
-    """What is left to use."""
+    """The remaining commands."""
 
     scenario: ClassVar = "moves"
 
@@ -182,7 +182,7 @@ class TestEveryVerb:
             stock.do("--os-compute-api-version=2.42", "host", "set", words, "node1")
             (service,) = stock.show("compute", "service", "list", "--host", "node1")
             assert service["Status"] == status
-        # A host that is there comes back as soon as it reports again: hosts that are gone are deleted.
+        # The service of a live host would register again with its next report, so only an unknown id is tried.
         complaint = stock.refused("compute", "service", "delete", "0c2d9f2a-6cb4-4c7c-8a4e-3a3d4b0c3f2e", cloud=ADMIN)
         assert "0c2d9f2a-6cb4-4c7c-8a4e-3a3d4b0c3f2e" in complaint
 
@@ -229,6 +229,6 @@ class TestEveryVerb:
         )
         for words, complaint in expected:
             assert complaint in stock.refused(*words, cloud=ADMIN), words
-        stock.do("server", "remove", "network", uuid, "net")  # of which it has no port
+        stock.do("server", "remove", "network", uuid, "net")  # the server has no port in that network
         assert stock.show("server", "share", "list", uuid) == []
         stock.do("server", "delete", "--wait", uuid)

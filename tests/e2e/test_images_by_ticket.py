@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image data between hosts and the real Glance, by ticket, for users with and without the right to an image."""
+"""Image transfers between hosts and the real Glance with tickets, for users with and without access to an image."""
 
 import hashlib
 import os
@@ -32,7 +32,7 @@ MIB = 1 << 20
 
 
 class Pattern:
-    """Bytes without end to their number that take no room. ``len``: as requests asks for it."""
+    """Generated data of a given size that is never held in memory. ``len``: the size, as requests expects it."""
 
     def __init__(self, size: int) -> None:
         self.len = size
@@ -50,7 +50,7 @@ class Pattern:
 
 @dataclass
 class Cloud:
-    """A running cloud from the side of a user and from that of its hosts."""
+    """Running cloud as seen by a user and by its hosts."""
 
     stock: StockCloud
     demo: requests.Session
@@ -69,7 +69,7 @@ class Cloud:
         return self.stock.supervisor.image
 
     def new_image(self, data: Any, user: requests.Session | None = None) -> Image:
-        """Make a private image; without data it is queued."""
+        """Create a private image; without data it stays queued."""
         user = user or self.demo
         asked = {"name": "own", "disk_format": "raw", "container_format": "bare", "visibility": "private"}
         made = user.post(f"{self.glance}/images", json=asked)
@@ -95,7 +95,7 @@ class Cloud:
         return self.demo.post(f"{self.control}/compute/v2.1/servers", json={"server": server}, headers=headers)
 
     def settled(self, answer: requests.Response) -> dict[str, Any]:
-        """Wait for a server, delete it, and return how it was."""
+        """Wait for a server to settle, delete it, and return its last view."""
         assert answer.status_code == 202, answer.text
         url = f"{self.control}/compute/v2.1/servers/{answer.json()['server']['id']}"
         deadline = time.monotonic() + PATIENCE_S
@@ -107,7 +107,7 @@ class Cloud:
             time.sleep(0.05)
 
     def office(self, seconds: float = 600.0) -> TicketOffice:
-        """Return who issues tickets as the control process does, with its key."""
+        """Return a ticket issuer with the control process's key."""
         with closing(sqlite3.connect(f"file:{self.folder}/kilonova.db?mode=ro", uri=True)) as connection:
             (row,) = connection.execute("SELECT id, secret FROM ticket_keys").fetchall()
         return TicketOffice(lambda: (TicketKey(row[0], bytes.fromhex(row[1]), 0.0),), time.time, seconds)
@@ -131,12 +131,12 @@ def cloud(stock: StockCloud) -> Cloud:
 
 @pytest.fixture
 def images(tmp_path: Path) -> HostImages:
-    """Return the images of a host of the test's own."""
+    """Return the image store of a host that the test plays."""
     return HostImages(tmp_path / "_base", max_bytes=1 << 40)
 
 
 class TestImagesByTicket:
-    """Simulated hosts that fetch what they boot."""
+    """Simulated hosts that download the images of their servers."""
 
     scenario: ClassVar = "zones"
 
@@ -169,7 +169,8 @@ class TestImagesByTicket:
         found = {(name, secret) for name, text in told.items() for secret in secrets if secret in text}
         assert found == set()
         user_data = {name for name, text in told.items() if "dG9wLXNlY3JldA==" in text}
-        assert user_data == {"request_specs"}  # of the server, for as long as there is one: its user may ask for it
+        # stored with the server until it is deleted, because its user may query it
+        assert user_data == {"request_specs"}
         assert {name for name, text in told.items() if key in text} == {"ticket_keys"}
 
     def test_only_the_right_ticket_is_good(self, cloud: Cloud) -> None:
@@ -190,7 +191,7 @@ class TestImagesByTicket:
                 assert status(method, url, ticket) == 401, (method, ticket)
         elsewhere = offers.to_read("somewhere-else", image)
         assert status("GET", read.url, elsewhere.ticket) == 403
-        assert status("GET", elsewhere.url, elsewhere.ticket) == 403  # no agent there
+        assert status("GET", elsewhere.url, elsewhere.ticket) == 403  # no agent serves that host
         assert status("GET", read.url, write.ticket) == 403
         assert status("PUT", read.url, read.ticket) == 403
         assert status("PUT", write.url.replace(other.id, image.id), write.ticket) == 403
@@ -281,7 +282,7 @@ class TestImagesByTicket:
 
 
 def names(stock: StockCloud) -> list[str]:
-    """Return the names of the images of servers that the user has."""
+    """Return the names of the user's server images."""
     listed = stock.show("image", "list", "--private", cloud=DEMO)
     return sorted(each["Name"] for each in listed if each["Name"] != "own")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The document on a scheduler of one's own: each network's servers on its hosts, with the stock client."""
+"""The document on a custom scheduler that ties networks to hosts, executed with the stock client."""
 
 import re
 from contextlib import closing
@@ -17,7 +17,7 @@ PLACES = {"10.1.7.9": "doc1", "10.2.0.1": "ops1", "192.0.2.7": "dev1"}
 
 
 def name_cloud(stock: StockCloud, name: str, compute_url: str) -> None:
-    """Give the plain member's cloud one more name, under which compute is reached elsewhere."""
+    """Add the member's cloud under a second name, with another compute endpoint."""
     file = stock.supervisor.folder / "clouds.yaml"
     content = yaml.safe_load(file.read_text())
     member = content["clouds"]["kilonova-demo"]
@@ -26,7 +26,7 @@ def name_cloud(stock: StockCloud, name: str, compute_url: str) -> None:
 
 
 class TestNetworks:
-    """Three networks, a proxy each."""
+    """Three networks with one proxy each."""
 
     scenario: ClassVar = "ip-scheduler"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers are resized and migrated with the stock client, and what it shows meanwhile; what is done where one is."""
+"""Resizes and migrations with the stock client, its output during them, and actions that keep a server on its host."""
 
 import time
 from functools import partial
@@ -17,13 +17,13 @@ BOOT = ("server", "create", "--flavor", "m1.tiny", "--image", "tiny", "--wait")
 
 
 def boot(stock: StockCloud, name: str, *, host: str | None = None) -> str:
-    """Make a server of the administrator, on a host if that is given, and return its id."""
+    """Boot a server as the administrator, on ``host`` if given, and return its id."""
     where = () if host is None else ("--availability-zone", f"nova:{host}")
     return str(stock.show(*BOOT, *where, name)["id"])
 
 
 def server(stock: StockCloud, uuid: str) -> tuple[str, str, str]:
-    """Status, host and flavor as the administrator sees them."""
+    """Return status, host and flavor from the administrator's view."""
     shown = stock.show("server", "show", uuid)
     return shown["status"], shown["OS-EXT-SRV-ATTR:host"], shown["flavor"]["name"]
 
@@ -36,14 +36,14 @@ def until(stock: StockCloud, uuid: str, status: str) -> tuple[str, str, str]:
 
 
 def live(stock: StockCloud, uuid: str) -> list[dict[str, Any]]:
-    """The live migrations of a server, newest first."""
+    """Return the live migrations of a server, newest first."""
     only = ("--type", "live-migration")
     listed: list[dict[str, Any]] = stock.show("server", "migration", "list", "--server", uuid, *only)
     return listed
 
 
 def running(stock: StockCloud, uuid: str) -> dict[str, Any]:
-    """Wait until the newest live migration of a server runs."""
+    """Wait until the newest live migration of a server is running."""
     deadline = time.monotonic() + 30
     while (newest := live(stock, uuid)[0])["Status"] != "running":
         assert time.monotonic() < deadline, newest
@@ -51,7 +51,7 @@ def running(stock: StockCloud, uuid: str) -> dict[str, Any]:
 
 
 class TestMoves:
-    """Live migrations from node1 and node2 take ten minutes, from node3 none."""
+    """Moves. Live migrations from node1 and node2 take ten minutes, those from node3 no time."""
 
     scenario: ClassVar = "moves"
 
@@ -128,7 +128,8 @@ class TestMoves:
         found = running(stock, uuid)
         assert server(stock, uuid)[:2] == ("MIGRATING", "node1")
         number = str(found["Id"])
-        shown = stock.show("server", "migration", "show", uuid, found["UUID"])  # with the number it mixes up both ids
+        # given the numeric id, the client confuses both ids
+        shown = stock.show("server", "migration", "show", uuid, found["UUID"])
         assert (shown["Status"], shown["Source Compute"], shown["UUID"]) == ("running", "node1", found["UUID"])
         assert shown["Memory Total Bytes"] == 512 << 20
         stock.do("server", "migration", "abort", uuid, number)
@@ -151,7 +152,7 @@ class TestMoves:
 
 
 class TestOneServerWhereItIs:
-    """Everything that is done to a server without moving it, by its user, on the same cloud."""
+    """All actions of a user that keep the server on its host, in the same cloud."""
 
     scenario: ClassVar = "moves"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users note of their servers with the stock client, and the actions of servers with the older one, ``nova``."""
+"""Server attributes with the stock client, and server actions with the legacy client ``nova``."""
 
 import re
 import socket
@@ -32,7 +32,7 @@ def drive_of(stock: StockCloud, uuid: str) -> Drive:
 
 
 class TestWhatIsNotedOfServers:
-    """Names, metadata, tags, and what a guest is told of itself, with ``openstack``."""
+    """Names, metadata, tags and the guest's metadata, with ``openstack``."""
 
     scenario: ClassVar = "moves"
 
@@ -71,7 +71,7 @@ class TestWhatIsNotedOfServers:
 
 
 class TestActionsOfServers:
-    """Each action that there is, with ``nova``, but those whose password it wants typed in."""
+    """All server actions with ``nova``, except those that prompt for a password."""
 
     scenario: ClassVar = "moves"
 
@@ -122,7 +122,7 @@ class TestActionsOfServers:
         _until_gone(stock, uuid)
 
     def test_the_console_the_password_and_the_state_of_a_guest(self, stock: StockCloud, tmp_path: Path) -> None:
-        """By VNC at the address that stands behind the one that the user gets."""
+        """Connect by VNC to the address behind the console URL."""
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
         private = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
@@ -199,12 +199,12 @@ class TestActionsOfServers:
         uuid = _id(nova(*BOOT, "--availability-zone", "nova:node3", "leaver"))
 
         def leave(*words: str, status: str) -> str:
-            """Have it leave its host, and return where it is then."""
+            """Run a command that moves the server, and return its new host."""
             before = api.server(uuid)["OS-EXT-SRV-ATTR:host"]
             nova(*words)
             deadline = time.monotonic() + 30
             while (host := api.server(uuid)["OS-EXT-SRV-ATTR:host"]) == before:
-                assert time.monotonic() < deadline, "it stays where it is"
+                assert time.monotonic() < deadline, "the server stays on its host"
                 time.sleep(0.05)
             api.until(uuid, status)
             return str(host)
@@ -232,7 +232,7 @@ def _rows(printed: str) -> list[list[str]]:
 
 
 def _column(printed: str, name: str) -> list[str]:
-    """Return a column of a table of actions, the oldest first."""
+    """Return a column of a table of actions, oldest first."""
     head, *rows = _rows(printed)
     return [row[head.index(name)] for row in rows]
 
@@ -242,7 +242,7 @@ def _request_of(printed: str, action: str) -> str:
 
 
 def _service_of(printed: str) -> str:
-    """Return the id of the one compute service that is listed."""
+    """Return the id of the only compute service in the list."""
     head, *rows = _rows(printed)
     (service,) = (row[head.index("Id")] for row in rows if row[head.index("Binary")] == "nova-compute")
     return service
@@ -251,4 +251,4 @@ def _service_of(printed: str) -> str:
 def _until_gone(stock: StockCloud, uuid: str) -> None:
     deadline = time.monotonic() + 30
     while uuid in stock.nova("list", "--all-tenants"):
-        assert time.monotonic() < deadline, "it is still there"
+        assert time.monotonic() < deadline, "the server is still listed"

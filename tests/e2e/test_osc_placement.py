@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement by hand: the stock client's `resource provider`, `resource class`, `trait` and `allocation` commands."""
+"""Direct use of Placement: the client's `resource provider`, `resource class`, `trait` and `allocation` commands."""
 
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ def amounts(listed: list[dict[str, object]]) -> dict[object, object]:
 
 
 class TestPlacementByHand:
-    """A rack with a card in it, shared storage beside it, and one consumer of everything."""
+    """A rack provider with a card as child, a shared storage provider, and a consumer of all of them."""
 
     scenario: ClassVar = "zones"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas with the stock client: set, reached, shown, freed, and back to the defaults."""
+"""Quotas with the stock client: set, reached, shown, released, and reset to the defaults."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ def limits_shown(stock: StockCloud, *words: str) -> dict[str, int]:
 
 
 def usage_shown(stock: StockCloud) -> dict[str, tuple[int, int, int]]:
-    """What `quota show --usage` says of servers, cores and memory: limit, in use, reserved."""
+    """Return limit, in use and reserved of servers, cores and RAM from `quota show --usage`."""
     rows = {each["Resource"]: each for each in stock.show("quota", "show", "--usage", "--compute", "demo")}
     return {
         name: (rows[name]["Limit"], rows[name]["In Use"], rows[name]["Reserved"])
@@ -32,7 +32,7 @@ def absolute_shown(stock: StockCloud) -> dict[str, Any]:
 
 
 class TestQuotas:
-    """The project ``demo`` may have two servers."""
+    """Quotas of the project ``demo``, which may have two servers."""
 
     scenario: ClassVar = "zones"
 

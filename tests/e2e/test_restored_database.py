@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The embedded cloud starts on a database of before half of its guests were made: none is touched, each is listed."""
+"""Start of the embedded cloud on a database older than half of its guests: these are kept and listed."""
 
 import json
 import shutil
@@ -50,7 +50,7 @@ def test_no_guest_is_lost_by_a_restore_of_the_database(cloud: Supervisor, tmp_pa
     def boot(name: str) -> None:
         wanted = {"name": name, "imageRef": image["id"], "flavorRef": flavor, "min_count": _HALF}
         assert session.post(f"{compute}/servers", json={"server": wanted}).status_code == 202
-        wait_until(lambda: active(name) == _HALF, f"{_HALF} servers {name} are active", at_most_s=60)
+        wait_until(lambda: active(name) == _HALF, f"{_HALF} servers {name} to be active", at_most_s=60)
 
     def active(name: str) -> int:
         return len(session.get(f"{compute}/servers?name={name}&status=ACTIVE").json()["servers"])
@@ -77,8 +77,8 @@ def test_no_guest_is_lost_by_a_restore_of_the_database(cloud: Supervisor, tmp_pa
     gone = strays[0]
     removed = kilonova(cloud, "hosts", "remove-guest", gone["host"], gone["guest"])
     assert (removed.returncode, removed.stderr) == (0, "")
-    wait_until(lambda: gone["guest"] not in guests_on_disk(hypervisors)[gone["host"]], "the guest is gone")
-    wait_until(lambda: len(listed(cloud)) == _HALF - 1, "it is no longer listed")
+    wait_until(lambda: gone["guest"] not in guests_on_disk(hypervisors)[gone["host"]], "the guest to be removed")
+    wait_until(lambda: len(listed(cloud)) == _HALF - 1, "the guest to leave the list")
     host, kept = next((name, uuid) for name, uuids in there.items() for uuid in uuids & before)
     refused = kilonova(cloud, "hosts", "remove-guest", host, kept)
     assert (refused.returncode, refused.stdout) == (2, "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each resource of openstacksdk's compute client: made, fetched, found, listed, changed, waited for and deleted."""
+"""Life cycle of each resource of openstacksdk's compute client: create, get, find, list, update, wait, delete."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHE5S1eWoSlVXPp1v9oGoxSDfJXvZmZmJ8Dqz
 
 @pytest.fixture(scope="class")
 def connect(stock: StockCloud) -> Iterator[Callable[[str], Connection]]:
-    """Connect as the user of a cloud of clouds.yaml."""
+    """Connect as the user of a cloud in clouds.yaml."""
     opened: list[Connection] = []
 
     def connection(cloud: str) -> Connection:
@@ -44,7 +44,7 @@ def demo(connect: Callable[[str], Connection]) -> Connection:
 
 
 def same(one: Any, other: Any, *but: str) -> bool:
-    """Say whether two resources tell the same, apart from where they were asked for and the attributes ``but``."""
+    """Return whether two resources are equal, apart from their location and the attributes ``but``."""
     left, right = ({**each.to_dict()} for each in (one, other))
     for name in ("location", *but):
         left.pop(name, None)
@@ -54,7 +54,7 @@ def same(one: Any, other: Any, *but: str) -> bool:
 
 
 class TestResources:
-    """An administrator and a member, on one cloud."""
+    """Resources of an administrator and a member, on one cloud."""
 
     scenario: ClassVar = "moves"
 
@@ -110,7 +110,8 @@ class TestResources:
     def test_aggregates(self, admin: Connection) -> None:
         compute = admin.compute
         used = {each.compute_host for each in compute.servers(all_projects=True)}
-        host = next(name for name in ("node3", "node2", "node1") if name not in used)  # others would change their zone
+        # changing the zone of a used host would affect other tests
+        host = next(name for name in ("node3", "node2", "node1") if name not in used)
         made = compute.create_aggregate(name="fast", availability_zone="quick")
         assert same(compute.get_aggregate(made.id), compute.find_aggregate("fast"))
         assert "fast" in {each.name for each in compute.aggregates()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova up`` with the stand-in for its control process: here only the supervisor and the companions matter."""
+"""``kilonova up`` with a fake control process, to test the supervisor and its bundled services alone."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which commands of the stock clients there are, and which of them a test of this folder uses."""
+"""Commands of the stock clients, and which of them each test of this folder uses."""
 
 import ast
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _GROUPS = ("openstack.compute.v2", "openstack.common")
 
 
 def openstack_commands() -> set[str]:
-    """Return the commands of ``openstack`` for compute, and those that are of no service alone."""
+    """Return the compute commands of ``openstack`` and the commands that belong to no single service."""
     return {entry.name.replace("_", " ") for group in _GROUPS for entry in entry_points(group=group)}
 
 
@@ -24,9 +24,10 @@ def nova_commands() -> set[str]:
 
 
 def said_in(test: str) -> set[tuple[str, ...]]:
-    """Return the words that a test puts together, each as far as it says them itself, without options before them.
+    """Return the word sequences that a test passes as literals, up to the first non-literal and without leading
+    options.
 
-    ``test``: the name of the module and of the function. What it uses of its module counts, too.
+    ``test``: ``module::function``. Functions and constants of its module that it uses are included.
     """
     module, _, function = test.partition("::")
     parts = _parts(module)
@@ -45,14 +46,14 @@ def said_in(test: str) -> set[tuple[str, ...]]:
 
 
 def uses(test: str, command: str) -> bool:
-    """Say whether a test says the words of a command."""
+    """Return whether a test contains the words of a command."""
     wanted = tuple(command.split())
     return any(words[: len(wanted)] == wanted for words in said_in(test))
 
 
 @cache
 def _parts(module: str) -> dict[str, ast.AST]:
-    """Return what a module defines: its functions, those of its classes, and its constants."""
+    """Return the definitions of a module by name: functions, methods and constants."""
     (path,) = _HERE.rglob(f"{module}.py")
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return dict(_named(tree.body))

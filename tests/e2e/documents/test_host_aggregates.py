@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guide on host aggregates, done again with the stock client."""
+"""Nova's guide on host aggregates, executed with the stock client."""
 
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ NODES = {f"node{number}" for number in range(1, 6)}
 
 
 class TestHostAggregates:
-    """The guide on host aggregates: hosts with SSDs, and what else it runs."""
+    """The guide on host aggregates: hosts with SSDs, and its other commands."""
 
     scenario: ClassVar = "fast-io"
 

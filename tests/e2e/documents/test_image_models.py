@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device models of images as conditions of Placement, with the stock client."""
+"""Device models in image metadata as Placement requirements, with the stock client."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.cloud
 
 
 class TestImageModels:
-    """Image metadata as conditions of Placement: a mixed cloud, and images that only some of its hosts can run."""
+    """Mixed cloud and images that only some of its hosts support: image metadata as Placement requirements."""
 
     scenario: ClassVar = "image-models"
 

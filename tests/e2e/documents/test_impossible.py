@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that fits no host, and how Kilonova explains it to the stock client."""
+"""A server that fits no host, and Kilonova's explanation in the stock client."""
 
 import json
 from typing import ClassVar
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.cloud
 
 
 class TestImpossible:
-    """A server that fits nowhere, with another reason for each group of hosts."""
+    """A server that fits no host, with a different reason for each group of hosts."""
 
     scenario: ClassVar = "impossible"
     removed: ClassVar = {

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.cloud
 
 
 class TestIsolation:
-    """The article on Trove hosts once more, with a rule in place of a filter: what it asked for and could not get."""
+    """The article on Trove hosts with an isolation rule, which meets the requirements that a filter could not."""
 
     scenario: ClassVar = "isolation"
 
@@ -30,7 +30,8 @@ class TestIsolation:
         disk.write_bytes(b"\0" * 4096)
         upload = ("image", "create", "--disk-format", "raw", "--file", str(disk))
         stock.do(*upload, "--public", "--property", "tesora_edition=enterprise", "cirros-tagged")
-        stock.do(*upload, "cirros-no-tags", cloud="kilonova-demo")  # a customer's own, which nobody can tag
+        # image owned by a customer, which the administrator cannot tag
+        stock.do(*upload, "cirros-no-tags", cloud="kilonova-demo")
         many = ("--min", "3", "--max", "3")
         stock.do(*server_create("tagged", image="cirros-tagged"), *many)
         stock.do(*server_create("untagged", image="cirros-no-tags"), *many, cloud="kilonova-demo")
@@ -49,7 +50,7 @@ class TestIsolation:
         assert (pool["aggregates"], pool["hosts"]) == (["Trove"], ["compute3"])
         assert {image for group in pool["may_enter"] for image in group["images"]} == {"cirros-tagged"}
         assert report["open_hosts"] == ["compute1", "compute2"]
-        assert report["examined"]["images"] >= 3  # the customer's private one is among them
+        assert report["examined"]["images"] >= 3  # includes the customer's private image
         assert report["examined"]["servers"] == 6
 
         read = stock.kilonova("audit", "rules")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tenant isolation as in the scheduler guide, done again with the stock client."""
+"""Tenant isolation from Nova's scheduler guide, executed with the stock client."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.cloud
 
 
 class TestTenants:
-    """The guide's tenant isolation: a key with a suffix, through Placement and through the filter."""
+    """The guide's tenant isolation: metadata key with a suffix, with the Placement prefilter and with the filter."""
 
     scenario: ClassVar = "tenant-isolation"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The articles on Trove hosts, on notifications and on soft deletes, done again with the stock client in one cloud."""
+"""The articles on Trove hosts, notifications and soft deletes, executed with the stock client in one cloud."""
 
 import json
 import os
@@ -23,7 +23,7 @@ notification_format = versioned"""
 
 
 class TestTrove:
-    """The article on Trove hosts: a filter of one's own, three computes, six servers."""
+    """The article on Trove hosts: a custom filter, three computes, six servers."""
 
     scenario: ClassVar = "trove"
     options: ClassVar = _RECLAIM
@@ -53,7 +53,7 @@ class TestTrove:
 
 
 class TestNotifications:
-    """The page on notifications: a file tells of a server, in the cloud of the article on Trove."""
+    """The page on notifications: a file receives a server's notifications, in the cloud of the article on Trove."""
 
     scenario: ClassVar = "trove"
     options: ClassVar = _RECLAIM
@@ -78,7 +78,7 @@ class TestNotifications:
 
 
 class TestReclaim:
-    """The article on soft deletes and reclaim_instance_interval, in the cloud of the one on Trove."""
+    """The article on soft deletes and reclaim_instance_interval, in the cloud of the article on Trove."""
 
     scenario: ClassVar = "trove"
     options: ClassVar = _RECLAIM
