@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests boot from the device that their image is: a disk, a CD, or what an image for a rescue names."""
+"""Boot devices of real guests: a disk, a CD, or the device that a rescue image names."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,7 +46,7 @@ def image(tmp_path: Path) -> ImageData:
 
 @pytest.fixture
 def iso(tmp_path: Path) -> ImageData:
-    """A CD that has the sector of a bootable disk, too, as those of most systems for PCs have."""
+    """CD image that also has a boot sector, as most hybrid installation CDs do."""
     data = bytearray(tiny_image())
     data[16 * 2048 : 16 * 2048 + 7] = b"\1CD001\1"
     file = tmp_path / "iso"
@@ -56,7 +56,7 @@ def iso(tmp_path: Path) -> ImageData:
 
 @pytest.fixture
 def guest(driver: LibvirtDriver, image: ImageData) -> GuestSpec:
-    """A guest with a disk of its own beside the root disk, which runs."""
+    """Running guest with an ephemeral disk beside the root disk."""
     uuid = str(uuid4())
     made = guest_of(
         uuid=uuid, name=f"instance-{uuid[:8]}", memory_mib=32, ephemeral_gib=1, image_ref="tiny", image=image
@@ -66,7 +66,7 @@ def guest(driver: LibvirtDriver, image: ImageData) -> GuestSpec:
 
 
 def drives(node: LibvirtNode, guest: GuestSpec) -> list[Drive]:
-    """Return the names and buses of disks, and which one is booted."""
+    """Return name and bus of each disk, and whether it is a boot device."""
     connection = libvirt.open(node.uri)
     root = ET.fromstring(connection.lookupByUUIDString(guest.uuid).XMLDesc())
     connection.close()
@@ -85,7 +85,7 @@ def test_with_a_device_of_its_own(
 ) -> None:
     own = [("vda", "virtio", True), ("vdb", "virtio", False)]
     assert drives(libvirt_node, guest) == own
-    wait_until(lambda: boots(driver, guest) == 1, "the guest is up")
+    wait_until(lambda: boots(driver, guest) == 1, "the guest to boot")
     for _ in range(2):
         driver.rescue(guest, Rescue("tiny", image, {"hw_rescue_device": "disk", "hw_rescue_bus": "usb"}))
     assert drives(libvirt_node, guest) == [
@@ -93,7 +93,7 @@ def test_with_a_device_of_its_own(
         ("vda", "virtio", False),
         ("vdb", "virtio", False),
     ]
-    wait_until(lambda: boots(driver, guest) == 2, "the rescue system is up")
+    wait_until(lambda: boots(driver, guest) == 2, "the rescue system to boot")
     driver.unrescue(guest.uuid)
     assert drives(libvirt_node, guest) == own
 
@@ -127,11 +127,11 @@ def test_an_iso_image_is_a_cd_that_is_booted(
     driver.spawn(guest)
     cd = ("hda", "ide", True) if board == "pc" else ("sda", "sata", True)
     assert drives(libvirt_node, guest) == [cd, ("vda", "virtio", False)]
-    wait_until(lambda: boots(driver, guest) == 1, "the guest is up")
+    wait_until(lambda: boots(driver, guest) == 1, "the guest to boot")
 
 
 def test_a_rescue_from_a_cd(driver: LibvirtDriver, libvirt_node: LibvirtNode, guest: GuestSpec, iso: ImageData) -> None:
-    wait_until(lambda: boots(driver, guest) == 1, "the guest is up")
+    wait_until(lambda: boots(driver, guest) == 1, "the guest to boot")
     driver.rescue(guest, Rescue("iso", iso, {"hw_rescue_device": "cdrom"}))
     assert drives(libvirt_node, guest) == [("hda", "ide", True), ("vda", "virtio", False), ("vdb", "virtio", False)]
-    wait_until(lambda: boots(driver, guest) == 2, "the rescue system is up")
+    wait_until(lambda: boots(driver, guest) == 2, "the rescue system to boot")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connection to a libvirtd that is killed, frozen or not there, and domains that are not ours."""
+"""Connection to a libvirtd that is killed, frozen or absent, and domains of other owners."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ AT = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001
 
 
 class Watched:
-    """A connection, and what it told."""
+    """Connection that records its events."""
 
     def __init__(self, uri: str) -> None:
         self.events: list[tuple[str, int]] = []
@@ -67,7 +67,7 @@ def test_a_guest_is_found_by_its_mark_alone(watched: Watched) -> None:
     mark, stranger, copied = GuestMark(new_uuid(), AT), new_uuid(), new_uuid()
     handles = [
         watched.connection.use().defineXML(xml_of("", stranger, "instance-2")),
-        watched.connection.use().defineXML(xml_of(mark.xml(), copied, "instance-3")),  # virt-clone does that
+        watched.connection.use().defineXML(xml_of(mark.xml(), copied, "instance-3")),  # as virt-clone does
     ]
     try:
         ours = watched.domains.define(xml_of(mark.xml(), mark.uuid), mark)
@@ -96,7 +96,7 @@ def test_events_come_and_it_is_opened_anew_after_a_crash(watched: Watched, libvi
     mark = GuestMark(new_uuid(), AT)
     domain = watched.domains.define(xml_of(mark.xml(), mark.uuid), mark)
     domain.power_on()
-    wait_until(lambda: (mark.uuid, 2) in watched.events, "the start to be told")
+    wait_until(lambda: (mark.uuid, 2) in watched.events, "the event of the start")
     assert domain.power_state() is PowerState.RUNNING
     libvirt_node.kill()
     with pytest.raises(HypervisorAway):
@@ -107,11 +107,11 @@ def test_events_come_and_it_is_opened_anew_after_a_crash(watched: Watched, libvi
     assert watched.domains.states() == {mark.uuid: PowerState.RUNNING}
     assert watched.opened == 2
     domain = watched.domains.get(mark.uuid)
-    domain.power_off()  # libvirtd may be about to find its guests again, and tell nothing of this
+    domain.power_off()  # libvirtd may still be reconnecting to its guests and send no event
     assert domain.power_state() is PowerState.SHUTDOWN
     domain.power_on()
     domain.power_off()
-    wait_until(lambda: (mark.uuid, 5) in watched.events, "the stop to be told")
+    wait_until(lambda: (mark.uuid, 5) in watched.events, "the event of the stop")
 
 
 def test_a_call_to_one_that_hangs_ends(libvirt_node: LibvirtNode) -> None:
@@ -126,7 +126,7 @@ def test_a_call_to_one_that_hangs_ends(libvirt_node: LibvirtNode) -> None:
         assert time.monotonic() - began < 20
     finally:
         os.kill(libvirt_node.pid, signal.SIGCONT)
-    wait_until(lambda: watched.connection.use().listAllDomains() == [], "it to answer again")
+    wait_until(lambda: watched.connection.use().listAllDomains() == [], "libvirtd to answer again")
     watched.connection.close()
 
 

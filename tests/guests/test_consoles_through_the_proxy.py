@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The VNC server of a real guest, looked at through the proxy of consoles."""
+"""VNC server of a real guest, viewed through the console proxy."""
 
 import struct
 from pathlib import Path

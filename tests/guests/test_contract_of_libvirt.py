@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A libvirt host does what every driver does, with guests that really run."""
+"""Driver contract on a libvirt host, with real guests."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ def place(libvirt_node: LibvirtNode, tmp_path: Path) -> Iterator[Place]:
 
 
 class TestLibvirtDriver(DriverContract):
-    """Every test of the contract."""
+    """All contract tests on the libvirt driver."""
 
 
 @pytest.mark.parametrize("before", ["stop", "pause"])

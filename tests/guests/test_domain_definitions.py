@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is described is what libvirt and QEMU take: by libvirt's own schema, by a definition, and by a start."""
+"""Generated domains are valid: against libvirt's schema, when defined, and when started."""
 
 import contextlib
 import subprocess
@@ -36,7 +36,7 @@ _TPMS = LibvirtSettings(swtpm_enabled=True)
 
 @dataclass(frozen=True)
 class Place:
-    """A libvirtd, what it can do, and a folder for the files of guests."""
+    """A libvirtd, its capabilities, and a folder for guests' files."""
 
     connection: Any
     host: HostCapabilities
@@ -90,7 +90,7 @@ def place(libvirt_node: LibvirtNode, tmp_path_factory: pytest.TempPathFactory) -
     connection.close()
 
 
-#: Rows of devices, so that a few starts see each of them once on each board.
+#: Sets of devices that cover each device once on each machine type with few starts.
 _ROWS: dict[str, tuple[tuple[dict[str, str], dict[str, str]], ...]] = {
     board: (
         (
@@ -206,7 +206,7 @@ def test_a_guest_is_started_from_its_rescue_disk(place: Place, rescue: dict[str,
         assert domain.isActive()
 
 
-#: What machines such as those that tests run on lack: defined all the same, as the schema has it.
+#: Guests with features that test machines lack: they are defined and checked against the schema, but not started.
 _ONLY_DEFINED: dict[str, Callable[[], GuestSpec]] = {
     "huge pages": lambda: guest_of(reserved=GuestDevices((GuestCell(0, frozenset({0}), 64, page_size_kib=2048),))),
     "another cell": lambda: guest_of(reserved=GuestDevices((GuestCell(1, frozenset({0}), 64),))),
@@ -264,7 +264,7 @@ def test_whatever_is_described_can_be_defined(
 def test_whatever_is_described_for_kvm_can_be_defined(
     place: Place, guest: GuestSpec, disks: tuple[DiskFile, ...], settings: LibvirtSettings
 ) -> None:
-    """A libvirtd without KVM takes it, too, and will not start it."""
+    """A libvirtd without KVM accepts the definition but cannot start the domain."""
     by_kvm = replace(place.host, virt_type="kvm", cpu_modes=frozenset())
     try:
         domain = place.describe(guest, disks, settings=settings, host=by_kvm)
@@ -275,7 +275,7 @@ def test_whatever_is_described_for_kvm_can_be_defined(
 
 
 def test_the_schema_is_looked_at(place: Place) -> None:
-    """Or the tests above would say nothing."""
+    """Proof that the tests above check the schema."""
     domain = place.describe(guest_of())
     for virt_type in ("qemu", "kvm"):
         wrong = domain_xml(replace(domain, virt_type=virt_type)).replace("<on_crash>", "<colour>red</colour><on_crash>")

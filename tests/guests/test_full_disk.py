@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No room where the disks of guests are: what was asked for fails, guests go on, and nothing is left behind."""
+"""Full file system of guests' disks: requests fail, running guests survive, and no files are left behind."""
 
 import shutil
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallDisk]:
 
 @pytest.fixture(scope="module")
 def node(disk: SmallDisk) -> Iterator[LibvirtNode]:
-    """A libvirtd that sees the disk: one that runs already has mounts of its own."""
+    """A libvirtd started after the mount, because a running one has its own mount namespace."""
     assert disk.folder.is_mount()
     made = LibvirtNode()
     try:
@@ -75,7 +75,7 @@ def test_a_guest_that_has_no_room_leaves_nothing(place: LibvirtPlace, disk: Smal
 def test_one_that_runs_stays_as_it_is_when_there_is_no_room_for_more(place: LibvirtPlace, disk: SmallDisk) -> None:
     guest = place.made(place.stubborn)
     driver, uuid = place.driver, guest.uuid
-    wait_until(lambda: driver.console_output(uuid, None), "the guest to come up")
+    wait_until(lambda: driver.console_output(uuid, None), "the guest to boot")
     disk.fill()
     rescued = replace(guest, config_drive=ConfigDrive("web", admin_pass="heliotrope"))
     anew = replace(guest, image_ref="obeys", image=place.image, ordered_at=later(guest))
@@ -104,10 +104,10 @@ def test_a_guest_that_cannot_write_stands_still_until_there_is_room(place: Libvi
     place.driver.changed_guests()
     disk.fill()
     place.driver.start(guest.uuid)
-    wait_until(lambda: place.state(guest) is PAUSED, "the guest to stand still")
-    wait_until(lambda: place.driver.changed_guests() == {guest.uuid: PAUSED}, "that to be told")
+    wait_until(lambda: place.state(guest) is PAUSED, "the guest to be paused")
+    wait_until(lambda: place.driver.changed_guests() == {guest.uuid: PAUSED}, "the event of the pause")
     disk.make_room()
     place.driver.pause(guest.uuid)
     place.driver.unpause(guest.uuid)
-    wait_until(lambda: "disks" in place.driver.console_output(guest.uuid, 1), "it to go on")
+    wait_until(lambda: "disks" in place.driver.console_output(guest.uuid, 1), "the guest to continue")
     assert place.state(guest) is RUNNING

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process with real guests is killed at some points of some workflows; `make guest-crashes` takes all of them."""
+"""Sample of the kills of a process with real guests; `make guest-crashes` runs all of them."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disks of guests as files, made by qemu-img."""
+"""Disk files of guests, made by qemu-img."""
 
 import json
 import os
@@ -94,7 +94,7 @@ def left(instances: Path) -> set[str]:
     return {path.name for path in instances.iterdir()} - {"_base"}
 
 
-# --- what is made -----------------------------------------------------------------------------------------------------
+# --- created files ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("disk_format", ["raw", "qcow2", "vmdk", "vdi", "vhd", "vhdx"])
@@ -197,13 +197,13 @@ def test_a_file_system_that_the_host_cannot_make_fails_and_names_the_option(
 ) -> None:
     disks = disks_with(default_ephemeral_format="ntfs")
     if any((Path(folder) / "mkfs.ntfs").exists() for folder in ("/usr/sbin", "/sbin")):
-        pytest.fail("mkfs.ntfs is installed: take another one that is not")
+        pytest.fail("mkfs.ntfs is installed: choose a file system that is not")
     with pytest.raises(DriverError, match=r"ntfs.*\[DEFAULT\] default_ephemeral_format"):
         disks.make(guest(service.make("image-1", "raw"), ephemeral_gib=1))
     assert left(instances) == set()
 
 
-# --- again, and after a crash -----------------------------------------------------------------------------------------
+# --- repetition and crashes -------------------------------------------------------------------------------------------
 
 
 def test_disks_of_the_same_order_are_made_once(disks_with: MakeDisks, service: RealImages) -> None:
@@ -236,7 +236,7 @@ def test_twenty_guests_at_once_need_one_download_and_one_conversion(
     disks_with: MakeDisks, service: RealImages, instances: Path
 ) -> None:
     image = service.make("image-1", "qcow2", mib=64)
-    agents = [disks_with() for _ in range(4)]  # as in several processes
+    agents = [disks_with() for _ in range(4)]  # stand for several processes
     with ThreadPoolExecutor(20) as pool:
         made = list(pool.map(lambda number: agents[number % 4].make(guest(image, f"g{number}")), range(20)))
     assert len({info(root)["full-backing-filename"] for (root,) in made}) == 1
@@ -244,7 +244,7 @@ def test_twenty_guests_at_once_need_one_download_and_one_conversion(
     assert [path.name.rpartition(".")[2] for path in (instances / "_base").iterdir()] == ["raw"]
 
 
-# --- images that cannot be used ---------------------------------------------------------------------------------------
+# --- unusable images --------------------------------------------------------------------------------------------------
 
 
 def test_a_damaged_download_is_not_used(disks_with: MakeDisks, service: RealImages, instances: Path) -> None:
@@ -315,7 +315,7 @@ def test_a_resize_copies_what_is_kept_and_can_go_back(
 
 
 def resized(disks: GuestDisks, described: GuestSpec) -> tuple[DiskFile, ...]:
-    """Give a guest another size, and confirm that."""
+    """Resize a guest's disks, and confirm the resize."""
     disks.keep(described.uuid)
     made = disks.make_of_kept(described)
     disks.drop_kept(described.uuid)
@@ -368,7 +368,7 @@ def test_a_rescue_disk_is_made_of_another_image(disks_with: MakeDisks, service: 
     assert disks.present("g1") == own
 
 
-# --- what is kept of images -------------------------------------------------------------------------------------------
+# --- image cache ------------------------------------------------------------------------------------------------------
 
 
 def test_an_image_stays_as_long_as_a_disk_needs_it(disks_with: MakeDisks, service: RealImages, instances: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the machine of the tests reports of itself, by a real libvirtd and a real QEMU."""
+"""Host report of the test machine, from a real libvirtd and QEMU."""
 
 import os
 from dataclasses import replace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images that whoever uploaded them has made to harm the host."""
+"""Malicious images that an attacker uploads to harm the host."""
 
 import os
 import struct
@@ -31,7 +31,7 @@ def service(tmp_path: Path) -> RealImages:
 
 @pytest.fixture
 def secret(tmp_path: Path) -> Path:
-    """A file of the host that no guest may read."""
+    """File of the host that no guest may read."""
     file = tmp_path / "secret"
     file.write_bytes(b"secret".ljust(MIB, b"."))
     return file
@@ -39,7 +39,7 @@ def secret(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def refused(tmp_path: Path) -> Attempt:
-    """Make a guest of an image, which has to fail and leave nothing."""
+    """Spawn a guest of an image; the spawn must fail and leave nothing behind."""
 
     def attempt(service: RealImages, image: ImageData, reason: str, *, root_gib: int = 1, raw: bool = True) -> None:
         instances = tmp_path / "instances"
@@ -145,7 +145,7 @@ def test_an_encrypted_image(refused: Attempt, service: RealImages, tmp_path: Pat
     refused(service, service.add("evil", tmp_path / "luks", "raw"), "but its data is luks")
     qemu_img("create", "-f", "qcow2", tmp_path / "qcow2", str(MIB))
     with (tmp_path / "qcow2").open("r+b") as file:
-        file.seek(32)  # the method of encryption
+        file.seek(32)  # offset of the encryption method in the qcow2 header
         file.write(struct.pack(">I", 1))
     refused(service, service.add("evil-2", tmp_path / "qcow2", "qcow2"), "it is encrypted")
 
@@ -197,12 +197,12 @@ def test_qemu_img_ends_with_whoever_waits_for_it(tmp_path: Path) -> None:
         f"run(['sh', '-c', 'echo $$ >{noted}; exec sleep 60'])\n"
     )
     with subprocess.Popen([sys.executable, "-c", program]) as process:
-        wait_until(lambda: noted.exists() and noted.read_text().endswith("\n"), "the program runs")
+        wait_until(lambda: noted.exists() and noted.read_text().endswith("\n"), "the program to run")
         status = Path(f"/proc/{int(noted.read_text())}/stat")
         assert status.exists()
         process.kill()
         process.wait()
-        wait_until(lambda: not status.exists() or ") Z " in status.read_text(), "the program has ended")
+        wait_until(lambda: not status.exists() or ") Z " in status.read_text(), "the program to end")
 
 
 def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:

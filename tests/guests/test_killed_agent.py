@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent process with real guests is killed, over a real broker; its control process stays."""
+"""Kill of an agent process with real guests on a real broker, while its control process runs on."""
 
 import threading
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _OPTIONS = "[DEFAULT]\ntransport_url = {url}\nrpc_response_timeout = 1\n[conduct
 
 
 class Tasks(threading.Thread):
-    """Those that a server shows, in order."""
+    """Thread that records the task states of a server, in order."""
 
     def __init__(self, cloud: RealCloud, uuid: str) -> None:
         super().__init__(daemon=True)
@@ -46,7 +46,7 @@ def cloud(libvirt_node: LibvirtNode, sqlite_template: Path, tmp_path: Path) -> I
 
 @pytest.fixture
 def agent(broker: Broker, cloud: RealCloud) -> Iterator[AgentProcess]:
-    """One that is not started yet, of a cloud that is."""
+    """Agent process of a running cloud, not started."""
     name = broker.new_agent()
     cloud.start(_OPTIONS.format(url=url_of(broker, CONTROL)), serves_host=False)
     cloud.control.process.database.write(lambda tx: enrolment.enrol(tx, name, [HOST]))
@@ -67,19 +67,19 @@ def test_one_that_starts_before_libvirtd_waits_for_it(agent: AgentProcess, cloud
 
 def test_between_shutdown_and_start_of_a_soft_reboot(agent: AgentProcess, cloud: RealCloud) -> None:
     agent.start().until_in_session()
-    uuid = cloud.boot(image=IGNORES)  # it takes as long as it likes to shut down
+    uuid = cloud.boot(image=IGNORES)  # this guest ignores the shutdown request until the test ends it
     cloud.act(uuid, "reboot", type="SOFT")
-    wait_until(lambda: cloud.server(uuid)["OS-EXT-STS:task_state"] == "reboot_started", "the reboot begins")
+    wait_until(lambda: cloud.server(uuid)["OS-EXT-STS:task_state"] == "reboot_started", "the reboot to begin")
     agent.kill()
     cloud.press_q(uuid)
-    wait_until(lambda: not cloud.domain(uuid).isActive(), "the guest has shut down")
+    wait_until(lambda: not cloud.domain(uuid).isActive(), "the guest to shut down")
     assert cloud.server(uuid)["OS-EXT-STS:task_state"] == "reboot_started"
     tasks = Tasks(cloud, uuid)
     tasks.start()
     agent.start()
     cloud.until(uuid, "ACTIVE", at_most_s=60)
     cloud.until_booted(uuid, 2)
-    seen = [task for task in tasks.end() if task != "reboot_started_hard"]  # which may be over at once
+    seen = [task for task in tasks.end() if task != "reboot_started_hard"]  # too short to be seen reliably
     assert seen == ["reboot_started", "reboot_pending_hard", None]
     cloud.remove(uuid)
     assert cloud.left() == []

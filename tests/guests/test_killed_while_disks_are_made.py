@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents that are killed while they make disks, and others on the same folder that go on."""
+"""Kills of agents while they create disks, and other agents that continue on the same folder."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ IMAGES = ("one", "two")
 
 
 class CountedImages(RealImages):
-    """Writes down who was asked for, for all processes."""
+    """Image service that records every download of all processes in a file."""
 
     def download(self, image: ImageData, start: int, *, verify: bool | str):  # type: ignore[no-untyped-def] # noqa: ANN201
         with (self._folder / "asked").open("a") as file:

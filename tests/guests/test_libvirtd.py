@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private libvirtd: apart from the system's, the same node again after each start, and survived by its guests."""
+"""Private libvirtd: separate from the system's, the same node after each start, and outlived by its guests."""
 
 import contextlib
 import json
@@ -38,7 +38,7 @@ libvirt.open(node.uri).createXML(sys.argv[1])
 print(node.folder, *node.guests().values(), node.pid, flush=True)
 sys.stdin.read()
 """
-#: What somebody sees who is not root: nothing but standard modules and those beside it.
+#: Script for an unprivileged user, who can read only the standard library and the packages copied beside it.
 _STARTS_ONE = """\
 import json, subprocess, sys
 from pathlib import Path
@@ -74,7 +74,7 @@ def started(node: Libvirtd) -> Iterator[Libvirtd]:
 
 
 def guest_of(node: Libvirtd, name: str | None = None) -> tuple[str, int]:
-    """Start a guest that stays defined. Returns its name and its process."""
+    """Start a persistent domain. Returns its name and its pid."""
     name = name or f"guest-{uuid4()}"
     connection = libvirt.open(node.uri)
     connection.defineXML(_GUEST.format(name=name)).create()
@@ -104,7 +104,7 @@ def state(node: Libvirtd, name: str) -> int:
 
 
 def is_alive(pid: int) -> bool:
-    """Say whether a process runs; one that has ended and was not reaped does not."""
+    """Return whether a process runs; a zombie does not."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
@@ -125,7 +125,7 @@ def test_a_libvirtd_that_starts_again_is_the_same_node_with_the_guests_of_before
     assert state(libvirt_node, name) == libvirt.VIR_DOMAIN_RUNNING
     assert libvirt_node.guests()[name] == pid
     remove(libvirt_node, name)
-    wait_until(lambda: name not in libvirt_node.guests(), "the guest of before ends")
+    wait_until(lambda: name not in libvirt_node.guests(), "the former guest to end")
 
 
 def test_a_guest_that_was_ended_behind_its_back_is_found_shut_off(libvirt_node: LibvirtNode) -> None:
@@ -135,7 +135,9 @@ def test_a_guest_that_was_ended_behind_its_back_is_found_shut_off(libvirt_node: 
     assert not libvirt_node.guests()
     assert not is_alive(pid)
     libvirt_node.start()
-    wait_until(lambda: state(libvirt_node, name) == libvirt.VIR_DOMAIN_SHUTOFF, "libvirtd finds the guest gone")
+    wait_until(
+        lambda: state(libvirt_node, name) == libvirt.VIR_DOMAIN_SHUTOFF, "libvirtd to notice the end of the guest"
+    )
     remove(libvirt_node, name)
 
 
@@ -210,7 +212,7 @@ def test_a_folder_that_qemu_may_not_enter_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_account_of_the_systems_libvirtd_is_not_needed(tmp_path: Path) -> None:
-    """It comes with a package that also starts a libvirtd of the system, which nobody asked for."""
+    """The account belongs to a package that would also start a system libvirtd."""
     hide = ""
     for name in ("passwd", "group"):
         lines = Path("/etc", name).read_text().splitlines(keepends=True)
@@ -257,7 +259,7 @@ def test_somebody_who_is_not_root_has_a_session(place_for_nobody: Path) -> None:
 
 @pytest.fixture
 def place_for_nobody() -> Iterator[Path]:
-    """A folder that everybody may look into, which those of ``tmp_path`` are not, with one that is nobody's own."""
+    """World-readable folder (``tmp_path`` is not), with a subfolder owned by the user ``nobody``."""
     before = os.umask(0o022)
     with tempfile.TemporaryDirectory(prefix="kn-open-") as name:
         place = Path(name)
@@ -288,8 +290,8 @@ def test_libvirtd_and_guests_of_a_test_that_is_killed_end(tmp_path: Path) -> Non
         assert len(processes) == 2
         assert all(map(is_alive, map(int, processes)))
         test.send_signal(signal.SIGKILL)
-    wait_until(lambda: not any(map(is_alive, map(int, processes))), "libvirtd and the guest end", at_most_s=20)
-    wait_until(lambda: not _of(Path(folder)), "nothing of them is left", at_most_s=20)
+    wait_until(lambda: not any(map(is_alive, map(int, processes))), "libvirtd and the guest to end", at_most_s=20)
+    wait_until(lambda: not _of(Path(folder)), "their files to be removed", at_most_s=20)
 
 
 def _of(folder: Path) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud of simulated hosts and a libvirt host: images with device models that only some of them have."""
+"""Cloud of simulated hosts and a libvirt host, with images whose device models only some hosts support."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -29,7 +29,7 @@ from support.cell import Cell, host, new_cell
 from support.libvirt_node import LibvirtNode
 from support.waiting import wait_until
 
-#: Weighers prefer the first simulated host to the libvirt host, and that one to the other.
+#: Weighers rank this simulated host before the libvirt host, and the other simulated host after it.
 _HUGE = host("huge", vcpus=999, memory_mib=1 << 22, disk_gib=1 << 20, models={"hw_vif_model": ("virtio",)})
 _TINY = host("tiny", vcpus=4, memory_mib=4096, disk_gib=9, models={"hw_vif_model": ("virtio", "lan9118")})
 _RATIOS = AllocationRatios(cpu=16.0, memory=1.0, disk=1.0, reserved_memory_mib=0)
@@ -39,7 +39,7 @@ _RATIOS = AllocationRatios(cpu=16.0, memory=1.0, disk=1.0, reserved_memory_mib=0
 def cloud(
     request: pytest.FixtureRequest, sqlite_template: Path, tmp_path: Path, libvirt_node: LibvirtNode
 ) -> Iterator[Cell]:
-    """A cloud with or without the prefilter, as the parameter says."""
+    """Cloud with or without the image metadata prefilter, by the parameter."""
     config = SchedulerConfig(image_metadata_prefilter=request.param)
     cell = new_cell(sqlite_template, tmp_path, _HUGE, _TINY, config=config)
     folder = libvirt_node.instances / tmp_path.name
@@ -55,9 +55,9 @@ def cloud(
 
 
 def _boot(cell: Cell, model: str, count: int) -> tuple[list[str | None], list[str]]:
-    """Boot servers, one after the other, of an image that names a network card.
+    """Boot servers in sequence from an image that requires a network card model.
 
-    Returns their hosts, and why spawns failed before.
+    Returns their hosts, and the errors of failed spawns.
     """
     uuids: list[str] = []
     for _ in range(count):
@@ -87,7 +87,7 @@ def test_without_it_servers_are_undone_and_scheduled_anew(cloud: Cell, libvirt_n
     hosts, errors = _boot(cloud, "lan9118", 2)
     assert (hosts, len(errors)) == (["tiny", "tiny"], 4)
     assert all("hw_vif_model=lan9118" in error for error in errors)
-    assert sum("e1000e" in error for error in errors) == 2, "the libvirt host names what it has"
+    assert sum("e1000e" in error for error in errors) == 2, "the error of the libvirt host names its supported models"
     assert len(libvirt_node.guests()) == 2
     assert set(cloud.failed_builds().values()) == {0}
 
@@ -110,7 +110,7 @@ def test_its_provider_has_the_traits_that_it_reports_and_loses_what_it_reports_n
 
 @pytest.mark.parametrize("cloud", [False], indirect=True)
 def test_a_server_of_the_libvirt_host_is_offered_no_simulated_one(cloud: Cell, libvirt_node: LibvirtNode) -> None:
-    """The simulated hosts would take it, and weighers prefer one of them."""
+    """The simulated hosts have room for it, and weighers prefer one of them."""
     image = Image(new_uuid(), "plain")
     (uuid,) = cloud.boot(image=image, force_host="metal")
     cloud.work_off()
@@ -118,7 +118,7 @@ def test_a_server_of_the_libvirt_host_is_offered_no_simulated_one(cloud: Cell, l
     cloud.resize(uuid, stays=True)
     cloud.work_off()
     assert (cloud.instance(uuid).vm_state, cloud.instance(uuid).host) == (VmState.RESIZED, "metal")
-    assert not list(_failures(cloud, [uuid])), "no host was tried in vain"
+    assert not list(_failures(cloud, [uuid])), "no failed attempt on another host"
     assert _newest_decision(cloud, uuid, 2) == {"hypervisor_type": 2}
     assert len(libvirt_node.guests()) == 1
     cloud.revert(uuid)
@@ -126,7 +126,7 @@ def test_a_server_of_the_libvirt_host_is_offered_no_simulated_one(cloud: Cell, l
     cloud.migrate(uuid)
     cloud.work_off()
     assert (cloud.instance(uuid).vm_state, cloud.instance(uuid).host) == (VmState.ACTIVE, "metal")
-    assert not list(_failures(cloud, [uuid])), "no host was asked to do anything"
+    assert not list(_failures(cloud, [uuid])), "no failed attempt on any host"
     assert _newest_decision(cloud, uuid, 3) == {"ignore_hosts": 1, "hypervisor_type": 2}
 
 
@@ -141,24 +141,24 @@ def test_the_libvirt_host_reports_what_it_can_do(cloud: Cell) -> None:
     }
     before = replace(node.capabilities, abilities=None)
     assert {ability for ability in Ability if before.can(ability)} == {*(node.capabilities.abilities or ())}, (
-        "its agent of the release before would count as the same"
+        "a report without abilities, from an older agent, counts as the same"
     )
 
 
 def _newest_decision(cell: Cell, uuid: str, number: int) -> dict[str, int]:
-    """Return how many hosts each rule removed in the newest of so many decisions; they are stored in the background."""
+    """Wait until ``number`` decisions are stored; return how many hosts each rule removed in the newest."""
 
     def found() -> tuple[StoredDecision, ...]:
         with cell.database.read() as connection:
             return decisions.find(connection, uuid)
 
-    wait_until(lambda: len(found()) == number, f"{number} decisions are stored")
+    wait_until(lambda: len(found()) == number, f"{number} decisions to be stored")
     steps = found()[0].body["steps"]
     return {rule: hosts_in - hosts_out for rule, _, hosts_in, hosts_out in steps if hosts_in > hosts_out}
 
 
 def _traits(cell: Cell, host_name: str) -> set[str]:
-    """Return the traits of a host's provider, as the Placement API would."""
+    """Return the traits of a host's resource provider."""
     of_host = sa.select(t.compute_nodes.c.uuid).where(t.compute_nodes.c.host == host_name)
     wanted = (
         sa.select(t.traits.c.name)

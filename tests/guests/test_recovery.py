@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real guests outlive whatever happens to libvirtd, to their host and to themselves, and their servers show it."""
+"""Recovery of real guests and their servers' states after failures of libvirtd, the host and the guests."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from support.samples import IS_WHOLE, sampled
 from support.waiting import wait_until
 
 EVERYTHING_S = 60.0
-#: Action → the status of the server once it is done.
+#: Action → status of the server after it.
 AFTER = {
     "build": "ACTIVE",
     "os-stop": "SHUTOFF",
@@ -48,12 +48,14 @@ def test_what_happens_to_a_guest_is_seen_within_seconds(cloud: RealCloud) -> Non
     cloud.domain(killed).destroy()
     cloud.until(killed, "SHUTOFF")
     cloud.domain(paused).suspend()
-    wait_until(lambda: cloud.server(paused)["OS-EXT-STS:power_state"] == 3, "it to be seen paused")
-    assert cloud.server(paused)["status"] == "ACTIVE"  # as in Nova: somebody at the host knows why
+    wait_until(lambda: cloud.server(paused)["OS-EXT-STS:power_state"] == 3, "the server to show the power state paused")
+    assert cloud.server(paused)["status"] == "ACTIVE"  # as in Nova: a pause at the host is assumed to be intended
     domain = cloud.domain(gone)
     domain.destroy()
     domain.undefine()
-    wait_until(lambda: cloud.server(gone)["OS-EXT-STS:power_state"] in {0, 4}, "it to be seen gone")
+    wait_until(
+        lambda: cloud.server(gone)["OS-EXT-STS:power_state"] in {0, 4}, "the server to show that its guest is gone"
+    )
     assert took < sampled(2, sample=8)
     cloud.act(off, "os-start")
     cloud.until(off, "ACTIVE")
@@ -68,7 +70,7 @@ def test_a_guest_that_somebody_undefined_is_made_again_of_its_own_disk(cloud: Re
     uuid = cloud.boot()
     domain = cloud.domain(uuid)
     domain.destroy()
-    cloud.until(uuid, "SHUTOFF")  # what no event has told, the next report does
+    cloud.until(uuid, "SHUTOFF")  # events are disabled, so the next host report shows it
     domain.undefine()
     cloud.act(uuid, "reboot", type="HARD")
     cloud.until(uuid, "ACTIVE")
@@ -79,7 +81,7 @@ def test_a_guest_that_somebody_undefined_is_made_again_of_its_own_disk(cloud: Re
 
 @pytest.mark.parametrize("resumes", [False, True])
 def test_a_host_that_was_rebooted(cloud: RealCloud, *, resumes: bool) -> None:
-    """All guests are gone, and libvirt does not even know one of them any more."""
+    """All guests are off, and libvirt has lost the definition of one of them."""
     cloud.start()
     cloud.control.add_flavor(ram=64)
     ran, was_off, lost = cloud.boot("ran"), cloud.boot("off"), cloud.boot("lost", IGNORES)
@@ -128,7 +130,7 @@ def test_libvirtd_is_killed_and_starts_again_meanwhile(cloud: RealCloud, action:
             cloud.act(subject, "resize", flavorRef="2")
         case "os-stop":
             cloud.act(subject, "os-stop")
-    time.sleep(0.15)  # somewhere on the way
+    time.sleep(0.15)  # in the middle of the action
     cloud.node.kill()
     assert cloud.node.guests()[cloud.server_name(other)] == process
     assert cloud.server(other)["status"] == "ACTIVE"
@@ -138,13 +140,13 @@ def test_libvirtd_is_killed_and_starts_again_meanwhile(cloud: RealCloud, action:
     cloud.remove(subject)
     assert set(cloud.left()) == {other, cloud.server_name(other)}
     cloud.press_q(other)
-    cloud.until(other, "SHUTOFF")  # events come again
+    cloud.until(other, "SHUTOFF")  # events arrive again
     cloud.remove(other)
     assert cloud.left() == []
 
 
 def test_a_frozen_libvirtd_keeps_nobody_else_waiting(cloud: RealCloud) -> None:
-    """...and goes on when it goes on, also after keep-alive messages have found that it does not answer."""
+    """The host resumes when libvirtd resumes, even after keep-alive messages have declared the connection dead."""
     cloud.start(scenario="hosts: [{name: simulated, vcpus: 8, memory_mib: 8192}]\n")
     cloud.control.add_flavor(ram=64)
     stopped = cloud.boot(host=HOST)

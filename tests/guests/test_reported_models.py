@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests with every device model that the machine of the tests reports are started, not only described."""
+"""Guests with every device model that the test machine reports; each is started, not only defined."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -29,14 +29,14 @@ _FAMILIES = (
     *("hw_video_model", "hw_disk_bus", "hw_cdrom_bus", "hw_sound_model", "hw_usb_model", "hw_input_bus"),
     *("hw_watchdog_action", "hw_scsi_model", "hw_viommu_model", "hw_tpm_model", "hw_firmware_type"),
 )
-#: What a value needs beside itself.
+#: Property → further properties that its values need.
 _ALSO: Mapping[str, Mapping[str, str]] = {"hw_tpm_model": {"hw_tpm_version": "2.0"}}
-#: What only the other board has.
+#: Models that a machine type does not have.
 _LACKING = {
     "pc": {("hw_viommu_model", "intel"), ("hw_viommu_model", "virtio"), ("hw_viommu_model", "auto")},
     "q35": {("hw_disk_bus", "ide"), ("hw_cdrom_bus", "ide")},
 }
-#: Values that fit nothing, or contradict others; they have tests of their own.
+#: Values that conflict with other values; other tests cover them.
 _LEFT_OUT = {("hw_usb_model", "none"), ("hw_cdrom_bus", "virtio"), ("hw_cdrom_bus", "fdc"), ("hw_video_model", "ramfb")}
 
 
@@ -67,7 +67,7 @@ def _guest(properties: Mapping[str, str]) -> GuestSpec:
 
 
 def _guests(host: HostCapabilities, machine: str) -> Iterator[Mapping[str, str]]:
-    """Yield properties of as few guests as have every model of every family that a machine has."""
+    """Yield image properties of few guests that together have every reported model of a machine type."""
     models = supported_models(host, _SETTINGS)
     left_out = _LACKING[machine] | _LEFT_OUT
     families = {name: [value for value in sorted(models[name]) if (name, value) not in left_out] for name in _FAMILIES}
@@ -82,7 +82,7 @@ def _guests(host: HostCapabilities, machine: str) -> Iterator[Mapping[str, str]]
 
 
 def _start(connection: Any, xml: str) -> None:
-    """Start a guest that does nothing, and remove it. Raises: libvirtError."""
+    """Start a guest without an operating system, and remove it. Raises: libvirtError."""
     domain = connection.defineXML(xml)
     try:
         domain.createWithFlags(libvirt.VIR_DOMAIN_START_PAUSED)

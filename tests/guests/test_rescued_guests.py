@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guest that is rescued boots the image of the rescue, and has a config drive of its own as long as that lasts."""
+"""Rescued guests boot the rescue image, and have a config drive of their own during the rescue."""
 
 import re
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def driver(libvirt_node: LibvirtNode, folder: Path) -> Iterator[LibvirtDriver]:
 
 @pytest.fixture
 def guest(driver: LibvirtDriver, image: ImageData) -> GuestSpec:
-    """One that has booted once from its own disk."""
+    """Guest that has booted once from its own disk."""
     uuid = str(uuid4())
     made = guest_of(uuid=uuid, name=f"instance-{uuid[:8]}", memory_mib=32, image=image, config_drive=ConfigDrive("web"))
     driver.spawn(made)
@@ -63,16 +63,16 @@ def guest(driver: LibvirtDriver, image: ImageData) -> GuestSpec:
 
 
 def wait_for_boots(driver: LibvirtDriver, guest: GuestSpec, *boots: int) -> None:
-    """Wait until a guest has said this at its starts: each disk counts how often it was booted from, a CD 0."""
+    """Wait until the guest's starts have printed these counts; each disk counts its boots, a CD always prints 0."""
 
     def said() -> list[int]:
         return [int(number) for number in re.findall("image: boot ([0-9]+),", driver.console_output(guest.uuid, None))]
 
-    wait_until(lambda: said() == [*boots], f"boots {boots}")
+    wait_until(lambda: said() == [*boots], f"the boot counts {boots}")
 
 
 def config_drive(node: LibvirtNode, guest: GuestSpec) -> str:
-    """Return the file that is the config drive of a guest now."""
+    """Return the file that is a guest's present config drive."""
     xml = libvirt.open(node.uri).lookupByUUIDString(guest.uuid).XMLDesc()
     (found,) = re.findall(r"/(disk\.config[^/']*)'", xml)
     return str(found)

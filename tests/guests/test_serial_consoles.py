@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serial consoles: users type into the first serial port of a guest, and its log goes on all the same."""
+"""Serial consoles: users type into a guest's first serial port while its console log continues."""
 
 import socket
 import subprocess
@@ -26,7 +26,7 @@ from support.waiting import wait_until
 
 @pytest.fixture
 def driver(libvirt_node: LibvirtNode, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LibvirtDriver]:
-    """A host with serial consoles, or without, as the parameter says."""
+    """Driver with or without serial consoles, by the parameter."""
     folder = libvirt_node.instances / tmp_path.name
     folder.mkdir()
     made = LibvirtDriver(
@@ -41,7 +41,7 @@ def driver(libvirt_node: LibvirtNode, tmp_path: Path, request: pytest.FixtureReq
 
 
 def started(driver: LibvirtDriver, node: LibvirtNode, folder: Path) -> str:
-    """Start a guest that counts its boots, and resets itself for the key r."""
+    """Start a guest that counts its boots, and resets itself when it receives the key r."""
     uuid = str(uuid4())
     driver.spawn(guest_of(uuid=uuid, name=f"instance-{uuid[:8]}", memory_mib=32))
     driver.stop(uuid)
@@ -53,7 +53,7 @@ def started(driver: LibvirtDriver, node: LibvirtNode, folder: Path) -> str:
     assert disk is not None
     subprocess.run(["qemu-img", "convert", "-O", "qcow2", image, str(disk.get("file"))], check=True)
     driver.start(uuid)
-    wait_until(lambda: "boot 1" in driver.console_output(uuid, None), "the guest is up")
+    wait_until(lambda: "boot 1" in driver.console_output(uuid, None), "the guest to boot")
     return uuid
 
 
@@ -71,7 +71,7 @@ def test_what_is_typed_reaches_the_guest_and_what_it_says_is_kept(
             more = user.recv(4096)
             assert more, heard
             heard += more
-    wait_until(lambda: "boot 2" in driver.console_output(second, None), "the log has it, too")
+    wait_until(lambda: "boot 2" in driver.console_output(second, None), "boot 2 in the console log")
     assert "boot 2" not in driver.console_output(first, None)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests run on the CPUs that operators set aside for them."""
+"""Guests run on the CPUs that the operator reserves for them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ from support.libvirt_node import LibvirtNode
 
 @pytest.fixture
 def driver(libvirt_node: LibvirtNode, tmp_path: Path) -> Iterator[LibvirtDriver]:
-    """A host of which one CPU is for guests."""
+    """Driver of a host with one CPU for guests."""
     folder = libvirt_node.instances / tmp_path.name
     folder.mkdir()
     resources = HostResourceSettings(cpu_shared_set=frozenset({0}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disks of guests become images, as files."""
+"""Snapshots of guests' disks as image files."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image ``tiny`` is a guest on every bus and both machine types."""
+"""Boot of the image ``tiny`` on every disk bus and both machine types."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ from support.waiting import wait_until
 _PREFIX = "Kilonova test image: "
 _SOURCE = Path(tiny_image.__file__).with_suffix(".S")
 
-#: What a disk with the id ``d`` is attached as.
+#: Bus → QEMU arguments that attach the disk with the id ``d``.
 DEVICES = {
     "virtio": ["virtio-blk-pci,drive=d"],
     "ide": ["ide-hd,drive=d,bus=ide.0"],
@@ -30,7 +30,7 @@ DEVICES = {
 
 
 class Machine:
-    """A QEMU with one serial port: what the guest writes is ``text``."""
+    """QEMU process with one serial port. ``text``: the guest's output on it."""
 
     def __init__(self, folder: Path, *arguments: str, machine: str) -> None:
         self._qmp = folder / "qmp"
@@ -56,7 +56,7 @@ class Machine:
 
     def ask(self, *commands: tuple[str, dict[str, Any]]) -> None:
         with socket.socket(socket.AF_UNIX) as client:
-            wait_until(self._qmp.exists, "QEMU listens")
+            wait_until(self._qmp.exists, "QEMU to listen")
             client.connect(str(self._qmp))
             answers = client.makefile()
             answers.readline()
@@ -93,7 +93,7 @@ def on(bus: str, disk: Path, disk_format: str = "raw") -> list[str]:
 
 
 def test_the_bytes_are_what_the_source_says(tmp_path: Path) -> None:
-    """After a change of tiny_image.S: put the hexadecimal digits that this prints into tiny_image.py."""
+    """After a change of tiny_image.S, copy the hexadecimal digits that this test prints into tiny_image.py."""
     subprocess.run(["as", "--32", _SOURCE, "-o", tmp_path / "o"], check=True)
     link = ["ld", "-m", "elf_i386", "-Ttext", "0x7c00", "--oformat", "binary", tmp_path / "o", "-o", tmp_path / "b"]
     subprocess.run(link, check=True)
@@ -165,7 +165,8 @@ def test_it_writes_to_the_screen_and_hears_the_keyboard(tmp_path: Path, disk: Pa
     with machine(tmp_path, *on("virtio", disk)) as guest:
         guest.wait_for("boot 1, disks 1")
         screen = tmp_path / "screen"
-        guest.ask(("pmemsave", {"val": 0xB8000, "size": 4000, "filename": str(screen)}))  # characters and colours
+        # VGA text memory: characters and colours
+        guest.ask(("pmemsave", {"val": 0xB8000, "size": 4000, "filename": str(screen)}))
         assert b"Kilonova test image: boot 1, disks 1" in screen.read_bytes()[::2]
         guest.ask(("send-key", {"keys": [{"type": "qcode", "data": "q"}]}))
         assert guest.process.wait(20) == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova up --hypervisor libvirt`` and the stock client, from the first boot until nothing is left."""
+"""``kilonova up --hypervisor libvirt`` with the stock client, from the first boot to the complete removal."""
 
 import re
 import signal
@@ -23,14 +23,14 @@ _SAYS = "Kilonova test image: "
 
 @dataclass
 class RealCloud:
-    """A data folder whose clouds come and go, while its guests stay."""
+    """Data folder on which clouds are started and stopped while its guests keep running."""
 
     folder: Path
     supervisor: Supervisor | None = None
 
     @property
     def libvirtd(self) -> Libvirtd:
-        """What runs there, to be looked at and not to be started."""
+        """The libvirtd of the folder, for inspection only."""
         return Libvirtd(self.folder / "libvirt")
 
     def start(self, *arguments: str) -> StockCloud:
@@ -38,7 +38,7 @@ class RealCloud:
         return StockCloud(self.supervisor.until_ready())
 
     def end(self, number: signal.Signals = signal.SIGINT) -> str:
-        """Signal the supervisor, and return what it has said since it was ready."""
+        """Signal the supervisor, and return its output since it became ready."""
         assert self.supervisor is not None
         self.supervisor.process.send_signal(number)
         said, complaints = self.supervisor.process.communicate(timeout=60)
@@ -59,7 +59,7 @@ def cloud(tmp_path: Path) -> Iterator[RealCloud]:
 
 
 def boots(cloud: StockCloud, server: str) -> int:
-    """Return how often the guest says that it was started."""
+    """Return the number of boots that the guest's console shows."""
     numbers = re.findall(rf"{_SAYS}boot ([0-9]+),", cloud.do("console", "log", "show", server))
     assert numbers == [str(number + 1) for number in range(len(numbers))]
     return len(numbers)
@@ -84,7 +84,7 @@ def test_a_guest_outlives_its_cloud_however_that_ends(cloud: RealCloud) -> None:
     assert len(guests) == 1
 
     cloud.end(signal.SIGKILL)
-    wait_until(lambda: not cloud.libvirtd_runs(), "libvirtd ends with the supervisor", at_most_s=20)
+    wait_until(lambda: not cloud.libvirtd_runs(), "libvirtd to end with the supervisor", at_most_s=20)
     assert cloud.libvirtd.guests() == guests
 
     stock = cloud.start()
@@ -97,18 +97,18 @@ def test_a_guest_outlives_its_cloud_however_that_ends(cloud: RealCloud) -> None:
     stock = cloud.start("--guests-on-stop", "stop")
     assert (status(stock, "first"), boots(stock, "first")) == ("ACTIVE", 2)
     assert cloud.end().endswith("\nstopping\nstopped\n")
-    wait_until(lambda: not list(cloud.libvirtd.processes()), "whoever kept the guest ends with it")
+    wait_until(lambda: not list(cloud.libvirtd.processes()), "the helper processes of the guest to end")
 
     stock = cloud.start()
-    wait_until(lambda: status(stock, "first") == "SHUTOFF", "the cloud knows", at_most_s=30, every_s=0.2)
+    wait_until(lambda: status(stock, "first") == "SHUTOFF", "the server to be SHUTOFF", at_most_s=30, every_s=0.2)
     stock.do("server", "start", "first")
     wait_for_boots(stock, "first", 3)
     (folder,) = (path for path in (cloud.folder / "instances").iterdir() if path.is_dir() and path.name != "_base")
     stock.do("server", "delete", "--wait", "first")
-    wait_until(lambda: not folder.exists(), "its disks are gone")
+    wait_until(lambda: not folder.exists(), "its disks to be removed")
     assert not cloud.libvirtd.guests()
     assert cloud.end().endswith("\nstopping\nstopped\n")
-    wait_until(lambda: not list(cloud.libvirtd.processes()), "everything of libvirt ends")
+    wait_until(lambda: not list(cloud.libvirtd.processes()), "all processes of libvirt to end")
     left = [path for path in (cloud.folder / "libvirt").rglob("*") if "instance-0" in path.name]
     assert [path.name for path in left if path.parent.name != "qemu" or path.suffix != ".log"] == []
 
@@ -150,4 +150,4 @@ def test_a_cloud_of_real_and_simulated_hosts_in_agent_processes(cloud: RealCloud
     assert _SAYS not in stock.do("console", "log", "show", "simulated")
     stock.do("server", "delete", "--wait", "real", "simulated")
     assert cloud.end().endswith("\nstopping\nstopped\n")
-    wait_until(lambda: not list(cloud.libvirtd.processes()), "everything of libvirt ends")
+    wait_until(lambda: not list(cloud.libvirtd.processes()), "all processes of libvirt to end")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What UEFI and the TPM of a guest remember is lost with the guest, and not before."""
+"""UEFI variables and TPM state of a guest are removed with the guest, and not before."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +32,7 @@ def driver(libvirt_node: LibvirtNode, tmp_path: Path) -> Iterator[LibvirtDriver]
 
 @pytest.fixture
 def guest(driver: LibvirtDriver) -> GuestSpec:
-    """A guest with both, which runs."""
+    """Running guest with UEFI and a TPM."""
     uuid = str(uuid4())
     specs, properties = {"hw:tpm_version": "2.0"}, {"hw_firmware_type": "uefi"}
     made = guest_of(specs, properties, uuid=uuid, name=f"instance-{uuid[:8]}", memory_mib=64)
@@ -41,7 +41,7 @@ def guest(driver: LibvirtDriver) -> GuestSpec:
 
 
 def memories(node: LibvirtNode, guest: GuestSpec) -> dict[str, int]:
-    """Return the files in which something is remembered, and which files they are."""
+    """Return the inode of each file with UEFI variables or TPM state."""
     found = [*node.folder.glob(f"lib/swtpm/{guest.uuid}/**/*-00.permall"), *node.folder.glob(f"**/{guest.name}_VARS*")]
     return {file.name: file.stat().st_ino for file in found}
 
