@@ -183,8 +183,9 @@ class AgentEnd:
         return self._own.waiting
 
     def close(self) -> None:
-        """Disconnect as ``kill -9`` does: acknowledged messages are lost, queued messages wait for the next agent
-        process.
+        """Disconnect as ``kill -9`` does.
+
+        Acknowledged messages are lost; queued messages wait for the next agent process.
         """
         self._broker.agents.pop(self._name, None)
         self._own.close()
