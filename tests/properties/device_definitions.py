@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it means that a server fits the cells and devices of one host: everything is tried, nothing is clever."""
+"""Reference definition of whether a server fits the NUMA cells and PCI devices of a host, by brute force."""
 
 from collections.abc import Collection, Sequence
 from itertools import permutations
@@ -15,7 +15,7 @@ from support.device_clouds import ALIASES
 
 
 def fits_cells(host: HostDevices, ratios: Ratios, spec: RequestSpec) -> bool:
-    """NUMATopologyFilter."""
+    """Reference definition of NUMATopologyFilter."""
     try:
         wanted = numa_request(spec.flavor, spec.image)
         if wanted is None:
@@ -34,7 +34,7 @@ def fits_cells(host: HostDevices, ratios: Ratios, spec: RequestSpec) -> bool:
 
 
 def has_devices(host: HostDevices, spec: RequestSpec) -> bool:
-    """PciPassthroughFilter."""
+    """Reference definition of PciPassthroughFilter."""
     try:
         requests = pci_requests(spec.flavor, spec.image, read_aliases(ALIASES))
     except InvalidRequest:

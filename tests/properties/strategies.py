@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random clusters and requests from small vocabularies, so that rules meet what they look for."""
+"""Hypothesis strategies for clusters and requests from small vocabularies, so that rules often match."""
 
 import json
 from dataclasses import replace
@@ -42,7 +42,7 @@ __all__ = ["NOW", "Cloud", "clouds", "requests"]
 
 
 def _some(vocabulary: dict[str, tuple[str, ...]], most: int) -> st.SearchStrategy[dict[str, str]]:
-    """Return some keys, each with one of its own values; the first keys turn up more often."""
+    """Return random keys, each with one of its own values; the first keys are more frequent."""
     pairs = [(key, value) for key, values in vocabulary.items() for value in values]
     first = [(key, value) for key in list(vocabulary)[:2] for value in vocabulary[key]]
     return st.lists(st.sampled_from([*pairs, *first, *first]), max_size=most).map(dict)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers of one request, decided one after the other: to the bit what a whole decision for each of them gives."""
+"""Batch decisions for the servers of one request equal single decisions in sequence, bit by bit."""
 
 import random
 from dataclasses import replace
@@ -34,14 +34,14 @@ FILTERS = (
 
 
 class Crowded:
-    """A filter written host by host, whose answer changes with each server."""
+    """Per-host filter whose verdict depends on the number of servers already placed."""
 
     def host_passes(self, host_state: object, _spec: object) -> bool:
         return host_state.num_instances < 4  # type: ignore[attr-defined,no-any-return]
 
 
 class Fickle(BaseHostWeigher):
-    """Rates hosts by how idle they are, and counts for a host only as long as it is nearly empty."""
+    """Per-host weigher that prefers idle hosts, with a multiplier that is 0 unless the host is nearly empty."""
 
     def weight_multiplier(self, host_state: object) -> float:
         return 1.5 if host_state.num_instances < 2 else 0.0  # type: ignore[attr-defined]
@@ -72,7 +72,7 @@ def engine_of(chance: random.Random) -> Engine:
 
 
 def records_of(chance: random.Random) -> list[HostRecord]:
-    """Return a few hosts, some with two hypervisors, each hypervisor with some room."""
+    """Return a few hosts with free resources; some have two hypervisor nodes."""
     names = [
         (f"host{number}", f"node{number}-{node}")
         for number in range(chance.randint(1, 9))
@@ -107,7 +107,7 @@ def aggregates_of(chance: random.Random, records: list[HostRecord]) -> tuple[Agg
 
 
 def outcome(decide: object) -> object:
-    """Return the decision, or the words of what it failed by."""
+    """Return the decision, or the text of the error it raised."""
     try:
         return decide()  # type: ignore[operator]
     except Exception as error:  # noqa: BLE001 - whatever it is, it has to be the same for both

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocation candidates equal those of a plain reading of the API, on small random clouds of every kind."""
+"""Allocation candidates equal those of a plain reference implementation, on small random clouds."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +26,10 @@ CLASSES = ("VCPU", "DISK_GB", "CUSTOM_NIC")
 TRAITS = ("CUSTOM_A", "CUSTOM_B", "HW_C")
 AGGREGATES = ("g1", "g2", "g3")
 
-#: One candidate: what is taken of whom, and who serves which group.
+#: Candidate: the (provider, class, amount) allocations, and the providers that serve each request group.
 Plain = tuple[frozenset[tuple[str, str, int]], frozenset[tuple[str, frozenset[str]]]]
 
-# --- the reference: one provider, one rule at a time -----------------------------------------------------------------
+# --- reference implementation: one provider, one rule at a time ------------------------------------------------------
 
 
 class Forest:
@@ -37,7 +37,7 @@ class Forest:
         self.by_uuid = {record.uuid: record for record in records}
 
     def lineage(self, uuid: str) -> list[str]:
-        """A provider, its parent, and so on to the root."""
+        """Return a provider, its parent, and so on up to the root."""
         line = [uuid]
         while (parent := self.by_uuid[line[-1]].parent) is not None:
             line.append(parent)
@@ -50,7 +50,7 @@ class Forest:
         return [uuid for uuid in self.by_uuid if self.root(uuid) == root]
 
     def guests(self, root: str) -> list[str]:
-        """Providers of other trees that share with a member of this one."""
+        """Return the sharing providers of other trees that share with a member of this tree."""
         members = set().union(*(self.by_uuid[uuid].aggregates for uuid in self.tree(root)))
         return [
             uuid
@@ -85,7 +85,10 @@ def meets(traits: frozenset[str], group: Group) -> bool:
 
 
 def servings(forest: Forest, anchor: str, group: Group) -> Iterator[dict[str, str]]:
-    """Yield every way to serve one group at an anchor: resource class → provider ("" for a group without resources)."""
+    """Yield every way to serve one group at an anchor: resource class → provider.
+
+    The key is "" for a group without resources.
+    """
     home, guests = forest.tree(anchor), forest.guests(anchor)
     tree = None
     if group.in_tree is not None:
@@ -138,7 +141,7 @@ def reference(records: Sequence[ProviderRecord], query: CandidateQuery) -> set[P
 
 
 def reference_by_anchor(records: Sequence[ProviderRecord], query: CandidateQuery) -> dict[str, set[Plain]]:
-    """Return the candidates that hang on each root."""
+    """Return the candidates of each root provider."""
     forest = Forest(records)
     nested = any(record.parent is not None for record in records)
     found: dict[str, set[Plain]] = {}
@@ -184,7 +187,7 @@ def reference_by_anchor(records: Sequence[ProviderRecord], query: CandidateQuery
 
 
 def rarely(usual: Any, *others: Any) -> st.SearchStrategy[Any]:
-    """Mostly ``usual``, so that most questions have an answer."""
+    """Return a strategy that mostly draws ``usual``, so that most queries have results."""
     return st.sampled_from((usual,) * (4 * len(others)) + others)
 
 
@@ -223,7 +226,7 @@ def clouds(draw: st.DrawFn, *, nested: bool = True) -> list[ProviderRecord]:
 
 @st.composite
 def groups(draw: st.DrawFn, theme: str, suffix: str, uuids: Sequence[str], *, empty: bool = False) -> Group:
-    """Draw a group whose conditions are about one theme, or a little about each."""
+    """Draw a group whose conditions concern one theme, or a few conditions of each."""
     some = st.frozensets(st.sampled_from(TRAITS), min_size=1, max_size=2)
     members = st.frozensets(rarely(AGGREGATES[0], *AGGREGATES[1:], "nobody"), min_size=1, max_size=2)
     size = 1 if suffix else draw(st.sampled_from((1, 2, 2)))
@@ -252,7 +255,7 @@ def queries(draw: st.DrawFn, uuids: Sequence[str]) -> CandidateQuery:
     if named and draw(st.booleans()):
         subtrees = (draw(st.frozensets(st.sampled_from(named), min_size=1)),)
     tied = frozenset().union(*subtrees)
-    # A group without resources must be tied to others, and one group at least has some.
+    # A group without resources must be tied to another one by same_subtree, and at least one group has resources.
     empty = draw(st.frozensets(st.sampled_from(sorted(tied)))) if tied and len(suffixes) > 1 else frozenset()
     if len(empty) == len(suffixes):
         empty = frozenset()
@@ -274,7 +277,7 @@ def questions(draw: st.DrawFn) -> tuple[list[ProviderRecord], CandidateQuery]:
     return records, draw(queries([record.uuid for record in records]))
 
 
-# --- reading answers -------------------------------------------------------------------------------------------------
+# --- parsing of responses --------------------------------------------------------------------------------------------
 
 
 def plain(table: ProviderTable, query: CandidateQuery, found: Candidates) -> list[Plain]:
@@ -311,7 +314,7 @@ def plain_of_json(body: Mapping[str, Any]) -> list[Plain]:
     ]
 
 
-# --- the laws --------------------------------------------------------------------------------------------------------
+# --- properties ------------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=sampled(600, sample=120), deadline=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No interleaving of claims, releases and lowered inventories uses more than fits, or breaks a group's promise."""
+"""No interleaving of claims, releases and lowered inventories exceeds a capacity or violates a group policy."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Laws of whole decisions."""
+"""Properties of whole decisions."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ ENGINE = build_engine(
 )
 CHANCE = build_engine(SchedulerConfig(enabled_filters=MILD, host_subset_size=3, shuffle_best_same_weighed_hosts=True))
 
-#: Rules that ask what is on a host, and of old.
+#: Engine with query and legacy filters, and with weighers of image properties and metrics.
 ASKS = build_engine(
     SchedulerConfig(
         enabled_filters=("AggregateCoreFilter", "RamFilter", "JsonFilter", "RetryFilter", "TypeAffinityFilter"),
@@ -48,7 +48,7 @@ def multiplier(cloud: Cloud, host: str, key: str, default: float) -> float:
 
 
 def plain_scores(cloud: Cloud, names: list[str], spec: RequestSpec) -> dict[str, float]:
-    """Score the hosts one by one, as the admin guide words it."""
+    """Return the scores of the hosts, computed one by one as Nova's admin guide describes them."""
     hosts = [host for host in cloud.records if host.host in names]
     if len(hosts) < 2:
         return dict.fromkeys(names, 0.0)
@@ -166,7 +166,7 @@ def test_an_explanation_agrees_with_the_decision(cloud: Cloud, spec: RequestSpec
 @given(cloud=clouds(), spec=requests)
 def test_room_is_what_placement_says_it_is(cloud: Cloud, spec: RequestSpec) -> None:
     spec = with_resources(spec)
-    assume(spec.query.fallback is None)  # pinned CPUs may come from either of two classes
+    assume(spec.query.fallback is None)  # with a fallback, pinned CPUs may come from either of two classes
     verdicts = {verdict.rule: verdict.passes for verdict in explain(cloud.table(), spec, ENGINE).verdicts}
     for name, amount in spec.query.resources.items():
         expected = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cells and devices: the rules equal their definitions, and what is laid out is there and stays counted."""
+"""NUMA and PCI filters equal their reference definitions, and every layout is valid and accounted for."""
 
 from collections import Counter
 from dataclasses import replace
@@ -36,7 +36,7 @@ HOSTS, REQUESTS = 50, 5
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_filters_equal_their_definitions_for_one_host(seed: int) -> None:
-    """40 x 50 hosts x 5 requests; the second time each is asked, the answers are known already."""
+    """40 clouds x 50 hosts x 5 requests; the second call for each request is answered from the memo."""
     rng = Random(seed)
     hosts = [some_host(rng) for _ in range(HOSTS)]
     specs = [some_request(rng) for _ in range(REQUESTS)]
@@ -67,12 +67,12 @@ def test_the_filters_equal_their_definitions_for_one_host(seed: int) -> None:
 def test_what_is_laid_out_is_there_and_comes_back() -> None:
     rng = Random(7)
     outcomes = Counter(laid_out(some_host(rng), some_request(rng), rng.choice(RATIOS)) for _ in range(3_000))
-    assert outcomes[True] > 200, "the hosts and requests are worth little when hardly any fit"
+    assert outcomes[True] > 200, "too few of the random requests fit"
     assert outcomes[False] > 200
 
 
 def laid_out(host: HostDevices, spec: RequestSpec, ratios: Ratios) -> bool | None:
-    """Check what a server takes; tell whether it fits, None when it has no topology."""
+    """Check the layout of a server; return whether it fits, or None if it has no NUMA topology."""
     try:
         wanted = numa_request(spec.flavor, spec.image)
         requests = pci_requests(spec.flavor, spec.image, read_aliases(ALIASES))
@@ -109,7 +109,7 @@ def laid_out(host: HostDevices, spec: RequestSpec, ratios: Ratios) -> bool | Non
 
 
 def renamed(host: HostDevices, rng: Random) -> HostDevices:
-    """Return the host with its CPUs numbered in another way."""
+    """Return the host with its CPUs renumbered."""
     numbers = rng.sample(range(100), 100)
 
     def moved(cpus: frozenset[int]) -> frozenset[int]:
@@ -142,7 +142,7 @@ def test_hosts_that_differ_in_a_count_differ_in_shape() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_servers_of_one_request_are_decided_as_if_each_came_alone(seed: int) -> None:
-    """A batch asks again only about the host that took a server; that is as good as asking about all."""
+    """A batch recomputes only the host that took a server; the results equal those of a full recomputation."""
     rng = Random(seed)
     config = replace(CONFIG, enabled_filters=("NUMATopologyFilter", "PciPassthroughFilter"))
     engine = build_engine(config)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every filter on columns equals its definition for one host, written here as plainly as the admin guide puts it."""
+"""Every vectorized filter equals its reference definition for one host, written as plainly as the admin guide."""
 
 import ipaddress
 import json
@@ -176,7 +176,7 @@ def near(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
 
 
 def mask_bits(text: str, address: Any) -> int:
-    """Return the bits of an address that a prefix length or a mask marks. Raises: ValueError."""
+    """Return the bits of an address that a prefix length or a mask selects. Raises: ValueError."""
     width = address.max_prefixlen
     if not text:
         return 2**width - 1
@@ -186,7 +186,7 @@ def mask_bits(text: str, address: Any) -> int:
         return (2**width - 1) & ~(2 ** (width - int(text)) - 1)
     mask = ipaddress.ip_address(text)
     bits = f"{int(mask):0{width}b}"
-    if mask.version == 4 and "10" not in bits:  # 0.0.0.255: what it marks is the host's part
+    if mask.version == 4 and "10" not in bits:  # a mask such as 0.0.0.255 selects the host part
         bits = bits.translate(str.maketrans("01", "10"))
     if mask.version != address.version or "01" in bits:
         raise ValueError(text)
@@ -207,7 +207,7 @@ def zone(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
 
 
 def inventory(host: HostRecord, name: str) -> tuple[int, int, float]:
-    """Return total, what is used or reserved of it, and the allocation ratio."""
+    """Return total, used plus reserved, and the allocation ratio of a resource class."""
     for each in host.inventories:
         if each.resource_class == name:
             reserved = each.reserved
@@ -254,11 +254,11 @@ def one_flavor(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> b
 
 
 class NoQuery(Exception):
-    """The text is no expression."""
+    """The text is not a valid expression."""
 
 
 def attribute(host: HostRecord, path: str) -> Any:
-    """Return what a query sees of a host, None when it has no such thing."""
+    """Return the value of a host attribute in a query, or None if the attribute does not exist."""
     make = host.capabilities
     known = {
         "free_ram_mb": inventory(host, "MEMORY_MB")[0] - inventory(host, "MEMORY_MB")[1],
@@ -367,7 +367,7 @@ def test_every_filter_has_a_definition() -> None:
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_ten_thousand_hosts_and_requests(name: str) -> None:
-    """Each filter says of every pair what its definition says, and does not say the same of all of them."""
+    """Each filter equals its definition for every pair, and both passes and rejects some pairs."""
     rng, said = Random(name), set[bool]()
     for _ in range(40):
         cloud = random_cloud(rng)
@@ -389,7 +389,7 @@ def test_each_filter_equals_its_definition_for_one_host(cloud: Cloud, spec: Requ
     for name, rule in RULES.items():
         expected = [DEFINITIONS[name](host, cloud.aggregates_of(host.host), spec) for host in cloud.records]
         assert rule.passes(hosts, spec).tolist() == expected, name
-        assert rule.passes(hosts, spec).tolist() == expected, f"{name} again, from the memo"
+        assert rule.passes(hosts, spec).tolist() == expected, f"{name} on the second call, from the memo"
 
 
 @settings(deadline=None, max_examples=50)

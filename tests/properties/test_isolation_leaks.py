@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Isolation holds in both directions: 100,000 random servers in random clouds, judged by a second, scalar definition.
+"""Isolation rules hold in both directions: 100,000 random servers, checked by an independent scalar definition.
 
-The judge shares no code with the scheduler: it reads the aggregates as they are and knows the rules in the form in
-which they were made up, before they were written as text.
+The definition shares no code with the scheduler: it reads the aggregates as they are and knows the rules as they were
+generated, before they were written as text.
 """
 
 import random
@@ -28,7 +28,7 @@ HOSTS = tuple(f"node{number}" for number in range(12))
 INVENTORIES = (Inventory("VCPU", 1000),)
 
 Meets = Callable[[RequestSpec], bool]
-#: A condition as text, and what it says.
+#: Text of a condition → its meaning.
 CONDITIONS: dict[str, Meets] = {
     "image.trove": lambda spec: spec.image is not None and "trove" in spec.image.properties,
     "image.trove=true": lambda spec: spec.image is not None and spec.image.properties.get("trove") == "true",
@@ -46,7 +46,7 @@ CONDITIONS: dict[str, Meets] = {
         or (spec.image is not None and spec.image.properties.get("trait:CUSTOM_GPU") == "required")
     ),
 }
-#: An alternative that the scheduler cannot read, which nobody meets and which closes the hosts.
+#: An alternative that the scheduler cannot parse: no server meets it, and it closes the hosts.
 NONSENSE = "flavour=db"
 
 FLAVORS = tuple(
@@ -78,12 +78,12 @@ IMAGES = (
 
 @dataclass(frozen=True)
 class MadeUp:
-    """A rule as it was made up. ``alternatives``: each the texts of its conditions."""
+    """Generated rule. ``alternatives``: each is a set of texts of conditions."""
 
     alternatives: frozenset[frozenset[str]]
 
     def metadata(self, chance: random.Random) -> dict[str, str]:
-        """Write it down in some order, under some keys."""
+        """Return the rule as aggregate metadata, in random order and with random keys."""
         keys = chance.sample(
             ["kilonova:only", "kilonova:only.1", "kilonova:only.b", "kilonova:only.Z_9"], len(self.alternatives)
         )
@@ -102,7 +102,7 @@ class MadeUp:
 
 @dataclass(frozen=True)
 class Cloud:
-    """The hosts of each rule as they are meant, and what the scheduler sees."""
+    """Intended hosts of each rule, and the host table that the scheduler sees."""
 
     pools: Mapping[MadeUp, frozenset[str]]
     table: HostTable
@@ -110,7 +110,7 @@ class Cloud:
 
 @dataclass
 class Leaks:
-    """Servers on hosts of a rule that they do not meet, and servers outside the hosts of a rule that they meet."""
+    """Violations. ``strangers``: on a rule's hosts without meeting it; ``strays``: meet it and are on other hosts."""
 
     strangers: int = 0
     strays: int = 0
@@ -159,14 +159,14 @@ def make_server(chance: random.Random) -> RequestSpec:
 
 
 def belonging(pools: Mapping[MadeUp, frozenset[str]], spec: RequestSpec) -> set[str]:
-    """Return the hosts that one server may use, by both sentences of the definition."""
+    """Return the hosts that a server may use, by both sentences of the definition."""
     right = set(HOSTS)
     for rule, hosts in pools.items():
         meets = rule.is_met(spec)
         if rule.is_closed or not meets:
             right -= hosts  # only servers that meet the rule may use its hosts
         if meets:
-            right &= hosts  # and they may use no others
+            right &= hosts  # and such servers may use no other hosts
     return right
 
 
@@ -194,12 +194,12 @@ def count_leaks(*, with_rules: bool, clouds: int = CLOUDS) -> Leaks:
 def test_no_server_of_100_000_leaks_in_either_direction() -> None:
     leaks = count_leaks(with_rules=True)
     assert (leaks.strangers, leaks.strays) == (0, 0)
-    assert leaks.refused == 0  # nor is anybody kept from where it belongs
+    assert leaks.refused == 0  # and no server is kept from a host that it may use
     assert leaks.placed > CLOUDS * SERVERS / 3
 
 
 def test_the_audit_lists_exactly_those_who_can_enter() -> None:
-    """Each flavor with each image and project is placed by the engine, one by one."""
+    """The engine places each combination of flavor, image and project."""
     chance = random.Random(11)
     engine = Engine(filters=(AllHostsFilter(),))
     config = SchedulerConfig(enabled_filters=("AllHostsFilter",))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Following the log leads to the same place as loading anew, whatever happened and in whatever portions."""
+"""A mirror that follows the change log equals a newly loaded one, for any history in batches of any size."""
 
 import shutil
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def report(host: str, node: str, has: dict[str, int], traits: frozenset[str], ki
 
 
 def process(number: int, hosts: frozenset[str], what: int) -> Operation:
-    """A process comes with hosts, falls silent, or is heard of again."""
+    """Return an operation that registers a process with hosts, silences it, renews its lease, or ends it."""
     uuid = uuid_of(6, number)
     mine = sa.update(t.processes).where(t.processes.c.uuid == uuid)
 
@@ -148,7 +148,7 @@ def make_instance(number: int, host: str, node: str, group: int | None) -> Opera
         instances.insert(tx, [(made, group_uuid)])
         instances.change(tx, uuid, host=host, node=node)
         if group_uuid is not None and not group_guards.join_hosts(tx, group_uuid, {host: 1}):
-            raise KilonovaError("not there")
+            raise KilonovaError("does not exist")
 
     return job
 
@@ -256,7 +256,7 @@ OPERATIONS = st.one_of(
     st.builds(provider, NUMBERS, st.integers(0, 6), INVENTORIES, TRAITS),
     st.builds(classes, st.integers(0, 3)),
 )
-#: Transactions of one or more operations each.
+#: Histories: lists of transactions of one or more operations each.
 HISTORIES = st.lists(st.lists(OPERATIONS, min_size=1, max_size=4), min_size=3, max_size=25)
 
 
@@ -287,7 +287,7 @@ def test_following_is_loading(folder: Path, history: list[list[Operation]]) -> N
         clock = lambda: 1.0  # noqa: E731
         followed = Mirror.follow(database, clock=clock)
         behind = Mirror.follow(elsewhere, clock=clock)
-        guests_of(followed)  # from here on they are kept in step instead of counted when asked for
+        guests_of(followed)  # from here on the guest counts are maintained instead of computed on demand
         for batch in history:
             apply(database, batch)
         loaded = Mirror.follow(Database(f"sqlite:///{file}"), clock=clock)

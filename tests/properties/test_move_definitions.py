@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules about hypervisors and abilities equal their definition for one host, written here as documents put it."""
+"""The rules on hypervisors and abilities equal their reference definition for one host."""
 
 from collections import Counter
 from dataclasses import replace
@@ -28,7 +28,7 @@ MOVES = st.sampled_from(MoveKind)
 
 
 def may_go(move: MoveKind, host: HostRecord, home: HostRecord | None) -> bool:
-    """Tell whether a server may go to a host, as far as hypervisor and abilities are concerned."""
+    """Return whether hypervisor type and abilities allow a server to move to a host."""
     can = host.capabilities.can
     if move is MoveKind.UNSHELVE:
         return True
@@ -58,7 +58,7 @@ def test_a_server_goes_where_hypervisor_and_abilities_allow_it(
     expected = [not may_go(move, host, home) for host in cloud.records]
     assert refused(cloud, spec) == expected
     forced = replace(spec, force_host=cloud.records[0].host)
-    assert refused(cloud, forced) == expected, "nobody can force what no hypervisor does"
+    assert refused(cloud, forced) == expected, "a forced host cannot replace an ability"
 
 
 @settings(deadline=None)
@@ -68,7 +68,7 @@ def test_new_servers_go_anywhere(cloud: Cloud, spec: RequestSpec) -> None:
 
 
 def test_random_clouds_have_hosts_of_all_sorts() -> None:
-    """Otherwise the definitions above would be compared with nothing."""
+    """Without such hosts the properties above would hold trivially."""
     found: Counter[bool] = Counter()
 
     @settings(deadline=None, max_examples=200, database=None, derandomize=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever happens to servers in whatever order, repeated or at the wrong time: all sums hold and mirrors agree."""
+"""Random histories of servers' moves, with repeated and untimely operations: usage stays correct, mirrors agree."""
 
 import shutil
 from collections.abc import Callable
@@ -41,7 +41,7 @@ _FLAVORS = (
 
 
 class Story:
-    """A cloud to which one thing happens after another. ``moving``: server → the order of its move."""
+    """Cloud on which random operations run in sequence. ``moving``: server → the order of its move."""
 
     def __init__(self, cell: Cell, rng: Random) -> None:
         self.cell = cell
@@ -67,7 +67,7 @@ class Story:
         wanted = self.moving[uuid]
         self.cell.database.write(lambda tx: tx.execute(t.workflows.update().values(attempt=0)))
         if not self.cell.claimer.place(wanted).workflows:
-            raise ConcurrentUpdate("It has a destination already.")
+            raise ConcurrentUpdate("The server already has a destination.")
 
     def switch(self) -> None:
         self._act(moves.switch)
@@ -103,7 +103,7 @@ class Story:
             self.over.append(self.moving.pop(uuid))
 
     def come_late(self) -> None:
-        """Somebody goes on with a move that is over."""
+        """Run a late operation of a move that has ended."""
         self._late(self.rng.choice(self.over), self.rng.choice((moves.switch, moves.confirm, moves.revert)))
 
     def _act(self, act: Callable[..., None], *, ends: bool = False) -> None:
@@ -121,15 +121,16 @@ class Story:
         self.cell.database.write(lambda tx: act(tx, migration))
 
     def go_on(self) -> str:
-        """Have one thing happen; what is out of place is refused."""
-        often = [self.begin] if len(self.moving) < 2 else []  # more of them, and nobody gets far
+        """Run one random operation; untimely ones are refused."""
+        often = [self.begin] if len(self.moving) < 2 else []  # with more moves, few of them would reach their end
         often += [self.claim, self.claim, self.switch, self.switch, self.confirm]
         seldom = [self.build, self.confirm, self.revert, self.undo, self.try_elsewhere, self.delete, self.come_late]
         acts = [*often, *seldom] if len(self.alive) > 3 else [self.build]
         act = self.rng.choice(acts)
         try:
             act()
-        except (IndexError, NoValidHost, ConcurrentUpdate, NotFound) as refused:  # IndexError: nobody to choose from
+        # IndexError: rng.choice had no candidates
+        except (IndexError, NoValidHost, ConcurrentUpdate, NotFound) as refused:
             return f"{act.__name__}: {type(refused).__name__}"
         return act.__name__
 
@@ -151,7 +152,7 @@ def test_books_balance_whatever_happens_to_servers_that_move(sqlite_template: Pa
 
 
 def tell(folder: Path, seed: int) -> set[str]:
-    """Tell the story of a seed on a fresh database, and return what happened in it."""
+    """Run the history of a seed on a new database, and return its operations."""
     numa = (SimulatedCell(4096, cpus="0-7", dedicated="8-11", pages={"4": 1_048_576}),)
     pci = (SimulatedPool("10de", "1db4", 2, 0),)
     hosts = tuple(host(name, vcpus=6, memory_mib=4096, numa=numa, pci=pci) for name in "abcd")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Laws of the nearest miss: what it promises holds, nothing of it can be left out, and a fitting request has none."""
+"""Properties of the nearest miss: the change makes the request fit, it is minimal, and a fitting request has none."""
 
 from dataclasses import replace
 
@@ -121,7 +121,7 @@ def test_no_other_amount_is_overlooked(
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
 @given(cloud=clouds(), spec=requests, data=st.data())
 def test_a_hindrance_that_is_alone_is_what_is_reported(cloud: Cloud, spec: RequestSpec, data: st.DataObject) -> None:
-    """Hosts on which the request fits are all given the same single fault; that fault is reported."""
+    """All hosts on which the request fits get the same single fault, which must be the reported one."""
     hosts = cloud.table()
     story = explain(hosts, with_resources(spec), LAX)
     fitting = [record for record, passes in zip(cloud.records, story.passed.tolist(), strict=True) if passes]

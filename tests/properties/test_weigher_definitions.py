@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every weigher on columns equals its definition for one host, written here as plainly as the admin guide puts it."""
+"""Every vectorized weigher equals its reference definition for one host, written as plainly as the admin guide."""
 
 from collections.abc import Callable
 from random import Random
@@ -120,7 +120,7 @@ def multiplier(aggregates: list[Aggregate], key: str, default: float) -> float:
 
 
 def defined(name: str, cloud: Cloud, spec: RequestSpec) -> list[float]:
-    """Return what the weigher adds to each host's score: rate, clamp, scale to 0 … 1, multiply."""
+    """Return the weigher's share of each host's score: rating, clamped, scaled to 0 … 1, times the multiplier."""
     rate, minimum, key, default = DEFINITIONS[name]
     factors = [multiplier(cloud.aggregates_of(host.host), key, default) for host in cloud.records]
     ratings = [rate(host, factor, spec) for host, factor in zip(cloud.records, factors, strict=True)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every built-in rule reads what it says that it reads, and nothing else.
+"""Every built-in rule reads exactly the keys that it declares.
 
-Two ways to find out: mappings that note which keys are looked up, and leaving out everything that a rule does not claim
-to read, which must not change its answer. Leaving out what it does claim must change the answer of somebody's request.
+Two methods: mappings record the keys that a rule looks up; and removing the keys that a rule does not declare must not
+change its answer, while removing the declared ones must change the answer to some request.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -44,7 +44,7 @@ CONFIG = SchedulerConfig(
     metrics_weight_setting=("cpu.percent=1.0", "power=-2.5"),
     **SWITCHED_ON,
 )
-#: Words beyond those of the random clouds, so that each declared name turns up in some request.
+#: Additional vocabulary, so that each declared key occurs in some request.
 MORE_SPECS = {
     "accel:device_profile": ("fpga",),
     "hw:ephemeral_encryption": ("true", "false"),
@@ -110,7 +110,7 @@ Answer = Callable[[HostTable, RequestSpec], Any]
 
 
 def asked_of(rule: Any) -> Answer:
-    """Return how to ask a rule, in a form that can be compared."""
+    """Return a function that evaluates the rule and returns a comparable answer."""
     if hasattr(rule, "passes"):
         return lambda hosts, spec: rule.passes(hosts, spec).tolist()
     if hasattr(rule, "weigh"):
@@ -144,7 +144,7 @@ ASKED: dict[str, tuple[Answer, Reads | None]] = {
 
 
 class Noted(Mapping[str, Any]):
-    """A mapping that notes which keys were looked up, also those that it does not have."""
+    """Mapping that records the keys that were looked up, including missing ones."""
 
     def __init__(self, values: Mapping[str, Any], noted: set[str]) -> None:
         self._values, self._noted = dict(values), noted
@@ -172,7 +172,7 @@ def worlds(seed: int) -> tuple[Cloud, RequestSpec]:
     rng = Random(seed)
     cloud, spec = random_cloud(rng, size=12), random_request(rng)
     cloud = replace(cloud, aggregates=tuple(_with_more(rng, each) for each in cloud.aggregates))
-    theme = rng.choice(("", "", "", "pci"))  # what goes together has to meet now and then
+    theme = rng.choice(("", "", "", "pci"))  # keys of one theme must sometimes occur together
     specs, properties = _some(rng, MORE_SPECS, theme), _some(rng, MORE_PROPERTIES, theme)
     flavor = replace(spec.flavor, extra_specs={**spec.flavor.extra_specs, **specs})
     image = spec.image and replace(spec.image, properties={**spec.image.properties, **properties})
@@ -191,7 +191,7 @@ def _some(rng: Random, vocabulary: Mapping[str, tuple[str, ...]], theme: str = "
 
 
 def without(cloud: Cloud, spec: RequestSpec, keep: Callable[[str, str], bool]) -> tuple[HostTable, RequestSpec]:
-    """Return the world with only those names of each kind that are to be kept."""
+    """Return the host table and the request with only the keys that ``keep`` accepts."""
     specs = {key: value for key, value in spec.flavor.extra_specs.items() if keep("extra_specs", key)}
     hints = {key: value for key, value in spec.hints.items() if keep("hints", key)}
     image = spec.image
@@ -237,7 +237,7 @@ def test_what_a_rule_does_not_declare_makes_no_difference(name: str) -> None:
 
 @pytest.mark.parametrize("name", ASKED)
 def test_what_a_rule_looks_up_is_declared(name: str) -> None:
-    """Whoever reads what others use has to look for it; the test above says that nothing else comes of it."""
+    """A rule may look up keys that other rules use; the test above shows that these do not affect its answer."""
     ask, reads = ASKED[name]
     for seed in range(15):
         cloud, spec = worlds(seed)
@@ -262,7 +262,7 @@ def test_what_a_rule_looks_up_is_declared(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, (_, reads) in ASKED.items() if reads != Reads()])
 def test_no_declaration_is_empty_talk(name: str) -> None:
-    """Each kind of name that a rule declares changes its answer to some request."""
+    """Each kind of key that a rule declares changes its answer to some request."""
     ask, reads = ASKED[name]
     silent = {kind for kind in ("extra_specs", "properties", "metadata", "hints") if getattr(reads, kind) != Keys()}
     for seed in range(400):
