@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole control process to send odd requests to, and the state that a refused one must leave as it was."""
+"""Control process for random requests, with a snapshot of the state that a refused request must not change."""
 
 import json
 import sqlite3
@@ -37,7 +37,7 @@ cores = -1
 ram = -1
 """
 _SCENARIO = "images: [{name: cirros}]\nhosts: 3\n"
-#: What changes by itself, or records that somebody asked.
+#: Tables that change in the background, or that record requests.
 _PASSING = {
     "change_log", "change_counter", "decisions", "rosters", "circumstances", "checkpoints", "checkpoint_parts",
     "workflows", "processes",
@@ -46,7 +46,7 @@ _PASSING = {
 
 @dataclass
 class World:
-    """``names``: placeholder in a request → what it stands for now."""
+    """Control process and its resources. ``names``: placeholder in a request → the present value."""
 
     process: ControlProcess
     watcher: sqlite3.Connection
@@ -54,14 +54,14 @@ class World:
     _seen: tuple[int, Mapping[str, list[str]]] | None = None
 
     def send(self, method: str, path: str, raw: bytes, headers: Mapping[str, str]) -> Answer:
-        """Send a request in which placeholders stand for what exists now."""
+        """Send a request after replacing its placeholders."""
         for name, value in self.names.items():
             path = path.replace(name, value)
             raw = raw.replace(name.encode(), value.encode())
         return send(self.process.application, method, path, raw, {"Content-Length": str(len(raw)), **headers})
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Send what an administrator sends; whatever comes of it."""
+        """Send a request as an administrator, without checking the status."""
         family = path.split("/")[1]
         version = {"compute": "compute 2.100", "placement": "placement 1.39"}[family]
         headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": version, "Content-Type": "application/json"}
@@ -70,7 +70,7 @@ class World:
         return json.loads(answer.raw) if answer.raw and answer.status < 300 else None
 
     def replenish(self) -> None:
-        """Make again whatever may be gone, and look up what is there now."""
+        """Recreate resources that requests may have deleted, and look up the values of the placeholders."""
         compute = "/compute/v2.1"
         for flavor in ("1", "2"):
             facts = {"name": f"flavor{flavor}", "id": flavor, "ram": 512, "vcpus": 1, "disk": 1}
@@ -108,11 +108,11 @@ class World:
         self.names[name] = str(found[0][field_name]) if found else "1"
 
     def settle(self) -> None:
-        """Wait until no operation is under way."""
+        """Wait until no workflow is running."""
         wait_until_idle(self.process.database, every_s=0.002)
 
     def state(self) -> Mapping[str, list[str]]:
-        """Return all rows of all tables that a request may change; read again only after somebody committed."""
+        """Return all rows of all tables that a request may change; cached until the next commit."""
         version = int(self.watcher.execute("PRAGMA data_version").fetchone()[0])
         if self._seen is None or self._seen[0] != version:
             self._seen = version, self._rows()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever is sent to whichever route, the answer is no 500, and what is refused has changed nothing.
+"""No random request to any route returns 500, and a refused request changes nothing.
 
-Bodies are right ones for some route, right ones with one part spoilt, or nonsense. ``make fuzz`` sends more of them,
-and others each time.
+Bodies are valid ones of some route, valid ones with one modified part, or nonsense. ``make fuzz`` sends more of them,
+with a new seed each time.
 """
 
 import copy
@@ -170,7 +170,7 @@ generations = st.integers(0, 6)
 
 @dataclass(frozen=True)
 class Request:
-    """What is sent; placeholders such as ``@server`` are replaced on the way."""
+    """Request with placeholders such as ``@server``, which are replaced before it is sent."""
 
     method: str
     path: str
@@ -180,7 +180,7 @@ class Request:
 
 @st.composite
 def bodies(draw: st.DrawFn, method: str, template: str) -> bytes:
-    """A right body for some route, often for this one, often with one part spoilt; or nonsense."""
+    """Draw a valid body of some route, often of this one and often with one modified part, or nonsense."""
     kind = draw(st.integers(0, 19))
     if kind == 0:
         return draw(raw_bodies)
@@ -199,7 +199,7 @@ def _encoded(body: Any) -> bytes:
 
 
 def _set_generations(body: Any, value: int) -> None:
-    """Give every generation in a body the same value: sometimes that is the right one."""
+    """Set every generation in a body to the same value, which is sometimes the right one."""
     waiting = [body]
     for item in waiting:
         if isinstance(item, dict):
@@ -212,7 +212,7 @@ def _set_generations(body: Any, value: int) -> None:
 
 
 def _spoilt(draw: st.DrawFn, body: Any) -> Any:
-    """Replace, drop or add one part, at any depth."""
+    """Replace, remove or add one part, at any depth."""
     if isinstance(body, dict) and body and draw(st.integers(0, 4)):
         name = draw(st.sampled_from(sorted(body)))
         action = draw(st.integers(0, 5))
@@ -271,7 +271,7 @@ def world(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 _answers: dict[int, int] = {}
 
 
-# One cloud takes all requests, so a request that fails cannot be made smaller: it would meet another cloud.
+# All requests use one cloud, so Hypothesis cannot shrink a failing request: the state has changed meanwhile.
 @settings(
     max_examples=_REQUESTS,
     deadline=None,
@@ -287,7 +287,8 @@ def test_any_request_is_answered_and_what_is_refused_changed_nothing(world: Worl
     before = world.state()
     answer = world.send(request.method, request.path, request.raw, request.headers)
     _answers[answer.status] = _answers.get(answer.status, 0) + 1
-    assert answer.status < 500 or answer.status == 501, (request, answer.raw)  # 501: no driver here can do that
+    # 501: the fake driver does not support the request
+    assert answer.status < 500 or answer.status == 501, (request, answer.raw)
     if answer.status < 300:
         world.settle()
     if answer.status >= 300 or request.method in {"GET", "HEAD"}:
@@ -298,9 +299,9 @@ _MANY = 5000
 
 
 def test_the_requests_before_were_of_all_kinds() -> None:
-    """Were nearly all of them refused for the same reason, they would have shown little."""
+    """The random requests above must have reached many different outcomes to be meaningful."""
     assert sum(_answers.values()) >= _REQUESTS
     assert {200, 204, 400, 404} <= set(_answers), _answers
-    assert {202, 409} <= set(_answers) or _REQUESTS < _MANY, _answers  # a few may meet neither
+    assert {202, 409} <= set(_answers) or _REQUESTS < _MANY, _answers  # a small sample may reach neither
     done = sum(count for status, count in _answers.items() if status < 300)
     assert done > _REQUESTS / 10, _answers
