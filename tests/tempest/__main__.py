@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run Tempest, OpenStack's public suite, against a `kilonova up` of its own with Keystone, Glance and two hosts.
+"""Run Tempest, OpenStack's test suite, against a private `kilonova up` with Keystone, Glance and two hosts.
 
-``tests.txt`` names the tests that have to pass, ``sample.txt`` some of them. The run fails for each of them that fails,
-is skipped or does not run, and names it with its reason. ``.venv-tempest`` holds the suite (`make tempest` makes it).
+``tests.txt`` names the tests that must pass, ``sample.txt`` a subset of them. The run fails if one of them fails, is
+skipped or does not run, and prints the reason. ``.venv-tempest`` contains the suite (created by `make tempest`).
 
-With ``--hypervisor libvirt`` one of the hosts has real guests. Those of ``libvirt.txt`` have to pass there as well, and
-those of ``not_libvirt.txt`` cannot.
+With ``--hypervisor libvirt`` one of the hosts has real guests. Then the tests of ``libvirt.txt`` must pass too, and
+those of ``not_libvirt.txt`` are left out, because they cannot.
 
 python -m tempest [--hypervisor libvirt] [--sample] [--everything] [REGEX ...]
 """
@@ -36,7 +36,7 @@ ROOT = HERE.parents[1]
 VENV = ROOT / ".venv-tempest"
 _HOSTS = 2
 _REGION = "RegionOne"
-#: Beside a host of real guests, which gets nearly all servers because it has more memory left.
+#: Second host beside the host of real guests, which gets nearly all servers because it has more free memory.
 _SMALL_HOST = "hosts: [{name: small, vcpus: 8, memory_mib: 5120, disk_gib: 60}]\n"
 _ALL_OF_COMPUTE = r"^tempest\.(api\.compute|serial_tests\.api\.compute)\."
 _PASSED = {"success", "xfail"}
@@ -45,7 +45,7 @@ _SHOWN_LINES = 6
 
 @dataclass(frozen=True)
 class Outcome:
-    """``why``: the last lines of what went wrong."""
+    """Result of a test. ``why``: the last lines of the error."""
 
     status: str
     why: str
@@ -54,16 +54,20 @@ class Outcome:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("regexes", nargs="*", metavar="REGEX", help="only those of the tests that match one")
-    parser.add_argument("--sample", action="store_true", help="the tests of sample.txt")
-    parser.add_argument("--everything", action="store_true", help="all of tempest.api.compute, whatever comes of it")
-    parser.add_argument("--hypervisor", choices=["simulated", "libvirt"], default="simulated", help="of the first host")
-    parser.add_argument("--workers", type=int, default=2, help="how many tests at a time")
-    parser.add_argument("--patience", type=int, default=60, help="seconds until a server has to be ready")
-    parser.add_argument("--json", type=Path, help="write what came of each test to this file")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="work in this folder, and leave it")
+    parser.add_argument("regexes", nargs="*", metavar="REGEX", help="run only the tests that match one of these")
+    parser.add_argument("--sample", action="store_true", help="run the tests of sample.txt")
+    parser.add_argument(
+        "--everything", action="store_true", help="run all of tempest.api.compute, without expecting success"
+    )
+    parser.add_argument(
+        "--hypervisor", choices=["simulated", "libvirt"], default="simulated", help="hypervisor of the first host"
+    )
+    parser.add_argument("--workers", type=int, default=2, help="number of parallel workers")
+    parser.add_argument("--patience", type=int, default=60, help="timeout for a server to become active, in seconds")
+    parser.add_argument("--json", type=Path, help="write the result of each test to this file")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="use this folder, and keep it")
     chosen = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and stop the cloud on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # exits through the context managers, which stop the cloud
     wanted = None if chosen.everything else read_names(HERE / ("sample.txt" if chosen.sample else "tests.txt"))
     if wanted is not None and chosen.hypervisor == "libvirt":
         cannot = read_names(HERE / "not_libvirt.txt")
@@ -87,7 +91,7 @@ def main() -> int:
 
 
 def read_names(file: Path) -> list[str]:
-    """Read a list of tests: a line that begins with a space is a test of the class above it."""
+    """Read a list of tests: an indented line is a test of the class above it."""
     names, of_class = [], ""
     for line in file.read_text(encoding="utf-8").splitlines():
         if not line.strip() or line.startswith("#"):
@@ -100,7 +104,7 @@ def read_names(file: Path) -> list[str]:
 
 
 def _run(work: Path, patterns: Sequence[str], chosen: argparse.Namespace) -> Mapping[str, Outcome]:
-    """Start a cloud, prepare it, run the tests that match, and return what came of each."""
+    """Start and prepare a cloud, run the matching tests, and return the result of each."""
     for name in ("log", "locks", "etc"):
         (work / name).mkdir(exist_ok=True)
     more = work / "etc" / "cloud.conf"
@@ -124,7 +128,7 @@ def _run(work: Path, patterns: Sequence[str], chosen: argparse.Namespace) -> Map
 
 
 def _novnc() -> str:
-    """Return the folder of noVNC, whose page some tests look at."""
+    """Return the folder of noVNC, whose page some tests request."""
     found = subprocess.run([ROOT / "tools" / "novnc.sh"], stdout=subprocess.PIPE, text=True, check=False)
     if found.returncode:
         sys.exit("tempest: without noVNC there is nothing to look at")
@@ -132,7 +136,7 @@ def _novnc() -> str:
 
 
 def _configure(work: Path, cloud: Supervisor, chosen: argparse.Namespace) -> None:
-    """Make users and images, and write the files that Tempest and stestr read."""
+    """Create users and images, and write the configuration files of Tempest and stestr."""
     people = list(people_of(chosen.workers))
     with connect(cloud.folder) as connection:
         make_people(connection, people)
@@ -191,12 +195,12 @@ def _without_tags(name: str) -> str:
 
 
 def report(found: Mapping[str, Outcome], wanted: Sequence[str] | None, seconds: float) -> int:
-    """Print what did not pass and why, and how many did. Returns the exit code."""
+    """Print the failed and skipped tests with reasons, and the counts. Returns the exit code."""
     names = sorted(found) if wanted is None else wanted
     passed = [name for name in names if name in found and found[name].status in _PASSED]
     skipped = [name for name in names if name in found and found[name].status == "skip"]
     failed = [name for name in names if name not in {*passed, *skipped}]
-    # What breaks while a class is set up is a result of its own, and its tests do not run.
+    # An error in setUpClass is a result of its own; the tests of that class have no results.
     broken = [name for name in found if name not in names and found[name].status not in {*_PASSED, "skip"}]
     for name in (*broken, *failed, *skipped):
         print(f"\n{'SKIPPED' if name in skipped else 'FAILED'} {name}")

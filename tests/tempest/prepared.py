@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Tempest needs in a cloud: users of each role in projects of their own, and a second image."""
+"""Resources that Tempest needs in a cloud: users with each role in projects of their own, and a second image."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ _OF_ADMINS = "administrators"
 
 @dataclass(frozen=True)
 class Person:
-    """A user with roles in one project. Tempest looks for users by their roles, and gives a class no user twice."""
+    """User with roles in one project. Tempest selects users by role, and gives a test class each user only once."""
 
     name: str
     project: str
     roles: tuple[str, ...]
 
     def as_account(self) -> dict[str, Any]:
-        """Return the entry of Tempest's file of accounts."""
+        """Return the user's entry in Tempest's accounts file."""
         entry = {
             "username": self.name,
             "password": _PASSWORD,
@@ -37,10 +37,10 @@ class Person:
 
 
 def people_of(workers: int) -> Iterator[Person]:
-    """Say who has to be there for so many workers: each has an administrator and users of two projects."""
+    """Yield the users for a number of workers: each worker needs administrators and users of two projects."""
     for number in range(workers):
         yield Person(f"admin-{number}", _OF_ADMINS, ("admin",))
-        for service in ("service", "other-service"):  # a class that only needs an administrator may take one
+        for service in ("service", "other-service"):  # a class that only needs an administrator may take one of these
             yield Person(f"{service}-{number}", _OF_ADMINS, ("admin", "service"))
         for project in (f"first-{number}", f"second-{number}"):
             for role in ("member", "reader", "manager"):
@@ -48,7 +48,7 @@ def people_of(workers: int) -> Iterator[Person]:
 
 
 def make_people(cloud: Connection, people: list[Person]) -> None:
-    """Make users, projects and roles at the identity service."""
+    """Create users, projects and role assignments in Keystone."""
     roles = {role.name: role for role in cloud.identity.roles()}
     projects = {}
     for person in people:
@@ -61,9 +61,9 @@ def make_people(cloud: Connection, people: list[Person]) -> None:
 
 
 def announce_networks(cloud: Connection, url: str) -> None:
-    """Have the catalog name a network service, where there is nothing.
+    """Register a network service in the catalog whose endpoint does not exist.
 
-    Tempest looks there for the security groups of projects that it made and removes again, and takes a 404 for none.
+    Tempest queries it for the security groups of its temporary projects, and accepts a 404 as none.
     """
     service = cloud.identity.create_service(type="network", name="nothing")
     region = next(iter(cloud.identity.regions()))
@@ -71,13 +71,13 @@ def announce_networks(cloud: Connection, url: str) -> None:
 
 
 def two_images(cloud: Connection) -> tuple[str, str]:
-    """Return the ids of the image that a new cloud has and of another one, made here."""
+    """Return the ids of a new cloud's image and of a second one, created here."""
     facts = {"disk_format": tiny_image.DISK_FORMAT, "container_format": "bare", "visibility": "public"}
     other = cloud.image.create_image("other", data=tiny_image.tiny_image(), wait=True, **facts)
     return cloud.image.find_image(tiny_image.NAME).id, other.id
 
 
 def connect(folder: Path) -> Connection:
-    """Return the administrator's way into the cloud of a folder."""
+    """Return an administrator's connection to the cloud of a folder."""
     known = OpenStackConfig(config_files=[str(folder / "clouds.yaml")], load_envvars=False)
     return Connection(config=known.get_one("kilonova"))

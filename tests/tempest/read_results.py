@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turn the results that stestr keeps into JSON: test → what came of it and why. Runs in Tempest's own environment.
+"""Convert the results stored by stestr to JSON: test → status and reason. Runs in Tempest's own environment.
 
 stestr last --subunit | .venv-tempest/bin/python read_results.py
 """
