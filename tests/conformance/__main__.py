@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the tests that openstack-placement ships: its YAML files of requests and expected answers, all of them.
+"""Run all tests that openstack-placement ships: its YAML files of requests and expected responses.
 
-``.venv-conformance`` holds that package, of which only the files are read. Each file gets a control process of its own
-inside this one, on a copy of an empty SQLite database, configured as the file wants it, and is run by gabbi.
-Arguments are names of files, to run only those; the exit code is 1 when anything failed.
+``.venv-conformance`` contains that package, of which only the files are read. gabbi runs each file against a new
+control process inside this process, on a copy of an empty SQLite database, with the configuration that the file
+expects. Arguments are names of files to run; the exit code is 1 if a test failed.
 """
 
 import io
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 HOST, PREFIX = "placement.example", "/placement"
 _INVENTORY = {"reserved": 0, "min_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
 _OLD_DEFAULTS = "[oslo_policy]\nenforce_new_defaults = false\n"
-#: What the administrator of the fixture's cloud configured; of the others, only the old defaults of policy.
+#: Configuration of the named fixtures; all others get only the old policy defaults.
 _CONFIGURED = {
     "CORSFixture": f"{_OLD_DEFAULTS}[cors]\nallowed_origin = http://valid.example.com\n"
     "allow_headers = openstack-api-version\n",
@@ -97,7 +97,7 @@ def _run(file: Path, template: Path) -> tuple["Result", float]:
 
 @contextmanager
 def _served(template: Path, configured: str) -> Iterator[WsgiApp]:
-    """Start a control process on a database without content; what is yielded stands behind any web server."""
+    """Start a control process on a database without content, and yield its WSGI application."""
     folder = Path(tempfile.mkdtemp(dir=template.parent))
     shutil.copy(template, folder / "kilonova.db")
     shutil.copy(template.parent / "open.yaml", folder)
@@ -106,7 +106,7 @@ def _served(template: Path, configured: str) -> Iterator[WsgiApp]:
     process = start_control_process(load_settings([str(folder / "kilonova.conf")]))
 
     def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        # What httpx makes of a URL differs from what WSGI asks for: text, and the mount point in both parts.
+        # httpx passes the path as text, with the mount point in both variables; WSGI expects Latin-1, and it once.
         environ |= {"SCRIPT_NAME": "", "PATH_INFO": environ["PATH_INFO"].encode().decode("latin-1")}
         return process.application(environ, start_response)
 
@@ -118,7 +118,7 @@ def _served(template: Path, configured: str) -> Iterator[WsgiApp]:
 
 
 class CloudFixture(fixture.GabbiFixture):  # type: ignore[misc]
-    """Gives every variable a fresh value and builds the cloud of a file."""
+    """Sets each environment variable to a new uuid, and builds the cloud of a file."""
 
     app: ClassVar[WsgiApp]
     nodes: ClassVar[tuple[Node, ...]]
@@ -170,7 +170,7 @@ def _send(client: httpx.Client, method: str, path: str, body: Any = None, versio
 
 
 class Result(unittest.TestResult):
-    """Counts each test once. What did not run, because the cloud could not be built, has failed, too."""
+    """Counts each test once. Tests that did not run, because the cloud could not be built, count as failed."""
 
     def __init__(self, count: int) -> None:
         super().__init__()

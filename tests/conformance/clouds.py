@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clouds that the suite's files are written against, as tables: the same providers, built over REST.
+"""Tables of the clouds that the suite's files expect; they are built over REST.
 
-The suite brings its own fixtures, but they write into its own database. What counts is what its tests see of them:
-names, trees, amounts, generations, and the environment variables that hold the uuids. Each inventory is one request,
-and so are all traits and each allocation; every one of these raises a generation by one, as in the originals.
+The suite's own fixtures write into its own database. These clouds equal them in everything that tests see: names,
+trees, amounts, generations, and the environment variables with the uuids. Each inventory is one request, and so are all
+traits together and each allocation; each request raises a generation by one, as in the originals.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,10 +20,10 @@ Amount = int | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Node:
-    """A provider. ``key``: environment variable of its uuid; ``parent``: the parent's; ``aggregates``: variables too.
+    """Resource provider. ``key``: environment variable of its uuid; ``parent``, ``aggregates``: variables too.
 
-    ``inventories``: class → total, or the fields that differ from ``max_unit`` = ``total``.
-    ``allocations``: one consumer each, as (its variable, the variable of its user) → class → amount.
+    ``inventories``: class → total, or the fields that differ from ``max_unit`` = ``total``. ``allocations``: one
+    consumer each: (variable of the consumer, variable of the user) → class → amount.
     """
 
     key: str
@@ -152,7 +152,7 @@ def _neutron_segments() -> Iterator[Node]:
 
 _ALLOCATED = Node(
     "RP_UUID",
-    "",  # the value of RP_NAME
+    "",  # value of RP_NAME
     inventories={"DISK_GB": {"total": 2048, "step_size": 10, "min_unit": 10, "max_unit": 1000}, "VCPU": 10},
     allocations={
         ("CONSUMER_0", "USER_ID"): {"DISK_GB": 1000},
@@ -162,7 +162,7 @@ _ALLOCATED = Node(
 )
 _PLAIN = {"VCPU": 24, "MEMORY_MB": 131072, "DISK_GB": 2000}
 
-#: The suite's name of a fixture → what it puts into the empty cloud.
+#: Name of a fixture in the suite → the providers that it creates in the empty cloud.
 CLOUDS: Mapping[str, tuple[Node, ...]] = {
     "APIFixture": (),
     "CORSFixture": (),
@@ -188,7 +188,7 @@ _FRESH = (
 
 
 def variables() -> Iterator[str]:
-    """Yield every environment variable that has to hold a fresh uuid, some of them more than once."""
+    """Yield every environment variable that needs a new uuid; some occur more than once."""
     nodes = list(chain.from_iterable(CLOUDS.values()))
     consumers = (key for node in nodes for consumer in node.allocations for key in consumer)
     return chain(_FRESH, (node.key for node in nodes), consumers)
