@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud whose hosts come to be in processes of their own when it is upgraded."""
+"""Cloud whose simulated hosts move into agent processes during its upgrade."""
 
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ from support.agent_processes import AgentProcess, url_of
 from support.broker import CONTROL, Broker
 from upgrades.upgrade_clouds import OnPostgreSQL
 
-#: Accounts that every broker of tests has, of agents that are enrolled in archived databases already.
+#: Broker users of agents that are already enrolled in archived databases; every test broker has them.
 ARCHIVED = ("agent298", "agent299")
 
 
 class OfAgents(OnPostgreSQL):
-    """``kilonova api`` without hosts, and two ``kilonova compute`` that have those of the scenario.
+    """``kilonova api`` without hosts, and two ``kilonova compute`` processes that share the hosts of the scenario.
 
-    ``names``: of the agents; they are enrolled unless the database has them.
+    ``names``: of the agents; agents without given names are new and get enrolled.
     """
 
     name = "agents"
@@ -36,7 +36,7 @@ class OfAgents(OnPostgreSQL):
         self._agents: list[AgentProcess] = []
 
     def start(self, scenario: Path | None = None, more: str = "") -> None:
-        """Upgrade, enrol the agents, and start everything at once."""
+        """Upgrade the database, enrol the agents, and start all processes."""
         self.upgrade(scenario)
         database = self.open()
         with database.read() as connection:

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make the databases of ``tests/fixtures/schema-…`` with the code that is installed. README.md there says how.
+"""Create the databases of ``tests/fixtures/schema-…`` with the installed release; see README.md there.
 
 ::
 
-    first process   makes everything that is settled; what it says of itself becomes facts.json
+    first process   creates everything that is settled; its API responses become facts.json
     second process  gets work for hosts that do not answer, and is killed
-    third process   takes that work over, still in vain, gets builds that it never decides, and is killed
+    third process   takes that work over in vain, gets builds that it never decides, and is killed
 
-"hung" does not answer because the file that its simulated hypervisor stores guests in is a pipe that nobody reads,
-"shaky" because removing what is left of a guest takes it an hour, and "leaving" because moves from it take that long.
-The third process decides nothing because it asks a scheduler driver that never answers. All rows are written by these
-processes.
+"hung" does not answer because its hypervisor file is replaced by a pipe without a reader, "shaky" because removing a
+guest takes it an hour, and "leaving" because moves from it take an hour. The third process decides nothing because its
+scheduler driver never answers. All rows are written by these processes.
 """
 
 import json
@@ -56,7 +55,7 @@ def post(cloud: Cloud, path: str, body: Any, *, token: str = "admin", wanted: Se
 
 
 def boot(cloud: Cloud, name: str, where: str | None, flavor: str = "1", group: str | None = None, **more: Any) -> str:
-    """Ask for servers and return the uuid of the first. ``where``: a zone, or ``ZONE:HOST``."""
+    """Request servers and return the uuid of the first. ``where``: a zone, or ``ZONE:HOST``."""
     server = {"name": name, "imageRef": image_id("cirros"), "flavorRef": flavor, "networks": "none", **more}
     if where is not None:
         server["availability_zone"] = where
@@ -74,14 +73,14 @@ def wait(condition: Callable[[], object], what: str) -> None:
 
 
 def journal(cloud: Cloud) -> dict[str, tuple[str, str, bool]]:
-    """Instance → kind and step of its workflow, and whether it is being undone; the uuid itself for a whole request."""
+    """Return instance uuid → kind, step and undo flag of its workflow; a batch uses its own uuid."""
     with opened(cloud) as database, database.read() as connection:
         rows = connection.execute(sa.select(t.workflows)).all()
     return {row.instance_uuid or row.uuid: (row.kind, row.step, row.undoing) for row in rows}
 
 
 def furnish(cloud: Cloud) -> dict[str, str]:
-    """Make what is settled. Returns the uuids of servers and groups that more is done with, by name."""
+    """Create all settled resources. Returns name → uuid of the servers and groups that later steps use."""
     flavors: tuple[dict[str, Any], ...] = (
         {"id": "1", "name": "m1.tiny", "vcpus": 1, "ram": 512, "disk": 1},
         {
@@ -129,7 +128,7 @@ def furnish(cloud: Cloud) -> dict[str, str]:
 
     boot(cloud, "web1", "main", group=known["anti-affinity"], metadata={"role": "web"})
     boot(cloud, "web2", "main", group=known["anti-affinity"], metadata={"role": "web"})
-    settle(cloud)  # so that the next one goes where a member is
+    settle(cloud)  # so that the next member is placed on the same host
     known["db1"] = boot(cloud, "db1", "main", group=known["affinity"])
     settle(cloud)
     boot(cloud, "db2", "main", group=known["affinity"])
@@ -171,24 +170,24 @@ def furnish(cloud: Cloud) -> dict[str, str]:
 
 
 def act(cloud: Cloud, uuid: str, action: dict[str, Any], token: str = _PROJECT) -> str:
-    """Do something with a server, and return its uuid."""
+    """Run an action of a server, and return its uuid."""
     post(cloud, f"/servers/{uuid}/action", action, token=token, wanted=(202, 204))
     return uuid
 
 
 def settle(cloud: Cloud) -> None:
-    wait(lambda: not journal(cloud), "nothing is under way")
+    wait(lambda: not journal(cloud), "all workflows to end")
 
 
 def leave_unanswered(cloud: Cloud, known: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """Ask for work on hosts that do not answer. Returns uuid → how it is to end, and what is in the journal now."""
+    """Request work on hosts that do not answer. Returns uuid → final status, and kind and step of its workflow."""
 
     def ask(name: str, action: dict[str, Any], token: str = _PROJECT) -> str:
         return act(cloud, known[name], action, token)
 
     ends: dict[str, tuple[str, str]] = {}
     ends[ask("to-stop", {"os-stop": None})] = "SHUTOFF", "stop act"
-    time.sleep(1)  # until the host is busy with it, whatever else it is asked for
+    time.sleep(1)  # until the host is busy, so that all later orders wait
     ends[ask("to-reboot", {"reboot": {"type": "SOFT"}})] = "ACTIVE", "reboot act"
     ends[ask("to-reboot-hard", {"reboot": {"type": "HARD"}})] = "ACTIVE", "hard-reboot act"
     ends[ask("to-start", {"os-start": None})] = "ACTIVE", "start act"
@@ -202,16 +201,16 @@ def leave_unanswered(cloud: Cloud, known: dict[str, str]) -> dict[str, tuple[str
     ends[boot(cloud, "half-built-web", "far", group=known["anti-affinity"])] = "ACTIVE", "build spawn"
     given_up = boot(cloud, "half-built-and-deleted", "far", "2")
     ends[boot(cloud, "half-undone", "repair")] = "ACTIVE", "build spawn undoing"
-    wait(lambda: journal(cloud).get(given_up, ("", ""))[1] == "spawn", "it is sent to its host")
+    wait(lambda: journal(cloud).get(given_up, ("", ""))[1] == "spawn", "the build order to be sent")
     for uuid in (known["to-delete"], known["to-delete-pinned"], given_up):
         assert cloud.ask("DELETE", f"/compute/v2.1/servers/{uuid}")[0] == 204
         ends[uuid] = "gone", "delete destroy"
-    wait(lambda: is_left(cloud, ends), "everything is as it is to be left")
+    wait(lambda: is_left(cloud, ends), "all workflows to reach their steps")
     return ends
 
 
 def leave_undecided(cloud: Cloud, known: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """Ask for builds that are never decided."""
+    """Request builds that are never decided."""
     ends: dict[str, tuple[str, str]] = {}
     ends[boot(cloud, "undecided-db", "main", group=known["affinity"])] = "ACTIVE", "build claim"
     ends[boot(cloud, "undecided", None)] = "ACTIVE", "build claim"
@@ -221,7 +220,7 @@ def leave_undecided(cloud: Cloud, known: dict[str, str]) -> dict[str, tuple[str,
     found = cloud.ask("GET", f"/compute/v2.1/servers?all_tenants=1&reservation_id={reservation}")[1]["servers"]
     ends.update({server["id"]: ("ACTIVE", "build claim") for server in found})
     assert len(found) == _MANY
-    wait(lambda: is_left(cloud, ends), "everything is as it is to be left")
+    wait(lambda: is_left(cloud, ends), "all workflows to reach their steps")
     time.sleep(1)
     return ends
 
@@ -233,7 +232,7 @@ def is_left(cloud: Cloud, ends: dict[str, tuple[str, str]]) -> bool:
 
 
 def make(cloud: Cloud) -> None:
-    """Make one fixture: everything but the archive of the folder."""
+    """Create one fixture, except for the archive."""
     cloud.start()
     known = furnish(cloud)
     said = facts(cloud)
@@ -259,8 +258,8 @@ def make(cloud: Cloud) -> None:
     (plug_ins / "never_decides.py").write_text(_DRIVER, encoding="utf-8")
     cloud.start(scenario, f"[scheduler]\nplugin_path = {plug_ins}\ndriver = NeverDecides\ndriver_timeout = 3600\n")
     ends |= leave_undecided(cloud, known)
-    wait(lambda: is_left(cloud, ends), "what was taken over is where it was")
-    # Whoever looks at an SQLite database tidies it up, too: what is written from here on is only in its log.
+    wait(lambda: is_left(cloud, ends), "the workflows that were taken over to reach their steps")
+    # Reading an SQLite database checkpoints its WAL; rows written after this line exist only in the WAL.
     post(cloud, "/flavors", {"flavor": {"id": "last", "name": "last", "vcpus": 1, "ram": 64, "disk": 0}})
     cloud.kill()
     pipe.unlink()
@@ -276,7 +275,7 @@ def make(cloud: Cloud) -> None:
 
 
 def pack(folder: Path, name: str) -> None:
-    """Archive what is data in the folder of a cloud."""
+    """Archive the data files of a cloud's folder."""
     kept = [
         *folder.glob("kilonova.db*"),
         *folder.glob("dump.sql"),
@@ -293,7 +292,7 @@ def pack(folder: Path, name: str) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) == 1:  # again, under a host name of its own, which is what services are registered by
+    if len(sys.argv) == 1:  # runs again with a fixed host name, which is stored with services
         script = 'hostname control.example && exec "$0" "$@"'
         os.execvp("unshare", ["unshare", "--uts", "sh", "-c", script, sys.executable, __file__, "renamed"])
     with tempfile.TemporaryDirectory(prefix="kilonova-fixture-") as name:
@@ -321,7 +320,7 @@ def main() -> None:
 
 
 def make_on_server(cloud: OnPostgreSQL, server: PostgreSQL, database: str) -> None:
-    """Make a fixture with a dump of its database."""
+    """Create a fixture with a dump of its database."""
     make(cloud)
     url = f"postgresql://kilonova@127.0.0.1:{server.port}/{database}"
     options = ("--no-owner", "--no-privileges", "--rows-per-insert=200", f"--file={cloud.folder}/dump.sql")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases of an earlier release, whose processes were killed in the middle of work, go on with this one."""
+"""The current release completes the unfinished work in databases of earlier releases whose processes were killed."""
 
 import json
 import shutil
@@ -25,10 +25,10 @@ from upgrades.upgrade_facts import facts, get
 
 _STATUS = {"ACTIVE": VmState.ACTIVE, "SHUTOFF": VmState.STOPPED, "VERIFY_RESIZE": VmState.RESIZED}
 _POWER = {"build", "delete", "start", "stop", "reboot", "hard-reboot"}
-#: Revision of the schema → kinds of work that was left unfinished.
+#: Kinds of unfinished workflows by schema revision.
 _MOVES = {"resize", "migrate", "live-migrate", "revert-resize"}
 _LEFT = {"0007": _POWER, "0009": _POWER | _MOVES, "0014": _POWER | _MOVES}
-#: Each of the three releases, and each kind of cloud; all of both with KILONOVA_WHOLE=1.
+#: Combinations of release and kind of cloud for the sample; KILONOVA_WHOLE=1 tests all of them.
 _SAMPLE = (
     ("0007", DataFolder.name),
     ("0009", OnPostgreSQL.name),
@@ -45,16 +45,16 @@ _WHOLE = (
 
 @pytest.fixture(params=_WHOLE if IS_WHOLE else _SAMPLE)
 def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cloud]:
-    """What the earlier release left, with the present release started on it."""
+    """Cloud left by the earlier release, with the current release started on it."""
     revision, name = request.param
     fixture = FIXTURES / f"schema-{revision}"
     scenario = fixture / "scenario.yaml"
-    # The older one was made when there were agents in control processes only: they become processes of their own.
+    # The archive of schema 0009 has agents inside control processes; they become agent processes.
     archive = OnPostgreSQL.name if (revision, name) == ("0009", OfAgents.name) else name
     _unpack(fixture / f"{archive}.tar.xz", tmp_path)
     shutil.copytree(tmp_path / "data" / "hypervisors", tmp_path / "before" / "hypervisors")
     if name == DataFolder.name:
-        other = tmp_path / "other"  # whoever looks at the file tidies up what the kill left
+        other = tmp_path / "other"  # opening the file would checkpoint the WAL left by the kill, so a copy is checked
         _unpack(fixture / f"{name}.tar.xz", other)
         _require_untouched(DataFolder(other, scenario), revision)
         found: Cloud = DataFolder(tmp_path, scenario)
@@ -85,7 +85,7 @@ def _unpack(path: Path, folder: Path) -> None:
 
 
 def _require_untouched(cloud: Cloud, revision: str) -> None:
-    """The database is still as the earlier release had it, and the journal holds what was under way."""
+    """Assert that the database still has the old schema and that its journal holds the unfinished workflows."""
     unfinished = json.loads((cloud.folder / "facts.json").read_text(encoding="utf-8"))["unfinished"]
     with opened(cloud) as database, database.read() as connection:
         assert schema.current(database) == revision
@@ -109,9 +109,9 @@ def _require_everything_there_and_ended(cloud: Cloud, before: dict[str, Any]) ->
         with database.read() as connection:
             states = check_world(connection, guests_on_disk(cloud.folder / "hypervisors"))
 
-    assert get(cloud, "/compute/v2.1/flavors/last")["flavor"]["ram"] == 64, "what was written last is lost"
+    assert get(cloud, "/compute/v2.1/flavors/last")["flavor"]["ram"] == 64, "the last committed row is lost"
     after = facts(cloud)
-    for part in ("servers", "devices"):  # those that are finished now are new
+    for part in ("servers", "devices"):  # servers with completed workflows differ
         after[part] = {uuid: said for uuid, said in after[part].items() if uuid not in unfinished}
     for group, said in after["groups"].items():
         known = before["groups"][group]["members"]
@@ -132,7 +132,7 @@ def _require_everything_there_and_ended(cloud: Cloud, before: dict[str, Any]) ->
 
 
 def _require_guests_untouched(cloud: Cloud, unfinished: set[str]) -> None:
-    """What the hypervisors have of settled servers is what they had before."""
+    """Assert that the hypervisors' data of settled servers is unchanged."""
 
     def settled(folder: Path) -> dict[tuple[str, str], Place]:
         files = {file.stem: GuestFile("", file).places for file in (folder / "hypervisors").glob("*.json")}
@@ -149,7 +149,7 @@ def _require_guests_untouched(cloud: Cloud, unfinished: set[str]) -> None:
 
 
 def _require_a_cloud_like_any_other(cloud: Cloud, before: dict[str, Any]) -> None:
-    """New servers are built on what was left, within its groups and quotas; old ones can be deleted."""
+    """Assert that new servers can be built within old groups and quotas, and that old servers can be deleted."""
     with opened(cloud) as database:
         wait_until_idle(database)
         (apart,) = [uuid for uuid, group in before["groups"].items() if group["policy"] == "anti-affinity"]

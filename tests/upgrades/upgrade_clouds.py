@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud without Keystone whose process is killed and started again, on each of the two databases of the fixtures."""
+"""Clouds without Keystone whose process can be killed and restarted, on both databases of the fixtures."""
 
 import os
 import signal
@@ -21,25 +21,25 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 class Cloud(Protocol):
-    """What both clouds have in common. ``folder``: where ``hypervisors/`` is; ``scenario``: of its hosts."""
+    """Interface of the clouds. ``folder``: contains ``hypervisors/``; ``scenario``: defines the hosts."""
 
     folder: Path
     scenario: Path
 
     def start(self, scenario: Path | None = None, more: str = "") -> None:
-        """Start on what is there. ``scenario``: for now, in the place of its own; ``more``: lines of configuration."""
+        """Start on existing data. ``scenario``: replaces the cloud's own this time; ``more``: configuration lines."""
 
     def kill(self) -> None:
-        """SIGKILL every process of the cloud."""
+        """Kill every process of the cloud with SIGKILL."""
 
     def stop(self) -> None:
-        """End as an operator would end it."""
+        """Shut the cloud down cleanly."""
 
     def ask(self, method: str, path: str, body: Any = None, *, token: str = "admin") -> tuple[int, Any]:
-        """Ask over HTTP. Returns the status and the decoded body."""
+        """Send an HTTP request. Returns the status and the decoded body."""
 
     def open(self) -> Database:
-        """Open its database beside it."""
+        """Open the cloud's database."""
 
 
 class DataFolder:
@@ -88,7 +88,7 @@ class OnPostgreSQL:
         self._url = url
 
     def upgrade(self, scenario: Path | None = None, more: str = "") -> None:
-        """Bring the database to the present schema."""
+        """Upgrade the database to the current schema."""
         scenario = scenario or self.scenario
         rules = conf_text(load_scenario(scenario).options)
         self._served = Served(self.folder, self._told(scenario), connection=self._url, rules=rules, more=more)
@@ -100,7 +100,7 @@ class OnPostgreSQL:
         self._served.start()
 
     def _told(self, scenario: Path) -> str:
-        """Return what the control process is told of its hosts."""
+        """Return the control process's part of the scenario's hosts."""
         return scenario.read_text(encoding="utf-8")
 
     def kill(self) -> None:
@@ -117,13 +117,13 @@ class OnPostgreSQL:
 
 
 def program(name: str) -> Path:
-    """Return a program of PostgreSQL."""
+    """Return the path of a PostgreSQL program."""
     return PostgreSQL._program(name)
 
 
 @contextmanager
 def opened(cloud: Cloud) -> Iterator[Database]:
-    """The database of a cloud, for as long as it is looked at."""
+    """Open the database of a cloud for the duration of the block."""
     database = cloud.open()
     try:
         yield database

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cloud says of itself that an upgrade must not change."""
+"""API responses that an upgrade must not change."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _OF_A_DECISION = ("request_id", "created_at", "seq", "chosen", "alternates", "su
 
 
 def facts(cloud: Cloud) -> dict[str, Any]:
-    """Return what is settled: servers with their allocations and decisions, groups, pinned CPUs and devices."""
+    """Return the settled state: servers with their allocations and decisions, groups, pinned CPUs and devices."""
     servers = {shown["id"]: shown for shown in get(cloud, "/compute/v2.1/servers/detail?all_tenants=1")["servers"]}
     groups = get(cloud, "/compute/v2.1/os-server-groups?all_projects=1")["server_groups"]
     return {
