@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mixed cloud with and without image_metadata_prefilter: what the filter is for, in spawns that fail."""
+"""Effect of image_metadata_prefilter on failed spawns in the mixed cloud."""
 
 from dataclasses import replace
 from pathlib import Path

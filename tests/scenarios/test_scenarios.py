@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every scenario through the engine: its expectations hold, and the whole story is the reviewed one.
+"""Every scenario through the engine: its expectations hold, and its decisions equal the reviewed files.
 
-After a change that is meant to alter placements, write the stories anew with ``WRITE_EXPECTED=1 make test`` and review
-the difference.
+After an intended change of placements, rewrite the files with ``WRITE_EXPECTED=1 make test`` and review the difference.
 """
 
 import os

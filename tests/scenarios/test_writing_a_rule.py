@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page on writing a rule does what it says: its blocks are the example, and they run as printed."""
+"""The page on writing a rule is correct: its code blocks equal the example, and run as printed."""
 
 import re
 import subprocess
@@ -39,7 +39,7 @@ def block(kind: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder with the files of the page, as whoever follows it has them."""
+    """Folder with the files of the page, as a reader creates them."""
     path = list(sys.path)
     for name, number in FILES.items():
         (tmp_path / name).write_text(BLOCKS[number][1])
