@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask Nova's own filters and weighers, and ours, about the same random hosts and requests; print where they agree.
+"""Compare Nova's filters and weighers with Kilonova's on the same random hosts and requests.
 
 Runs in ``.venv-nova`` with Kilonova's sources on the path: ``make conformance-scheduler``. Fails on a disagreement that
 ``differences.py`` does not explain.
@@ -63,7 +63,7 @@ OTHERS = {
 
 @dataclass
 class Tally:
-    """What became of the pairs of host and request of one rule."""
+    """Counts of the results for one rule's pairs of host and request."""
 
     agree: int = 0
     explained: Counter[str] = field(default_factory=Counter)
@@ -90,7 +90,7 @@ Question = tuple[Cloud, list[tuple[RequestSpec, Any]]]
 
 
 def questions(rng: Random) -> Iterator[Question]:
-    """Yield clouds with requests, each as ours and as Nova's. Requests that Nova refuses to build are not asked."""
+    """Yield clouds with requests, each in Kilonova's and Nova's form. Requests that Nova rejects are left out."""
     while True:
         asked: list[tuple[RequestSpec, Any]] = []
         while len(asked) < _REQUESTS:
@@ -103,7 +103,7 @@ def questions(rng: Random) -> Iterator[Question]:
 
 
 def questions_of_devices(rng: Random) -> Iterator[Question]:
-    """Yield clouds of hosts with cells and devices, with requests for them."""
+    """Yield clouds of hosts with NUMA cells and devices, with requests for them."""
     while True:
         asked: list[tuple[RequestSpec, Any]] = []
         while len(asked) < _REQUESTS:
@@ -118,7 +118,7 @@ def questions_of_devices(rng: Random) -> Iterator[Question]:
 
 
 def compare_readings(name: str, count: int, seed: int) -> Tally:
-    """Let both sides read as many flavors and images as wanted."""
+    """Compare both sides' readings of the wanted number of flavors and images."""
     tally, rng = Tally(), Random(seed)
     for _ in range(count):
         reading = readings.read(name, rng)
@@ -142,7 +142,7 @@ def compare(
     seed: int,
     ask: Callable[[Random], Iterator[Question]] = questions,
 ) -> dict[str, Tally]:
-    """Ask the named rules about as many pairs as wanted."""
+    """Compare the answers of the named rules on the wanted number of pairs."""
     nova_world.configure(config)
     engine = build_engine(config)
     ours = {**dict(zip(FILTERS, engine.filters, strict=True)), **dict(zip(WEIGHERS, engine.weighers, strict=True))}
@@ -208,9 +208,9 @@ def _print(results: dict[str, Tally]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=10_000, help="pairs of host and request a rule")
+    parser.add_argument("--pairs", type=int, default=10_000, help="pairs of host and request for each rule")
     parser.add_argument("--seed", type=int, default=34)
-    parser.add_argument("rules", nargs="*", help="only these")
+    parser.add_argument("rules", nargs="*", help="compare only these rules")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
@@ -232,7 +232,7 @@ def main() -> int:
             again = compare(replace(COMMON, **options), {name}, arguments.pairs, arguments.seed + 1)
             results[f"{name}, again"] = replace(again[name], options=", ".join(options))
     _print(results)
-    print("\nNot in this Nova any more:", ", ".join(sorted({*FILTERS, *WEIGHERS} - theirs)))
+    print("\nRemoved from this Nova:", ", ".join(sorted({*FILTERS, *WEIGHERS} - theirs)))
     print("Not in Kilonova:", ", ".join(sorted(theirs - {*FILTERS, *WEIGHERS})) or "nothing")
     return int(any(tally.unexplained for tally in results.values()))
 

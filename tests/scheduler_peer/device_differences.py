@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where Nova finds no place for cells and devices that have one, or one that it cannot give: its search asked again."""
+"""Search variants that explain Nova's wrong verdicts on NUMA cells and devices: both missed and impossible fits."""
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -24,16 +24,16 @@ def request_of(spec: RequestSpec) -> Any:
 
 
 def fits(state: Any, wanted: Any, requests: Sequence[Any], stats: PciDeviceStats) -> Any:
-    """Return Nova's topology of a server on a host, None when it says that it does not fit."""
+    """Return the topology with which Nova fits a server on a host, or None if it does not fit."""
     return hardware.numa_fit_instance_to_host(
         state.numa_topology, deepcopy(wanted), {}, limits=_limits(state), pci_requests=requests, pci_stats=stats
     )
 
 
 def fits_cell_by_cell(state: Any, wanted: Any, requests: Sequence[Any], stats: PciDeviceStats) -> bool:
-    """Tell whether Nova fits each cell on one of the host, each as it was asked for, with the devices beside them.
+    """Return whether Nova fits each cell, in its original form, on some cell of the host together with the devices.
 
-    Nova's own search writes what it tried into the cells that it tries next.
+    Nova's own search modifies a cell when an attempt fails, and reuses it.
     """
     limits = _limits(state)
 
@@ -53,7 +53,7 @@ def fits_cell_by_cell(state: Any, wanted: Any, requests: Sequence[Any], stats: P
 
 
 def without_idle_policies(wanted: Any) -> Any:
-    """Return the topology with nothing asked of the dedicated CPUs of cells that have none."""
+    """Return the topology without policies for dedicated CPUs in cells that have no dedicated CPUs."""
     wanted = deepcopy(wanted)
     for number, cell in enumerate(wanted.cells):
         if not cell.pcpuset:
@@ -65,7 +65,7 @@ def without_idle_policies(wanted: Any) -> Any:
 
 
 def usable(stats: PciDeviceStats, requests: Sequence[Any]) -> PciDeviceStats:
-    """Return the pools without those that Nova itself gives to none of the requests, but counts as near ones."""
+    """Return the pools without those that Nova never assigns to these requests, but counts as near."""
     stats = deepcopy(stats)
 
     def strikes_out(pool: dict[str, Any]) -> bool:
@@ -81,7 +81,7 @@ def usable(stats: PciDeviceStats, requests: Sequence[Any]) -> PciDeviceStats:
 
 
 def orders(stats: PciDeviceStats, requests: Sequence[Any]) -> Iterator[tuple[PciDeviceStats, list[Any]]]:
-    """Yield the same pools and requests in other orders, devices asked for one by one."""
+    """Yield the same pools and requests in other orders, with one request for each device."""
     singles = [_one(each) for each in requests for _ in range(each.count)]
     for pools in permutations(stats.pools):
         ordered = deepcopy(stats)
@@ -91,20 +91,20 @@ def orders(stats: PciDeviceStats, requests: Sequence[Any]) -> Iterator[tuple[Pci
 
 
 def supported_somehow(stats: PciDeviceStats, requests: Sequence[Any]) -> bool:
-    """Tell whether there is an order in which Nova serves all requests."""
+    """Return whether Nova serves all requests in some order."""
     return any(
         pools.support_requests(some, {}) for pools, some in islice(orders(usable(stats, requests), requests), _ORDERS)
     )
 
 
 def fits_somehow(state: Any, wanted: Any, requests: Sequence[Any]) -> bool:
-    """Tell whether there is an order in which Nova serves all requests beside the cells."""
+    """Return whether Nova serves all requests together with the cells in some order."""
     pools = usable(state.pci_stats, requests)
     return any(fits_cell_by_cell(state, wanted, some, each) for each, some in islice(orders(pools, requests), _ORDERS))
 
 
 def claim_fails(state: Any, fitted: Any) -> bool:
-    """Tell whether Nova cannot take the CPUs of the place that its filter found."""
+    """Return whether Nova's claim fails to pin the CPUs that its filter chose."""
     hosts = {each.id: deepcopy(each) for each in state.numa_topology.cells}
     for cell in fitted.cells:
         cpus = {*(cell.cpu_pinning or {}).values(), *(cell.cpuset_reserved or ())}

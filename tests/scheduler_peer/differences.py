@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where Kilonova answers otherwise than Nova on purpose. Each has a line in docs/differences-from-nova.md.
+"""Intended differences from Nova. Each has a line in docs/differences-from-nova.md.
 
-A difference says of one answer whether it explains it; where it can, by asking Nova again about the same case without
-what makes the difference.
+A difference decides for one answer whether it explains it, where possible by asking Nova again without the cause of the
+difference.
 """
 
 import math
@@ -25,7 +25,7 @@ from scheduler_peer.readings import CELLS, DEVICES, PLACEMENT, REFUSED, Reading,
 
 @dataclass(frozen=True)
 class Case:
-    """One rule, one host (a whole request for weighers), and the two answers."""
+    """One rule, one host (the whole request for weighers), and both answers."""
 
     rule: Any
     hosts: HostTable
@@ -53,7 +53,7 @@ def _operator_raises(case: Case) -> bool:
 
 
 def _known_properties_only(case: Case) -> bool:
-    """With the properties alone that Nova knows, our answer is Nova's."""
+    """Explained if both answers agree for only the properties that Nova knows."""
     if case.spec.image is None or isinstance(case.theirs, Exception):
         return False
     return bool(case.rule.passes(case.hosts, _of_known_properties(case.spec))[case.row]) == case.theirs
@@ -80,13 +80,16 @@ def _no_network(case: Case) -> bool:
 
 
 class _HonestNot(JsonFilter):
-    """Nova's filter with a ``not`` that answers true or false instead of a list, which counts as true."""
+    """Nova's filter with a ``not`` that returns a boolean; Nova's returns a list, which counts as true."""
 
     commands: Mapping[str, Any] = {**JsonFilter.commands, "not": lambda _, cooked: any(not each for each in cooked)}
 
 
 def _asked_again(case: Case, *, rule: Any, numbers: bool) -> bool:
-    """Tell whether our answer is what this filter says, with counts among the stats as numbers or as Nova has them."""
+    """Return whether this filter gives Kilonova's answer.
+
+    ``numbers``: the io_workload in the stats is a number; Nova has text.
+    """
     state = copy(case.state)
     if numbers:
         state.stats = {**state.stats, "io_workload": state.num_io_ops}
@@ -118,7 +121,7 @@ def _both_fail(case: Case) -> bool:
 
 @dataclass(frozen=True)
 class _Search:
-    """A host, and what Nova wants to lay on it."""
+    """Host state, and the topology and PCI requests that Nova fits on it."""
 
     state: Any
     numa: Any
@@ -169,7 +172,7 @@ def _page_below_a_kib(reading: Reading) -> bool:
 
 
 def _page_with_half_a_unit(reading: Reading) -> bool:
-    """With the unit in full, ours is Nova's."""
+    """Explained if the answers agree for complete units, such as 2MB instead of 2M."""
     whole = {"2M": "2MB", "4kB": "4KB"}
     flavor, image = reading.spec.flavor, reading.spec.image
     assert image is not None
@@ -182,7 +185,7 @@ def _page_with_half_a_unit(reading: Reading) -> bool:
 
 
 def _no_cells_of_the_image(reading: Reading) -> bool:
-    """Without the image's number of cells, which is 0, ours is Nova's."""
+    """Explained if the answers agree without the image's hw_numa_nodes, which is 0."""
     image = reading.spec.image
     if image is None or image.properties.get("hw_numa_nodes") != "0":
         return False
@@ -209,7 +212,7 @@ def _empty_alias(reading: Reading) -> bool:
 
 
 def _traits_of_no_group(reading: Reading) -> bool:
-    """With the traits of suffixes that ask for no resources among those without a suffix, Nova's query is ours."""
+    """Explained if moving the traits of groups without resources to the unsuffixed group makes the queries equal."""
     if not isinstance(reading.theirs, tuple):
         return False
     groups, *others, again = reading.theirs
@@ -225,7 +228,7 @@ def _joined(groups: frozenset[Any]) -> frozenset[Any]:
 
 
 def _tenant_named_elsewhere(reading: Reading) -> bool:
-    """Without the aggregates that name the project under another key only, Nova's query is ours."""
+    """Explained if the queries are equal without the aggregates that name the project only under another key."""
     project = reading.spec.project_id
     aggregates = tuple(
         each

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NUMA cells, PCI pools, and what a flavor and an image ask of them, as Nova's own objects."""
+"""NUMA cells, PCI pools, and the NUMA and PCI requests of flavors and images, as Nova's objects."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ REFUSALS = (exception.NovaException, ValueError)
 
 
 def topology(host: HostDevices) -> Any:
-    """Return the cells of a host, None for a host that tells of none."""
+    """Return the NUMA topology of a host, or None for a host that reports none."""
     return objects.NUMATopology(cells=[_cell(each) for each in host.cells]) if host.cells else None
 
 
@@ -39,7 +39,7 @@ def _cell(cell: HostCell) -> Any:
 
 
 def pci_stats(host: HostDevices) -> PciDeviceStats:
-    """Return the pools of a host. Nova forgets a pool with nothing free."""
+    """Return the PCI pools of a host. Nova drops pools without free devices."""
     pools = [
         objects.PciDevicePool(
             vendor_id=pool.vendor_id,
@@ -60,11 +60,11 @@ def numa_topology(flavor: Any, image: Any) -> Any:
 
 
 def pci_requests(flavor: Any, image: Any) -> Any:
-    """Return the requests that Nova reads from a flavor and an image. Raises: one of ``REFUSALS``."""
+    """Return the PCI requests that Nova reads from a flavor and an image. Raises: one of ``REFUSALS``."""
     policy = hardware.get_pci_numa_policy_constraint(flavor, image)
     return pci_request.get_pci_requests_from_flavor(flavor, affinity_policy=policy)
 
 
 def forget_aliases() -> None:
-    """Let Nova read ``[pci] alias`` again."""
+    """Make Nova read ``[pci] alias`` again."""
     pci_request.get_alias_from_config.cache_clear()

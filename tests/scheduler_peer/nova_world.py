@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts and requests as Nova's own objects, and Nova's filters and weighers asked about them."""
+"""Hosts and requests as Nova's objects, and calls of Nova's filters and weighers on them."""
 
 import json
 from collections.abc import Sequence
@@ -41,11 +41,11 @@ _MEASURED = (
 
 
 class Refused(Exception):
-    """Nova would not even build such a request."""
+    """Nova rejects the request before it is scheduled."""
 
 
 def start(now: float = NOW) -> None:
-    """Let Nova read an empty configuration, stop its clock at ``now``, and keep its weighers from the database."""
+    """Load an empty configuration into Nova, stop its clock at ``now``, and cut its weighers off the database."""
     conf.CONF([], project="nova", default_config_files=[])
     objects.register_all()
     timeutils.set_time_override(datetime.fromtimestamp(now, UTC).replace(tzinfo=None))
@@ -55,7 +55,7 @@ def start(now: float = NOW) -> None:
 
 
 def configure(config: SchedulerConfig) -> None:
-    """Set Nova's options to those of a configuration of ours."""
+    """Set Nova's options to the values of a Kilonova configuration."""
     for name in _MEASURED:
         value = getattr(config, name)
         conf.CONF.set_override(name, list(value) if isinstance(value, tuple) else value, "filter_scheduler")
@@ -67,12 +67,12 @@ def configure(config: SchedulerConfig) -> None:
 
 
 def filter_classes() -> dict[str, Any]:
-    """Return the filters that this Nova brings, by class name."""
+    """Return the filters of this Nova, by class name."""
     return {cls.__name__: cls for cls in filters.all_filters()}
 
 
 def weigher_classes() -> dict[str, Any]:
-    """Return the weighers that this Nova brings, by class name."""
+    """Return the weighers of this Nova, by class name."""
     return {cls.__name__: cls for cls in host_weights.all_weighers()}
 
 
@@ -153,7 +153,7 @@ def _instance(uuid: str, properties: dict[str, str]) -> Any:
 
 
 def with_members(states: list[Any], spec: RequestSpec) -> None:
-    """Put the members of the request's group on the hosts, those of the request before it off them."""
+    """Place the members of the request's group on the hosts, and remove those of the previous request."""
     for state in states:
         for number in range(4):
             state.instances.pop(member_uuid(state.host, number), None)
@@ -185,7 +185,7 @@ def request_spec(spec: RequestSpec) -> Any:
 
 
 def flavor(ours: Flavor) -> Any:
-    """Return a flavor as Nova has it."""
+    """Return a flavor as Nova's object."""
     return objects.Flavor(
         flavorid=ours.flavor_id,
         name=ours.name,
@@ -199,7 +199,7 @@ def flavor(ours: Flavor) -> Any:
 
 
 def image(ours: Image | None) -> Any:
-    """Return an image as Nova has it. Raises: Refused."""
+    """Return an image as Nova's object. Raises: Refused."""
     given = (
         {"properties": {}} if ours is None else {"id": ours.id, "name": ours.id, "properties": dict(ours.properties)}
     )
@@ -210,7 +210,7 @@ def image(ours: Image | None) -> Any:
 
 
 def with_devices(theirs: Any) -> Any:
-    """Add what Nova reads of cells and devices in the flavor and the image of a request. Raises: Refused."""
+    """Add the NUMA and PCI requests that Nova reads from flavor and image. Raises: Refused."""
     try:
         theirs.numa_topology = nova_devices.numa_topology(theirs.flavor, theirs.image)
         theirs.pci_requests = nova_devices.pci_requests(theirs.flavor, theirs.image)
@@ -242,8 +242,8 @@ def _destination(cell: str) -> Any:
 
 
 def passes(rule: Any, state: Any, spec: Any) -> bool | Exception:
-    """Ask a filter about one host. What it raises is an answer, too."""
-    state.allocation_candidates = [{"mappings": {}}]  # filters strike out those that will not do
+    """Return the verdict of a filter on one host, or the exception that it raised."""
+    state.allocation_candidates = [{"mappings": {}}]  # some filters remove unsuitable candidates from this list
     try:
         return bool(rule.host_passes(state, spec))
     except Exception as error:  # noqa: BLE001  whatever Nova makes of it
@@ -251,7 +251,7 @@ def passes(rule: Any, state: Any, spec: Any) -> bool | Exception:
 
 
 def shares(weigher: Any, states: list[Any], spec: Any) -> list[float] | Exception:
-    """Return what a weigher adds to the score of each host. What it raises is an answer, too."""
+    """Return the weigher's share of each host's score, or the exception that it raised."""
     weighed = [weights.WeighedObject(state, 0.0) for state in states]
     try:
         ratings = weigher.weigh_objects(weighed, spec)
@@ -262,7 +262,7 @@ def shares(weigher: Any, states: list[Any], spec: Any) -> list[float] | Exceptio
 
 
 def know_aggregates(aggregates: Sequence[Aggregate]) -> None:
-    """Let Nova's request filters find these aggregates, and no others, where they ask its database for some."""
+    """Replace the aggregate queries of Nova's request filters: they return only these aggregates."""
     known = [objects.Aggregate(uuid=each.uuid, metadata=dict(each.metadata)) for each in aggregates]
 
     def by_metadata(_context: Any, key: str | None = None, value: str | None = None) -> list[Any]:

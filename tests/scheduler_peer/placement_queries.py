@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request asks of Placement, as read by Nova and by us: flavor, image, request filters, refusals included.
+"""Comparison of the Placement query that Nova and Kilonova make of a request, including rejections.
 
-Nova's own code makes its query; only what it would fetch from a database (aggregates, the oldest agent) is given.
+Nova's own code builds its query; only its database reads (aggregates, oldest agent) are replaced.
 """
 
 import re
@@ -144,7 +144,7 @@ METADATA: Mapping[str, tuple[str, ...]] = {
     "availability_zone": ("a", "b"),
     "ssd": ("true", "p"),
 }
-#: Some of these at a time belong together, so that a flavor and an image often ask for one thing in full.
+#: Keys that belong together; adding most of a set often makes a request complete.
 _TOGETHER = (
     ("hw:mem_encryption", "hw_firmware_type", "hw_machine_type", "hw:mem_encryption_model"),
     ("hw_mem_encryption", "hw_firmware_type", "hw_firmware_stateless", "hw_mem_encryption_model", "hw_video_model"),
@@ -158,7 +158,7 @@ _TOGETHER = (
 
 
 def some_request(rng: Random) -> RequestSpec:
-    """Return a flavor and an image that ask for a few things, well or badly put."""
+    """Return a flavor and an image with a few random requirements, valid or not."""
     keys = set(rng.sample(sorted(EXTRA_SPECS), rng.choice((0, 1, 1, 2, 3))))
     keys |= set(rng.sample(sorted(PROPERTIES), rng.choice((0, 0, 1, 1, 2))))
     if rng.random() < 0.5:
@@ -194,7 +194,7 @@ def some_aggregates(rng: Random) -> tuple[Aggregate, ...]:
 
 
 def ours(spec: RequestSpec, aggregates: Sequence[Aggregate]) -> Hashable:
-    """Return our query, as :func:`_normal` puts it. Raises: InvalidRequest."""
+    """Return Kilonova's query, in the form of :func:`_normal`. Raises: InvalidRequest."""
     image = spec.image
     assert image is not None
     require_possible(spec.flavor, image)
@@ -263,7 +263,7 @@ def _normal(
     policy: str | None,
     fallback: Mapping[str, Any] | None,
 ) -> Hashable:
-    """Return a query in one form; one that Placement refuses for a name in it finds no host, whatever else it says."""
+    """Return a query in comparable form; queries with a name that Placement rejects are all NO_HOST."""
     names = {name for resources, required, forbidden in groups.values() for name in (*resources, *required, *forbidden)}
     if not all(_NAME.fullmatch(name) for name in names):
         return NO_HOST
@@ -285,7 +285,7 @@ def _groups(groups: Mapping[str, Any]) -> Hashable:
 
 
 def configure() -> None:
-    """Switch on the request filters that have a switch."""
+    """Enable all optional request filters."""
     for name in _SWITCHES:
         conf.CONF.set_override(name, getattr(CONFIG, name), "scheduler")
     objects.service.get_minimum_version_all_cells = lambda *_: request_filter.MIN_COMPUTE_VERSION_OWNER_TRAIT

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a flavor and an image ask of NUMA cells and PCI devices, as read by Nova and by us, refusals included."""
+"""Comparison of the NUMA and PCI requests that Nova and Kilonova read from flavors and images, including rejections."""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ ALIASES_ASKED = (
 
 @dataclass(frozen=True)
 class Reading:
-    """One flavor and image, and what ours and theirs made of them."""
+    """One flavor and image, and the results of both sides."""
 
     spec: RequestSpec
     ours: Hashable
@@ -83,7 +83,7 @@ class Reading:
 
 
 def asking_for_devices(rng: Random) -> RequestSpec:
-    """Return a flavor and an image that ask for devices, well or badly put."""
+    """Return a flavor and an image that request devices, validly or not."""
     specs = {"hw:pci_numa_affinity_policy": rng.choice(_NEAR), "pci_passthrough:alias": rng.choice(ALIASES_ASKED)}
     properties = {"hw_pci_numa_affinity_policy": rng.choice(_NEAR[:5])}
     flavor = Flavor("1", "m1", 1, 512, 1, extra_specs=_some_of(rng, specs))
@@ -95,7 +95,7 @@ def _some_of(rng: Random, values: Mapping[str, str]) -> dict[str, str]:
 
 
 def asking_for_cells(rng: Random) -> RequestSpec:
-    """Return a flavor and an image that ask for a few things, well or badly put, and often in contradiction."""
+    """Return a flavor and an image with a few random NUMA requirements, valid or not, and often contradictory."""
     specs = {key: rng.choice(EXTRA_SPECS[key]) for key in rng.sample(sorted(EXTRA_SPECS), rng.choice((1, 2, 3)))}
     if rng.random() < 0.2:
         specs |= _listed(rng, "hw:")
@@ -111,7 +111,7 @@ def asking_for_cells(rng: Random) -> RequestSpec:
 
 
 def _listed(rng: Random, prefix: str) -> dict[str, str]:
-    """Return CPUs and memory cell by cell, for the most part of two cells that share out four CPUs."""
+    """Return CPUs and memory of each cell, mostly two cells that share four CPUs."""
     if rng.random() < 0.6:
         halves = rng.choice((("0-1", "2-3"), ("0,2", "1,3"), ("0", "1-3")))
         sizes = rng.choice((("512", "512"), ("1024", "1024"), ("512", "1536")))
@@ -207,14 +207,14 @@ READINGS = tuple(_SIDES)
 
 
 def read(name: str, rng: Random) -> Reading:
-    """Make up a flavor, an image and aggregates, and let both sides read them."""
+    """Generate a flavor, an image and aggregates, and return the results of both sides."""
     side = _SIDES[name]
     spec, aggregates = side.ask(rng), side.among(rng)
     return Reading(spec, ours_of(name, spec, aggregates), theirs_of(name, spec, aggregates), aggregates)
 
 
 def ours_of(name: str, spec: RequestSpec, aggregates: Aggregates = ()) -> Hashable:
-    """Read a flavor and an image."""
+    """Return Kilonova's reading of a flavor and an image."""
     try:
         return _SIDES[name].ours(spec, aggregates)
     except InvalidRequest:
@@ -222,7 +222,7 @@ def ours_of(name: str, spec: RequestSpec, aggregates: Aggregates = ()) -> Hashab
 
 
 def theirs_of(name: str, spec: RequestSpec, aggregates: Aggregates = ()) -> Hashable:
-    """Let Nova read a flavor and an image."""
+    """Return Nova's reading of a flavor and an image."""
     try:
         return _SIDES[name].theirs(spec, aggregates)
     except (nova_world.Refused, *nova_devices.REFUSALS):
