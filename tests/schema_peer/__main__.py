@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare what the compute API takes and answers with the schemas of Nova's, which come on standard input.
+"""Compare the requests and responses of the compute API with Nova's schemas, read from standard input.
 
 Exit code 1 for a difference that is not in :mod:`schema_peer.on_purpose`.
 """
@@ -19,12 +19,12 @@ from schema_peer.answers import wrong_answers
 from schema_peer.on_purpose import is_on_purpose
 
 _NEWEST = 104
-#: What a difference is about: method and route, body or query, the fields, and whether Nova takes it.
+#: Key of a difference: method and route, body or query, the differing fields, and whether Nova accepts it.
 About = tuple[str, str, frozenset[str], bool]
 
 
 def ours() -> Mapping[str, Endpoint]:
-    """Method, route and action, with the names of parameters left out → what serves it."""
+    """Return method, route and action, without the names of parameters → endpoint."""
     return {
         re.sub(r"{\w+}", "{}", key.removeprefix("compute ").replace("/v2.1/", "/", 1)): endpoint
         for key, endpoint in ENDPOINTS.items()
@@ -55,7 +55,7 @@ def _flat(sample: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _fields(sample: Any, right: Any) -> frozenset[str]:
-    """Return the fields in which a sample is not like the plainest one that Nova takes."""
+    """Return the fields in which a sample differs from the first one that Nova accepts."""
     there, usual = set(_flat(sample)), set(_flat(right))
     return frozenset(path for path, _ in there ^ usual)
 
@@ -73,7 +73,7 @@ def _compared(key: str, endpoint: Endpoint, kind: str, theirs: Mapping[str, Any]
         COUNTED[kind] += len(samples)
         for sample, verdicts in samples:
             if of_action and not (isinstance(sample, dict) and len(sample) == 1):
-                continue  # neither takes actions that are not exactly one
+                continue  # both APIs reject bodies without exactly one action
             if _takes(endpoint, kind, sample, minor) != verdicts[at]:
                 yield (key, kind, _fields(sample, right), verdicts[at]), minor, sample
 

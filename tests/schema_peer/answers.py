@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask a small cloud everything that can be asked with GET, and check the answers by Nova's schemas."""
+"""Send all GET requests to a small cloud, and validate the responses with Nova's schemas."""
 
 import re
 import tempfile
@@ -20,7 +20,7 @@ _NOWHERE = "5b674f73-0000-4000-8000-000000000000"
 
 
 def wrong_answers(theirs: Mapping[str, Any], endpoints: Mapping[str, Endpoint]) -> tuple[int, int, list[str]]:
-    """Return how many answers of how many methods were checked, and what does not fit."""
+    """Return the number of checked responses and methods, and the schema violations."""
     with tempfile.TemporaryDirectory() as folder:
         cloud = start_control(Path(folder))
         try:
@@ -30,7 +30,7 @@ def wrong_answers(theirs: Mapping[str, Any], endpoints: Mapping[str, Endpoint]) 
 
 
 def _furnished(cloud: Control) -> dict[str, str]:
-    """Make one of each thing, and return what stands for the parameters of routes."""
+    """Create one resource of each kind, and return the values of route parameters."""
     admin = cloud.admin
     cloud.add_flavor()
     admin.post("/flavors/1/os-extra_specs", {"extra_specs": {"hw:numa_nodes": "1"}})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print the schemas of Nova's compute API as JSON, and what they say of many bodies and queries.
+"""Print the schemas of Nova's compute API as JSON, with their verdicts on many sample bodies and queries.
 
-Runs in Nova's environment, without Kilonova. Of each method and action: the microversions it is there for, its schemas
-of bodies, queries and answers with the microversions of each, and samples with the verdict of every schema on them.
+Runs in Nova's environment, without Kilonova. For each method and action: its microversions; its schemas of bodies,
+queries and responses with their microversions; and samples with the verdict of every schema.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from nova.api.validation import validators
 
 from schema_peer.samples import samples_of
 
-#: By identity of the schema, which is held here so that no other one gets its identity.
+#: Schema id → schema and validator. The schema is kept alive so that its id is not reused.
 _VALIDATORS: dict[int, tuple[Any, Any]] = {}
 _KINDS = {"body": "request_body_schemas", "query": "request_query_schemas", "answer": "response_body_schemas"}
 
@@ -30,7 +30,7 @@ def _span(low: Any, high: Any) -> list[int]:
 def _schemas(function: Any, name: str) -> list[tuple[list[int], Any]]:
     held = getattr(function, name, None)
     found = [] if held is None else [(_span(low, high), schema) for schema, low, high in held._schemas]
-    return [(span, schema) for span, schema in found if span[1] >= 1]  # without those of 2.0
+    return [(span, schema) for span, schema in found if span[1] >= 1]  # leaves out schemas that apply only to 2.0
 
 
 def _fits(schema: Any, instance: Any, *, is_body: bool) -> bool:
@@ -39,13 +39,13 @@ def _fits(schema: Any, instance: Any, *, is_body: bool) -> bool:
         _VALIDATORS[key] = schema, validators._SchemaValidator(schema, is_body=is_body)
     try:
         _VALIDATORS[key][1].validate(instance)
-    except (exception.ValidationError, UnicodeDecodeError):  # base64 of letters that are none: a 500 of Nova
+    except (exception.ValidationError, UnicodeDecodeError):  # invalid base64 text, for which Nova returns 500
         return False
     return True
 
 
 def _is_query(sample: Any) -> bool:
-    """Tell whether a sample could come of a query: lists of text by name."""
+    """Return whether a sample is a possible query: name → list of texts."""
     return isinstance(sample, dict) and all(
         isinstance(values, list) and values and all(isinstance(each, str) for each in values)
         for values in sample.values()
@@ -82,7 +82,8 @@ def _actions(classes: list[Any]) -> dict[str, Any]:
 
 def _methods() -> Iterator[tuple[str, Any]]:
     for template, by_method in routes.ROUTE_LIST:
-        if isinstance(by_method, str) or template.startswith("/os-volumes_boot"):  # the servers once more
+        # redirects, and an alias of the servers routes
+        if isinstance(by_method, str) or template.startswith("/os-volumes_boot"):
             continue
         path = re.sub(r"{\w+}", "{}", template)
         for method, (made, name) in by_method.items():

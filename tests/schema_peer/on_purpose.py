@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which differences from Nova's schemas are known, and why each is there."""
+"""Known differences from Nova's schemas, with their reasons."""
 
 import re
 from collections.abc import Set as AbstractSet
 
 _TAKEN, _REFUSED, _EITHER = (True,), (False,), (True, False)
-#: Method and route, field, whether Nova takes what is refused here, and why that is so.
+#: Method and route, field, whether Nova accepts what Kilonova rejects, and the reason.
 _KNOWN = (
     (r".*", r".*\.(name|description|availability_zone)", _REFUSED, "letters beyond the basic plane, and lines"),
     (r"POST /flavors", r"flavor\.(ram|vcpus|disk|swap|OS-FLV-EXT-DATA:ephemeral)", _REFUSED, "bounds of the handler"),
@@ -44,7 +44,7 @@ _KNOWN = (
 )  # fmt: skip
 _ROUTES = tuple((re.compile(route), re.compile(field), taken) for route, field, taken, _ in _KNOWN)
 
-#: Route and place in an answer: an image without a time is Glance's doing, and names of hosts are no UUIDs.
+#: Routes and places in responses: images without a time come from Glance, and host names are not UUIDs.
 ANSWERS = frozenset(
     {
         ("GET /images/detail", "images.#.created"),
@@ -56,8 +56,8 @@ ANSWERS = frozenset(
 
 
 def is_on_purpose(key: str, fields: AbstractSet[str], *, taken: bool) -> bool:
-    """Tell whether a difference is known. ``taken``: Nova takes what is refused here."""
-    judged = fields - {"server.networks"} or fields or {""}  # which bodies of servers need from 2.37 on
+    """Return whether a difference is known. ``taken``: Nova accepts the sample and Kilonova rejects it."""
+    judged = fields - {"server.networks"} or fields or {""}  # required in bodies of servers since 2.37
     return any(
         taken in which and route.fullmatch(key) and any(field.fullmatch(each) for each in judged)
         for route, field, which in _ROUTES

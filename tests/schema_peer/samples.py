@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies and queries made from JSON Schemas: right ones, and ones that are wrong in one place.
+"""Sample bodies and queries generated from JSON Schemas: valid ones, and ones with one invalid part.
 
-Imported by what runs in Nova's environment, so nothing of Kilonova is used here.
+Imported in Nova's environment, so it must not import Kilonova.
 """
 
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-#: Whether an instance fits a schema.
+#: Returns whether an instance is valid for a schema.
 Fits = Callable[..., bool]
 _UUID = "5b674f73-0000-4000-8000-000000000000"
 _TEXTS = (
@@ -27,7 +27,7 @@ _FIRST: dict[str, Any] = {}
 
 
 def samples_of(schemas: list[Any], fits: Fits) -> list[Any]:
-    """Return different instances to try on all of these schemas."""
+    """Return distinct instances to validate against all of these schemas."""
     found: dict[str, Any] = {}
     for schema in schemas:
         for sample in _samples(schema, fits):
@@ -52,7 +52,7 @@ def _samples(schema: Any, fits: Fits) -> Iterator[Any]:
 
 
 def _branches(schema: Any) -> Iterator[Any]:
-    """Yield a schema and all it is made of, each with what stands beside."""
+    """Yield the alternatives of a schema's anyOf, oneOf and allOf, each merged with the keywords beside them."""
     own = {key: value for key, value in schema.items() if key not in {"anyOf", "oneOf", "allOf"}}
     parts = [part for key in ("anyOf", "oneOf", "allOf") for part in schema.get(key, ())]
     if not parts:
@@ -78,7 +78,7 @@ def _numbers(schema: Any) -> Iterator[int]:
 
 def _first(schema: Any, fits: Fits) -> Any:
     key = json.dumps(schema, sort_keys=True)
-    if key not in _FIRST:  # remembered, since bodies hold the same kinds of values again and again
+    if key not in _FIRST:  # cached, since bodies repeat the same subschemas
         _FIRST[key] = _first_of(schema, fits)
     return _FIRST[key]
 
@@ -130,7 +130,7 @@ def _arrays(schema: Any, fits: Fits) -> Iterator[Any]:
 
 
 def _unlike(schema: Any, most: int, fits: Fits) -> list[Any]:
-    """Return values that fit, each another one than those before."""
+    """Return distinct valid values."""
     texts = [f"a{number}" for number in range(most)]
     if fits(schema, texts[0], is_body=True):
         return texts
