@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement served by Kilonova, and Nova's own report client with a nova.conf that points at it.
+"""Fixtures: Placement served by Kilonova, and Nova's report client with a nova.conf that points at it.
 
 These tests run in ``.venv-nova``, where Nova is installed and Kilonova is not; the server comes from ``.venv``. Without
-Nova nothing here is collected.
+Nova, pytest collects nothing here.
 """
 
 import json
@@ -38,7 +38,7 @@ region_name = {region}
 
 @dataclass(frozen=True)
 class Service:
-    """A running Placement. ``section``: what an operator writes under ``[placement]`` in nova.conf."""
+    """Running Placement. ``section``: the content of ``[placement]`` in nova.conf."""
 
     url: str
     section: str
@@ -46,7 +46,7 @@ class Service:
 
 @pytest.fixture(scope="session", params=["noauth2", "keystone"])
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Placement that trusts every token, and Placement behind Keystone."""
+    """Placement API: once without authentication, and once with Keystone."""
     folder = tmp_path_factory.mktemp(request.param)
     port = _free_port()
     url = f"http://127.0.0.1:{port}/placement"
@@ -55,7 +55,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         config.write_text(
             f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{port}\n"
             f"[database]\nconnection = sqlite:///{folder}/kilonova.db\n"
-            "[oslo_policy]\nenforce_new_defaults = false\n"  # the token admin has no role service
+            "[oslo_policy]\nenforce_new_defaults = false\n"  # the user admin does not have the role service
         )
         command = ["api", "--config-file", str(config)]
     else:
@@ -79,7 +79,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="session")
 def configured(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Service:
-    """Nova has read a nova.conf with the service's section."""
+    """Nova configured with the service's section."""
     from nova import conf, objects
 
     file = tmp_path_factory.mktemp("nova") / "nova.conf"
@@ -91,7 +91,7 @@ def configured(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Se
 
 @pytest.fixture
 def peer(configured: Service) -> Peer:
-    """A report client that has not seen anything yet, as after a start of nova-compute."""
+    """Report client with empty caches, as after a start of nova-compute."""
     from nova import context
     from nova.scheduler.client import report
 

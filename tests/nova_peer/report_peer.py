@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement seen from two sides: through Nova's report client, and asked directly."""
+"""Access to Placement through Nova's report client and by direct requests."""
 
 import json
 import urllib.error
@@ -11,7 +11,7 @@ from uuid import uuid4
 
 @dataclass
 class Peer:
-    """Nova's report client, and the same Placement asked directly. ``name`` is unique to the test."""
+    """Nova's report client, and direct requests to the same Placement. ``name`` is unique to the test."""
 
     client: Any
     context: Any
@@ -19,7 +19,7 @@ class Peer:
     name: str = field(default_factory=lambda: f"node-{uuid4().hex[:8]}")
 
     def ask(self, method: str, path: str, body: Any = None, *, version: str = "1.39") -> tuple[int, Any]:
-        """Ask Placement without Nova in between. Returns the status and the decoded body."""
+        """Send a direct request to Placement. Returns the status and the decoded body."""
         request = urllib.request.Request(
             self.url + path,
             method=method,
@@ -37,13 +37,13 @@ class Peer:
             return error.code, json.loads(error.read() or b"null")
 
     def show(self, path: str) -> Any:
-        """Return what Placement says, which has to be something."""
+        """Send a direct GET that must succeed, and return the body."""
         status, body = self.ask("GET", path)
         assert status == 200, body
         return body
 
     def usages(self, provider: str) -> dict[str, int]:
-        """Return resource class → what is used of it."""
+        """Return resource class → used amount."""
         found: dict[str, int] = self.show(f"/resource_providers/{provider}/usages")["usages"]
         return found
 
@@ -53,6 +53,6 @@ class Peer:
         return {name: inventory["total"] for name, inventory in found.items()}
 
     def allocations(self, consumer: str) -> dict[str, dict[str, int]]:
-        """Return provider → resource class → what the consumer has of it."""
+        """Return provider → resource class → allocated amount of the consumer."""
         found = self.show(f"/allocations/{consumer}")["allocations"]
         return {provider: allocation["resources"] for provider, allocation in found.items()}

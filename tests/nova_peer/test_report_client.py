@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's report client does its whole work against Kilonova's Placement, and what it did is there."""
+"""Nova's report client runs all its operations against Kilonova's Placement, with checks of their effects."""
 
 from typing import Any
 from uuid import uuid4
@@ -29,7 +29,7 @@ SERVER = {"VCPU": 2, "MEMORY_MB": 2_048, "DISK_GB": 20}
 
 
 def make_host(peer: Peer, name: str | None = None, *, aggregate: str | None = None) -> str:
-    """Do what nova-compute does at its start. Returns the provider's uuid."""
+    """Create the provider as nova-compute does at its start. Returns its uuid."""
     uuid, name = str(uuid4()), name or peer.name
     tree = peer.client.get_provider_tree_and_ensure_root(peer.context, uuid, name=name)
     tree.update_inventory(name, HOST)
@@ -41,13 +41,13 @@ def make_host(peer: Peer, name: str | None = None, *, aggregate: str | None = No
 
 
 def seen_anew(peer: Peer, host: str) -> Any:
-    """Return the host's tree as Placement has it now. A claim raises generations, which Nova then has to learn."""
+    """Refresh the client's view of the host's tree, because claims have raised its generations."""
     peer.client.clear_provider_cache()
     return peer.client.get_provider_tree_and_ensure_root(peer.context, host)
 
 
 def candidates(peer: Peer, aggregate: str, **extra_specs: str) -> tuple[list[Any], dict[str, Any], str]:
-    """Ask for what the scheduler would ask for, for a server of 2 CPUs, within one aggregate."""
+    """Request allocation candidates as the scheduler does, for a server of 2 CPUs in one aggregate."""
     flavor = objects.Flavor(
         vcpus=2,
         memory_mb=2_048,
@@ -183,7 +183,7 @@ def test_a_migration_takes_over_what_the_server_had(peer: Peer) -> None:
     assert peer.client.move_allocations(peer.context, server, migration)
 
     assert (peer.allocations(server), peer.allocations(migration)) == ({}, {host: SERVER})
-    assert peer.client.move_allocations(peer.context, server, migration)  # once more: it has happened already
+    assert peer.client.move_allocations(peer.context, server, migration)  # repeating the completed move succeeds
     assert peer.client.move_allocations(peer.context, migration, server)
     assert (peer.allocations(server), peer.allocations(migration)) == ({host: SERVER}, {})
     assert peer.usages(host) == SERVER
@@ -210,7 +210,7 @@ def test_put_allocations_replaces_and_notices_another_writer(peer: Peer) -> None
     }
     assert peer.client.put_allocations(peer.context, server, payload)
 
-    with pytest.raises(exception.AllocationUpdateFailed):  # the consumer is not new any more
+    with pytest.raises(exception.AllocationUpdateFailed):  # the consumer already exists
         peer.client.put_allocations(peer.context, server, payload)
 
     seen = peer.client.get_allocs_for_consumer(peer.context, server)
