@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare the rules of policy, their defaults and their former names with Nova's own, which come on standard input.
+"""Compare the policy rules, their defaults and deprecated names with Nova's, read from standard input.
 
-Exit code 1 for a rule that lets others pass than Nova's, and for a former name that is not Nova's.
+Exit code 1 for a rule that permits other callers than Nova's, and for a deprecated name that Nova does not have.
 """
 
 import itertools
@@ -16,9 +16,9 @@ from kilonova.api.policy import BASE_RULES, Credentials
 from kilonova.cli.wiring.apis import RULES
 
 _ROLES = ("reader", "member", "manager", "admin", "service", "other")
-#: What only Nova's aliases are made of, and what is made of other aliases here.
+#: Rules used only by Nova's own aliases, whose Kilonova counterparts are built from other aliases.
 _ALIASES = frozenset({"admin_or_owner", "admin_api"})
-#: Rules that let others pass than Nova's on purpose: services read where a console is (docs/adr/0030).
+#: Rules that intentionally permit other callers than Nova's: services read console addresses (docs/adr/0030).
 _ON_PURPOSE = frozenset({"os_compute_api:os-console-auth-tokens"})
 
 
@@ -50,7 +50,7 @@ def _others(theirs: dict[str, Any], ours: dict[str, Any]) -> list[tuple[str, Any
 
 
 def _passing(checks: dict[str, str]) -> dict[str, frozenset[Any]]:
-    """Return who passes each rule, among callers of every set of up to two roles at home and elsewhere."""
+    """Return rule → permitted callers, for callers with up to two roles in the same and in another project."""
     rules = policy.Rules.from_dict(checks)
     enforcer = type("Rules", (), {"rules": rules})()
     callers = [

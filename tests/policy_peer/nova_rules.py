@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print the rules of policy of Nova and of Placement as JSON. Runs in their own environment, without Kilonova."""
+"""Print the policy rules of Nova and Placement as JSON. Runs in their own environment, without Kilonova."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from nova import policies as nova_policies  # type: ignore[import-not-found]
 
 try:
     from placement import policies as placement_policies  # type: ignore[import-not-found]
-except ImportError:  # not every environment with Nova has it
+except ImportError:  # some environments with Nova lack Placement
     placement_policies = None
 
 
