@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud with Keystone and Glance, Horizon before it, and browsers.
+"""Fixtures: a cloud with Keystone and Glance, Horizon in front of it, and browsers.
 
-These tests run in ``.venv-horizon``, where Horizon and a driver of browsers are installed and Kilonova is not; the
-cloud comes from ``.venv``. Without Horizon nothing here is collected.
+These tests run in ``.venv-horizon``, where Horizon and Selenium are installed and Kilonova is not; the cloud comes from
+``.venv``. Without Horizon, pytest collects nothing here.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def dashboard(cloud: Supervisor, tmp_path_factory: pytest.TempPathFactory) -> "I
 def sign_in(
     cloud: Supervisor, dashboard: "Dashboard", request: pytest.FixtureRequest, tmp_path: Path
 ) -> "Iterator[Callable[[str], User]]":
-    """Sign in as the user of a cloud of clouds.yaml. What a failed test saw last is kept as a picture."""
+    """Sign in as the user of a cloud in clouds.yaml. If the test fails, a screenshot is saved."""
     users: list[User] = []
 
     def signed_in(name: str) -> User:
@@ -57,7 +57,7 @@ def sign_in(
         if getattr(request.node, "failed", False):
             picture = tmp_path / f"{number}.png"
             user.browser.save_screenshot(str(picture))
-            print(f"What the user saw last: {picture}")
+            print(f"Last screenshot: {picture}")
         user.browser.quit()
 
 

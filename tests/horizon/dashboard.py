@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horizon itself, and a user who looks at it with a browser."""
+"""Horizon process, and a user who operates it with a browser."""
 
 import os
 import secrets
@@ -27,7 +27,7 @@ _ARGUMENTS = (
 
 
 class Dashboard:
-    """Horizon as a process. ``folder``: for its files; ``identity``: the Keystone to sign in at."""
+    """Horizon process. ``folder``: for its files; ``identity``: URL of Keystone."""
 
     def __init__(self, folder: Path, identity: str, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -44,7 +44,7 @@ class Dashboard:
         for words in (("collectstatic", "--noinput", "-v0"), ("compress", "--force", "-v0")):
             self._started("django", *words).wait(timeout=300)
         application = "django.core.wsgi:get_wsgi_application()"
-        # One process: what it keeps between requests is in its memory.
+        # One worker process, because the cache is in its memory.
         self._process = self._started("gunicorn", "-w1", "--threads", "4", "-b", f"127.0.0.1:{port}", application)
         self._until_it_answers()
 
@@ -71,7 +71,7 @@ class Dashboard:
 
 
 class User:
-    """Somebody with a browser of their own."""
+    """User with a separate browser."""
 
     def __init__(self, url: str) -> None:
         options = webdriver.ChromeOptions()
@@ -90,12 +90,12 @@ class User:
         self.until(lambda: "/auth/login" not in self.browser.current_url, "signed in")
 
     def open(self, path: str) -> None:
-        """Go to a page, and see that it is one."""
+        """Open a page, and assert that it is not an error page."""
         self.browser.get(self._url + path)
         assert "error" not in self.browser.title.lower(), (path, self.browser.title)
 
     def until(self, condition: Callable[[], object], what: str) -> None:
-        """Wait until something is so, on a page that may change meanwhile."""
+        """Wait until a condition holds, on a page that may change meanwhile."""
         deadline = time.monotonic() + _PATIENCE_S
         while True:
             try:
@@ -110,14 +110,14 @@ class User:
         return self.browser.find_element(By.TAG_NAME, "body").text
 
     def sees(self, *words: str) -> None:
-        """Wait until all of these are on the page."""
+        """Wait until all of these texts are on the page."""
         self.until(lambda: all(each in self.text() for each in words), f"{words} are shown")
 
     def shown(self, selector: str) -> list[WebElement]:
         return [each for each in self.browser.find_elements(By.CSS_SELECTOR, selector) if each.is_displayed()]
 
     def click(self, selector: str, text: str = "") -> None:
-        """Click the first thing that is shown, can be clicked, and has this text in it."""
+        """Click the first visible, enabled element that contains this text."""
 
         def clicked() -> bool:
             for each in self.shown(selector):
@@ -135,16 +135,16 @@ class User:
         field.send_keys(text)
 
     def choose(self, option: str) -> None:
-        """Choose one of the list in a dialog: Horizon puts buttons in front of the browser's own list."""
+        """Choose an entry of a list in a dialog, where Horizon covers the browser's list with buttons."""
         self.click(".modal-dialog .themable-select .dropdown-toggle")
         self.click(".modal-dialog .themable-select li a", option)
 
     def row(self, text: str) -> WebElement | None:
-        """Return the row of the page's table with this text in it."""
+        """Return the table row that contains this text."""
         return next((each for each in self.shown("table tbody tr[data-object-id]") if text in each.text), None)
 
     def until_row(self, name: str, *words: str) -> None:
-        """Wait until the row of a name has these words, too."""
+        """Wait until the row of a name also contains these words."""
 
         def so() -> bool:
             row = self.row(name)
@@ -153,7 +153,7 @@ class User:
         self.until(so, f"the row of {name} says {words}")
 
     def act(self, name: str, action: str) -> None:
-        """Do something with what is in a row: its button, or an entry of the list behind it."""
+        """Run an action of a row: its button, or an entry of its menu."""
         self.until(lambda: self.row(name), f"there is a row of {name}")
         row = self.row(name)
         assert row is not None
@@ -165,6 +165,6 @@ class User:
         button.click()
 
     def submit(self) -> None:
-        """Send the form of a dialog, and wait until that is gone."""
+        """Submit the form of a dialog, and wait until the dialog closes."""
         self.click(".modal-dialog .btn-primary")
         self.until(lambda: not self.shown(".modal-dialog"), "the dialog is gone")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horizon's settings for the tests: its own defaults, and what is said here.
+"""Horizon's settings for the tests: its defaults with these changes.
 
-``KILONOVA_HORIZON_FOLDER`` has its files, ``KILONOVA_HORIZON_KEYSTONE`` is where to sign in.
+``KILONOVA_HORIZON_FOLDER``: folder for its files. ``KILONOVA_HORIZON_KEYSTONE``: URL of Keystone.
 """
 
 import os
@@ -21,13 +21,14 @@ SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 STATIC_ROOT = COMPRESS_ROOT = str(_FOLDER / "static")
 COMPRESS_OFFLINE = True
-MIDDLEWARE = ("whitenoise.middleware.WhiteNoiseMiddleware", *_MIDDLEWARE)  # serves STATIC_ROOT
+MIDDLEWARE = ("whitenoise.middleware.WhiteNoiseMiddleware", *_MIDDLEWARE)  # serves the files of STATIC_ROOT
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "handlers": {"console": {"class": "logging.StreamHandler"}},
     "root": {"handlers": ["console"], "level": "WARNING"},
 }
-HORIZON_CONFIG = {**_HORIZON_CONFIG, "customization_module": "horizon_overrides.without_networks"}  # of examples
-# There is no volume service: the wizard offers to boot from images alone, and not onto a volume by itself.
+# module in examples/
+HORIZON_CONFIG = {**_HORIZON_CONFIG, "customization_module": "horizon_overrides.without_networks"}
+# Without a volume service the launch wizard may only offer images, and must not create a volume.
 LAUNCH_INSTANCE_DEFAULTS = {"create_volume": False, "hide_create_volume": True}

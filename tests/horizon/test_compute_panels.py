@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users and operators do in Horizon's compute panels, with a browser."""
+"""Tasks of users and operators in Horizon's compute panels, with a browser."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ INSTANCES = "/project/instances/"
 
 
 def launch(user: User, name: str) -> None:
-    """Go through the wizard as far as needed, and wait until the server runs."""
+    """Complete the launch wizard as far as necessary, and wait until the server is active."""
     user.open(INSTANCES)
     user.click("#instances__action_launch-ng")
     user.fill(".modal-dialog input[name=name]", name)
