@@ -42,7 +42,7 @@ __all__ = [
     "sqlite_template",
 ]
 
-#: ``same`` tries the same examples every time, so that a change is judged by what it changes; ``new`` others each time.
+#: Profiles: ``same`` uses the same examples in every run, so that only code changes matter; ``new`` uses new ones.
 settings.register_profile("same", derandomize=True, max_examples=sampled(100, sample=25))
 settings.register_profile("new", max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))

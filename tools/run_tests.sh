@@ -28,11 +28,11 @@ unsteady=$(failed)
 [ "${KILONOVA_ONCE:-}" != 1 ] && [ -n "$unsteady" ] && [ "$(grep -c . <<<"$unsteady")" -le "$most_again" ] || exit "$code"
 
 for ((again = 1; again <= times_again && code == 1; again++)); do
-    printf '\n=== %d failed, and run again, one after the other:\n%s\n' "$(failed | grep -c .)" "$(failed)"
+    printf '\n=== retrying %d failed tests one by one:\n%s\n' "$(failed | grep -c .)" "$(failed)"
     run --last-failed --last-failed-no-failures none "$@" -n 0
     code=$?
 done
 [ "$code" -eq 0 ] || exit "$code"
 unsteady=$(with_reasons <<<"$unsteady")
-printf '\n=== UNSTEADY: these failed side by side with others and passed alone; please mend them:\n%s\n' "$unsteady"
+printf '\n=== UNSTEADY: these failed in parallel with other tests and passed alone; please repair them:\n%s\n' "$unsteady"
 [ -z "${KILONOVA_UNSTEADY:-}" ] || printf '%s\n' "$unsteady" >>"$KILONOVA_UNSTEADY"
