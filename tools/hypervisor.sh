@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Install the requirements of a libvirt host: QEMU, libvirt, firmware and a software TPM from Debian, and libvirt-python
-# from requirements-libvirt.lock into .venv (made by tools/setup.sh). Starts no service. Does nothing if all is installed.
+# from requirements-libvirt.lock into .venv (created by tools/setup.sh). Starts no service. Does nothing if all is installed.
 # With --names it only prints the missing packages; this works without a .venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -4,7 +4,7 @@
 # NAME is nova, placement, conformance, horizon or tempest. Does nothing if the environment is up to date.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-name=${1:?which one: nova, placement, conformance, horizon or tempest}
+name=${1:?name one of: nova, placement, conformance, horizon or tempest}
 venv=.venv-$name
 
 exec 9<"requirements-$name.lock"

@@ -34,5 +34,5 @@ for ((again = 1; again <= times_again && code == 1; again++)); do
 done
 [ "$code" -eq 0 ] || exit "$code"
 unsteady=$(with_reasons <<<"$unsteady")
-printf '\n=== UNSTEADY: these failed in parallel with other tests and passed alone; please repair them:\n%s\n' "$unsteady"
+printf '\n=== UNSTEADY: these failed in parallel with other tests and passed alone; repair them:\n%s\n' "$unsteady"
 [ -z "${KILONOVA_UNSTEADY:-}" ] || printf '%s\n' "$unsteady" >>"$KILONOVA_UNSTEADY"

@@ -28,7 +28,7 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
 fi
 
 if ! stamped place "$place" || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-    say "making .venv with $("$python" --version)"
+    say "creating .venv with $("$python" --version)"
     "$python" -m venv --clear .venv # a virtual environment cannot be moved
     stamp place "$place"
 fi

@@ -39,7 +39,7 @@ def main() -> int:
     chosen = parser.parse_args()
     wanted = [attack for name, attack in ATTACKS.items() if _is_chosen(name, chosen.names)]
     if not wanted and not _is_chosen(_SCOPES, chosen.names):
-        parser.error(f"no attack is called {chosen.names[0]!r}; there are: {', '.join((*ATTACKS, _SCOPES))}")
+        parser.error(f"no attack has the name {chosen.names[0]!r}; there are: {', '.join((*ATTACKS, _SCOPES))}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # exits through the context managers, which stop the cloud
     passed = failed = 0
     for database in (chosen.database or ["sqlite", "postgresql"]) if wanted else []:
@@ -80,14 +80,14 @@ def _try(cloud: RunningCloud, attack: Attack, seconds: float, database: str) -> 
     complaints = list(_complaints(attack, outcome, bystander, quiet))
     complaints += [f"afterwards: {failure}" for failure in after.failures]
     if stuck:
-        complaints.append("the attacker never came back: its requests are not answered")
+        complaints.append("the attacker process did not end: its requests got no response")
     allowed = attack.memory_mib * len(cloud.target.ports)
     if grown > allowed:
         complaints.append(f"{grown:.0f} MiB of memory more than before (at most {allowed:.0f})")
     if written > attack.disk_mib:
         complaints.append(f"{written:.0f} MiB more on disk (at most {attack.disk_mib:.0f})")
     if not cloud.is_whole():
-        complaints.append("a control process is gone")
+        complaints.append("a control process has exited")
     print(
         f"{'FAIL' if complaints else 'pass'}  {database:<10}  {attack.name:<36}"
         f" others p50 {bystander.p50_ms:6.2f} ms ({bystander.p50_ms / quiet:5.2f} x quiet)"
@@ -105,9 +105,9 @@ def _complaints(attack: Attack, outcome: Outcome, others: Latency, quiet_ms: flo
     yield from (f"another user: {failure}" for failure in others.failures[:5])
     yield from outcome.wrong[:5]
     if others.p50_ms > quiet_ms * attack.p50_ratio + _NOISE_MS:
-        yield f"the median of others grew to {others.p50_ms / quiet_ms:.2f} x (at most {attack.p50_ratio} x)"
+        yield f"the median of other users grew to {others.p50_ms / quiet_ms:.2f} x (at most {attack.p50_ratio} x)"
     if others.worst_ms > attack.worst_ms:
-        yield f"another user waited {others.worst_ms:.0f} ms (at most {attack.worst_ms:.0f} ms)"
+        yield f"a request of another user took {others.worst_ms:.0f} ms (at most {attack.worst_ms:.0f} ms)"
     if outcome.slowest_s > attack.own_s:
         yield f"one of the attacker's requests took {outcome.slowest_s:.1f} s (at most {attack.own_s:.0f} s)"
 

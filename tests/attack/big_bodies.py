@@ -29,7 +29,7 @@ def _huge(
             if said not in {*map(str, good), "reset"}:
                 outcome.wrong.append(f"{size} bytes to {path}: {said}")
         if "reset" in outcome.sent and len(outcome.sent) == 1:
-            outcome.wrong.append("nobody was told why: the connection was always reset")
+            outcome.wrong.append("no error response: the connection was always reset")
         return outcome
 
     return run
@@ -58,10 +58,10 @@ def _send(port: int, path: str, token: str | None, size: int, *, chunked: bool) 
             connection.settimeout(20)
             answer = answer or connection.recv(4096)
         except TimeoutError:
-            return "no answer within 20 s"
+            return "no response within 20 s"
         except OSError:
             return "reset"
-    return answer[9:12].decode("latin-1") if answer else "closed without an answer"
+    return answer[9:12].decode("latin-1") if answer else "closed without a response"
 
 
 def _together(*attacks: Callable[[Target, float], Outcome]) -> Callable[[Target, float], Outcome]:

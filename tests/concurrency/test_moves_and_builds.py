@@ -29,7 +29,7 @@ def test_moves_and_builds_share_what_room_there_is(
     big = {"memory_mib": 65_536, "disk_gib": 1_000}
     hosts = (host("a", vcpus=_MOVES, **big), *(host(name, vcpus=room, **big) for name, room in _ROOM.items()))
     cells: list[Cell] = []
-    for number in range(1 if kind == "sqlite" else 2):  # control processes
+    for number in range(1 if kind == "sqlite" else 2):  # one control process on SQLite, two on the other databases
         folder = tmp_path / str(number)
         folder.mkdir()
         cells.append(start_cell(folder, () if number else hosts, database=open_database(), bus=ManualBus()))

@@ -207,7 +207,7 @@ def run(app: Any, seed: str, operations: int, clients: int) -> Outcome:
                     return
             try:
                 operate()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the soak has failed and must say why
+            except Exception as error:  # noqa: BLE001 - any error fails the soak test and is reported
                 outcomes[number].wrong.append(repr(error))
                 return
 

@@ -106,7 +106,7 @@ def _served(template: Path, configured: str) -> Iterator[WsgiApp]:
     process = start_control_process(load_settings([str(folder / "kilonova.conf")]))
 
     def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        # httpx passes the path as text, with the mount point in both variables; WSGI expects Latin-1, and it once.
+        # httpx passes the path as text and the mount point twice; WSGI expects Latin-1 and no repetition.
         environ |= {"SCRIPT_NAME": "", "PATH_INFO": environ["PATH_INFO"].encode().decode("latin-1")}
         return process.application(environ, start_response)
 

@@ -87,7 +87,7 @@ class Effects(Watch):
             self.note(f"a program, {' '.join(words)[-40:]}")
         elif event in _FILES:
             path = os.fsdecode(arguments[0]) if not isinstance(arguments[0], int) else ""
-            if path.startswith(self._below) or (path and not path.startswith("/")):  # relative paths come from rmtree
+            if path.startswith(self._below) or (path and not path.startswith("/")):  # rmtree uses relative paths
                 self.note(f"{event} {_last(path)}")
         elif event == "open" and isinstance(arguments[0], (str, bytes)) and arguments[2] & _WRITES:
             path = os.fsdecode(arguments[0])

@@ -128,7 +128,7 @@ class Run:
                 process.kill()
                 process.start()
                 self.restarts += 1
-                self._say(f"{process.name} had ended by itself")
+                self._say(f"{process.name} had exited on its own")
 
     def _look(self, load: HttpLoad) -> None:
         """Stop the load, and check all invariants."""
@@ -165,15 +165,15 @@ class Run:
         now = time.monotonic()
         if now - self._told >= _TELL_EVERY_S:
             self._told = now
-            counts = f"{self.done} of {self._options.faults}, {len(self._promised.made)} servers asked for"
+            counts = f"{self.done} of {self._options.faults}, {len(self._promised.made)} servers requested"
             print(f"faults: {counts} ({now - self._began:.0f} s)", flush=True)
 
     def summary(self, problems: int) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.kinds.items()))
         taken = ", ".join(f"{count} {kind}" for kind, count in sorted(self._taken.items()))
         return (
-            f"faults: {self.done} faults in {time.monotonic() - self._began:.0f} s ({kinds}); taken: {taken}; "
-            f"{self.restarts} ended by themselves; "
+            f"faults: {self.done} faults in {time.monotonic() - self._began:.0f} s ({kinds}); accepted: {taken}; "
+            f"{self.restarts} processes exited on their own; "
             f"{problems} violations, seed {self._options.seed}"
         )
 
@@ -183,7 +183,7 @@ def run(options: argparse.Namespace) -> int:
     launcher = Launcher()
     logging.disable(logging.CRITICAL)  # This process also reads the database during faults and would log errors.
     folder = Path(tempfile.mkdtemp(prefix="kilonova-faults-"))
-    folder.chmod(0o755)  # the broker runs as a user of its own
+    folder.chmod(0o755)  # the broker runs as another user and must enter the folder
     cloud = FaultCloud(launcher, folder, Size(options.agents, options.hosts, options.lease), str(options.seed))
     try:
         cloud.start()

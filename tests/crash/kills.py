@@ -115,7 +115,7 @@ def run(folder: Path, options: argparse.Namespace) -> int:
                 told = time.monotonic()
                 print(f"kills: {done.total()} of {options.kills} ({told - began:.0f} s)", flush=True)
     taken = time.monotonic() - began
-    counts = f"{done.total()} kills, {done['command']} of the command, in {taken:.0f} s"
+    counts = f"{done.total()} kills, {done['command']} of the real command, in {taken:.0f} s"
     print(f"kills: {counts}, {problems} violations, seed {options.seed}", flush=True)
     return problems
 

@@ -26,7 +26,7 @@ import kilonova.cli.wiring.agent_process
 import kilonova.cli.wiring.control
 import kilonova.cli.wiring.http_server
 import kilonova.messaging.rabbit.conductor_end
-import kilonova.server.serving  # noqa: F401 - all of these are imported for what is forked
+import kilonova.server.serving  # noqa: F401 - imported here for the forked children
 from kilonova.bundled_services.parent_death import die_with_parent
 from kilonova.cli.main import main
 from kilonova.cli.wiring.core import Core
@@ -104,7 +104,7 @@ def _has_ended(watched: int, within_s: float) -> bool:
 
 
 def _serve(asked: int, answered: int) -> NoReturn:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps ended children
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ignored, so that the kernel reaps ended children
     with os.fdopen(asked) as lines:
         for line in lines:
             wanted = json.loads(line)
@@ -130,7 +130,7 @@ def _become(arguments: Sequence[str], log: Path) -> NoReturn:
     try:
         status = main(arguments)
         atexit._run_exitfuncs()
-    except BaseException:  # noqa: BLE001 - as the interpreter does at its end
+    except BaseException:  # noqa: BLE001 - as the interpreter does at exit
         traceback.print_exc()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -141,11 +141,11 @@ def _look_at_mirror(log: Path) -> None:
     """Compare this process's mirror with a newly loaded one; the result file is empty if they are equal."""
     said = ""
     try:
-        gc.unfreeze()  # frozen objects are not among gc.get_objects()
+        gc.unfreeze()  # gc.get_objects() omits frozen objects
         (core,) = (each for each in gc.get_objects() if isinstance(each, Core))
         assert core.mirror.assumed() == (), core.mirror.assumed()
         assert_follows(core.mirror, core.database)
-    except BaseException:  # noqa: BLE001 - it is handed to whoever asked
+    except BaseException:  # noqa: BLE001 - it is written to the file for the caller
         said = traceback.format_exc()
     draft = log.with_suffix(".draft")
     draft.write_text(said)

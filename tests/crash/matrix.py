@@ -327,7 +327,7 @@ _GROUND: Ground | None = None
 
 
 def main() -> int:
-    logging.disable(logging.CRITICAL)  # injected step failures would fill the log
+    logging.disable(logging.CRITICAL)  # the injected failures of steps would fill the log
     parser = argparse.ArgumentParser(prog="crash.matrix", description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--sample", type=int, default=0, help="run this many kills, chosen by the seed, instead of all")

@@ -63,7 +63,7 @@ def differences(transition: Transition, seen: ObservedStates) -> list[str]:
     return wrong
 
 
-#: Task states that depend on a progress report of the agent, which short operations may skip.
+#: Task states that an agent reports during its work; short operations may end before the report.
 _AT_WORK = frozenset(
     {
         TaskState.REBOOT_PENDING,

@@ -64,11 +64,11 @@ def in_child(work: Callable[[], Any], *, at_most_s: float) -> Ended:
 def _work(work: Callable[[], Any], into: int) -> None:
     try:
         answer = {"found": work()}
-    except BaseException:  # noqa: BLE001 - it is handed to the parent
+    except BaseException:  # noqa: BLE001 - it is reported to the parent
         answer = {"error": traceback.format_exc()}
     with os.fdopen(into, "w") as out:
         json.dump(answer, out)
-    os._exit(0)  # skips threads of bus and database that may still run
+    os._exit(0)  # does not wait for running threads of bus and database
 
 
 def _read(result: int, until: float) -> tuple[str, bool]:

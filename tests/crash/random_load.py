@@ -124,9 +124,9 @@ class Load:
         if act is Cell.delete:
             self._promises.note(_ASKED_GONE, uuid)
             self._cell.delete(uuid)
-            if not self._is_kept(uuid):  # an earlier soft delete makes the API ignore this delete
+            if not self._is_kept(uuid):  # a delete during a soft delete is ignored, and the server is kept
                 self._promises.note(_GONE, uuid)
-        elif act is _soft_delete:  # becomes a permanent delete if the server cannot be kept
+        elif act is _soft_delete:  # a soft delete is permanent if the server cannot be kept
             self._promises.note(_ASKED_GONE, uuid)
             self._cell.delete(uuid, soft=True)
         else:
@@ -194,7 +194,7 @@ def _rebuild(cell: Cell, uuid: str, rng: random.Random) -> None:
 
 
 def _evacuate(cell: Cell, uuid: str, rng: random.Random) -> None:
-    """Evacuate a server from a live host, whatever other operation is running."""
+    """Evacuate a server from a live host, even if another operation is running."""
     cell.evacuate(uuid, stops=rng.random() < 0.2)
 
 

@@ -59,7 +59,7 @@ def test_stopped_for_longer_than_its_lease(serve: Callable[..., Served], databas
     uuids += [boot(one, SERVERS + number) for number in range(SERVERS)]
     stopped = one.processes()
     for process in stopped:
-        os.kill(process.pid, signal.SIGSTOP)  # in the middle of the builds
+        os.kill(process.pid, signal.SIGSTOP)  # the builds are running at this moment
     for uuid in on_one[:3]:
         assert other.call("DELETE", f"/compute/v2.1/servers/{uuid}")[0] == 204
     time.sleep(2 * LEASE_S)

@@ -146,7 +146,7 @@ def agent_cloud(folder: Path, agents: int) -> Iterator[AgentCloud]:
 
 def tasks_from_now_on(folder: Path, uuid: str, seen: list[str | None]) -> None:
     """Append the task states of a server until it has none, read from the database, even while no API answers."""
-    until = time.monotonic() + 180  # allows for the start of the next cloud on a busy machine
+    until = time.monotonic() + 180  # includes the start of the next cloud on a busy machine
     with contextlib.closing(sqlite3.connect(folder / "kilonova.db", timeout=10)) as database:
         while seen[-1:] != [None] and time.monotonic() < until:
             ((task,),) = database.execute("SELECT task_state FROM instances WHERE uuid = ?", (uuid,)).fetchall()
@@ -181,7 +181,9 @@ def test_a_cloud_with_agents_dies_with_its_supervisor_and_goes_on_with_fewer_age
         wait_until(lambda: cloud.guest(rebooted) is PowerState.SHUTDOWN, "the guest to shut down", at_most_s=30)
         wait_until(lambda: cloud.task(rebooted) == "reboot_started", "the task state reboot_started", at_most_s=30)
         cloud.kill_agents()
-        assert cloud.supervisor.signal(signal.SIGKILL) == -signal.SIGKILL  # returns after all descendants have ended
+        assert (
+            cloud.supervisor.signal(signal.SIGKILL) == -signal.SIGKILL
+        )  # signal() also waits for all descendants to end
 
     tasks: list[str | None] = []
     watching = threading.Thread(target=tasks_from_now_on, args=(folder, rebooted, tasks))

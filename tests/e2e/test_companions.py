@@ -249,8 +249,8 @@ def test_a_child_that_fails_to_start_is_told_with_its_last_words(own: Supervisor
 def test_a_kill_leaves_no_child_and_a_first_start_killed_anywhere_is_finished_by_the_next(own: Supervisor) -> None:
     own.start().until_ready()
     whole = own.seconds
-    assert len(own.descendants()) >= 4  # Keystone, Glance, the fake control process and its grandchild
-    own.signal(signal.SIGKILL)  # asserts that all descendants end
+    assert len(own.descendants()) >= 4  # Keystone, Glance, the fake control process and its grandchild.
+    own.signal(signal.SIGKILL)  # signal() asserts that all descendants end.
     for step in sampled((1, 2, 3, 4, 5, 6), sample=(1, 3, 5)):
         own.folder = own.folder.with_name(f"killed{step}")
         own.start()

@@ -179,9 +179,9 @@ enabled = true
         assert "http://" in nova("get-vnc-console", uuid, "novnc")
         assert "ws://" in nova("get-serial-console", uuid)
         for words in (
-            ("get-spice-console", uuid, "spice-html5"),  # disabled consoles
+            ("get-spice-console", uuid, "spice-html5"),  # SPICE and MKS consoles are disabled
             ("get-mks-console", uuid),
-            ("get-rdp-console", uuid, "rdp-html5"),  # removed from Nova
+            ("get-rdp-console", uuid, "rdp-html5"),  # RDP consoles were removed from Nova
         ):
             refused = stock.run_nova(*words)
             assert (refused.returncode, "(HTTP 400)" in refused.stderr) == (1, True), (words, refused.stderr)

@@ -169,7 +169,7 @@ class TestImagesByTicket:
         found = {(name, secret) for name, text in told.items() for secret in secrets if secret in text}
         assert found == set()
         user_data = {name for name, text in told.items() if "dG9wLXNlY3JldA==" in text}
-        # stored with the server until it is deleted, because its user may query it
+        # user data is stored with the server until its deletion, because the user may query it
         assert user_data == {"request_specs"}
         assert {name for name, text in told.items() if key in text} == {"ticket_keys"}
 

@@ -128,7 +128,7 @@ class TestMoves:
         found = running(stock, uuid)
         assert server(stock, uuid)[:2] == ("MIGRATING", "node1")
         number = str(found["Id"])
-        # given the numeric id, the client confuses both ids
+        # the client confuses a migration's numeric id with its UUID
         shown = stock.show("server", "migration", "show", uuid, found["UUID"])
         assert (shown["Status"], shown["Source Compute"], shown["UUID"]) == ("running", "node1", found["UUID"])
         assert shown["Memory Total Bytes"] == 512 << 20

@@ -67,7 +67,9 @@ def test_a_guest_is_found_by_its_mark_alone(watched: Watched) -> None:
     mark, stranger, copied = GuestMark(new_uuid(), AT), new_uuid(), new_uuid()
     handles = [
         watched.connection.use().defineXML(xml_of("", stranger, "instance-2")),
-        watched.connection.use().defineXML(xml_of(mark.xml(), copied, "instance-3")),  # as virt-clone does
+        watched.connection.use().defineXML(
+            xml_of(mark.xml(), copied, "instance-3")
+        ),  # virt-clone copies the mark to another domain like this
     ]
     try:
         ours = watched.domains.define(xml_of(mark.xml(), mark.uuid), mark)

@@ -236,7 +236,7 @@ def test_twenty_guests_at_once_need_one_download_and_one_conversion(
     disks_with: MakeDisks, service: RealImages, instances: Path
 ) -> None:
     image = service.make("image-1", "qcow2", mib=64)
-    agents = [disks_with() for _ in range(4)]  # stand for several processes
+    agents = [disks_with() for _ in range(4)]  # they stand for several processes
     with ThreadPoolExecutor(20) as pool:
         made = list(pool.map(lambda number: agents[number % 4].make(guest(image, f"g{number}")), range(20)))
     assert len({info(root)["full-backing-filename"] for (root,) in made}) == 1

@@ -79,7 +79,9 @@ def test_between_shutdown_and_start_of_a_soft_reboot(agent: AgentProcess, cloud:
     agent.start()
     cloud.until(uuid, "ACTIVE", at_most_s=60)
     cloud.until_booted(uuid, 2)
-    seen = [task for task in tasks.end() if task != "reboot_started_hard"]  # too short to be seen reliably
+    seen = [
+        task for task in tasks.end() if task != "reboot_started_hard"
+    ]  # this state is too short to be observed reliably
     assert seen == ["reboot_started", "reboot_pending_hard", None]
     cloud.remove(uuid)
     assert cloud.left() == []

@@ -70,7 +70,7 @@ def test_a_guest_that_somebody_undefined_is_made_again_of_its_own_disk(cloud: Re
     uuid = cloud.boot()
     domain = cloud.domain(uuid)
     domain.destroy()
-    cloud.until(uuid, "SHUTOFF")  # events are disabled, so the next host report shows it
+    cloud.until(uuid, "SHUTOFF")  # events are disabled, so the next host report changes the status
     domain.undefine()
     cloud.act(uuid, "reboot", type="HARD")
     cloud.until(uuid, "ACTIVE")
@@ -130,7 +130,7 @@ def test_libvirtd_is_killed_and_starts_again_meanwhile(cloud: RealCloud, action:
             cloud.act(subject, "resize", flavorRef="2")
         case "os-stop":
             cloud.act(subject, "os-stop")
-    time.sleep(0.15)  # in the middle of the action
+    time.sleep(0.15)  # libvirtd is killed in the middle of the action
     cloud.node.kill()
     assert cloud.node.guests()[cloud.server_name(other)] == process
     assert cloud.server(other)["status"] == "ACTIVE"
@@ -140,7 +140,7 @@ def test_libvirtd_is_killed_and_starts_again_meanwhile(cloud: RealCloud, action:
     cloud.remove(subject)
     assert set(cloud.left()) == {other, cloud.server_name(other)}
     cloud.press_q(other)
-    cloud.until(other, "SHUTOFF")  # events arrive again
+    cloud.until(other, "SHUTOFF")  # shows that events arrive again
     cloud.remove(other)
     assert cloud.left() == []
 

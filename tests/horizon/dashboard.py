@@ -87,7 +87,7 @@ class User:
         self.fill("input[name=username]", name)
         self.fill("input[name=password]", password)
         self.click("#loginBtn")
-        self.until(lambda: "/auth/login" not in self.browser.current_url, "signed in")
+        self.until(lambda: "/auth/login" not in self.browser.current_url, "the sign-in to succeed")
 
     def open(self, path: str) -> None:
         """Open a page, and assert that it is not an error page."""
@@ -111,7 +111,7 @@ class User:
 
     def sees(self, *words: str) -> None:
         """Wait until all of these texts are on the page."""
-        self.until(lambda: all(each in self.text() for each in words), f"{words} are shown")
+        self.until(lambda: all(each in self.text() for each in words), f"the texts {words}")
 
     def shown(self, selector: str) -> list[WebElement]:
         return [each for each in self.browser.find_elements(By.CSS_SELECTOR, selector) if each.is_displayed()]
@@ -126,10 +126,10 @@ class User:
                     return True
             return False
 
-        self.until(clicked, f"{selector} {text} can be clicked")
+        self.until(clicked, f"{selector} {text} to be clickable")
 
     def fill(self, selector: str, text: str) -> None:
-        self.until(lambda: self.shown(selector), f"{selector} can be filled in")
+        self.until(lambda: self.shown(selector), f"the field {selector}")
         (field,) = self.shown(selector)
         field.clear()
         field.send_keys(text)
@@ -150,21 +150,21 @@ class User:
             row = self.row(name)
             return row is not None and all(each in row.text for each in words)
 
-        self.until(so, f"the row of {name} says {words}")
+        self.until(so, f"{words} in the row of {name}")
 
     def act(self, name: str, action: str) -> None:
         """Run an action of a row: its button, or an entry of its menu."""
-        self.until(lambda: self.row(name), f"there is a row of {name}")
+        self.until(lambda: self.row(name), f"a row of {name}")
         row = self.row(name)
         assert row is not None
         selector = f"[id$=__action_{action}]"
         (button,) = row.find_elements(By.CSS_SELECTOR, selector)
         if not button.is_displayed():
             row.find_element(By.CSS_SELECTOR, ".dropdown-toggle").click()
-            self.until(button.is_displayed, f"{action} is in the list")
+            self.until(button.is_displayed, f"{action} in the menu")
         button.click()
 
     def submit(self) -> None:
         """Submit the form of a dialog, and wait until the dialog closes."""
         self.click(".modal-dialog .btn-primary")
-        self.until(lambda: not self.shown(".modal-dialog"), "the dialog is gone")
+        self.until(lambda: not self.shown(".modal-dialog"), "the dialog to close")

@@ -21,14 +21,14 @@ SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 STATIC_ROOT = COMPRESS_ROOT = str(_FOLDER / "static")
 COMPRESS_OFFLINE = True
-MIDDLEWARE = ("whitenoise.middleware.WhiteNoiseMiddleware", *_MIDDLEWARE)  # serves the files of STATIC_ROOT
+MIDDLEWARE = ("whitenoise.middleware.WhiteNoiseMiddleware", *_MIDDLEWARE)  # WhiteNoise serves the files of STATIC_ROOT
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "handlers": {"console": {"class": "logging.StreamHandler"}},
     "root": {"handlers": ["console"], "level": "WARNING"},
 }
-# module in examples/
+# a module in examples/
 HORIZON_CONFIG = {**_HORIZON_CONFIG, "customization_module": "horizon_overrides.without_networks"}
 # Without a volume service the launch wizard may only offer images, and must not create a volume.
 LAUNCH_INSTANCE_DEFAULTS = {"create_volume": False, "hide_create_volume": True}

@@ -21,7 +21,7 @@ def launch(user: User, name: str) -> None:
         row = next(each for each in user.shown(".modal-dialog tr") if choice in each.text)
         row.find_element("css selector", "button.fa-arrow-up").click()
     user.click(".modal-dialog button.finish")
-    user.until(lambda: not user.shown(".modal-dialog"), "the wizard is gone")
+    user.until(lambda: not user.shown(".modal-dialog"), "the wizard to close")
     user.until_row(name, "Active", "Running")
 
 
@@ -54,7 +54,7 @@ def test_a_member_launches_resizes_snapshots_and_deletes_a_server(member: User) 
     member.act("web", "snapshot")
     member.fill(".modal-dialog #id_name", "copy of web")
     member.click(".modal-dialog .btn-primary")
-    member.until(lambda: "/project/images" in member.browser.current_url, "the images are shown")
+    member.until(lambda: "/project/images" in member.browser.current_url, "the page of images")
     member.sees("copy of web", "Snapshot", "Active")
 
     member.open(INSTANCES)
@@ -68,7 +68,7 @@ def test_a_member_launches_resizes_snapshots_and_deletes_a_server(member: User) 
     member.open(INSTANCES)
     member.act("web", "delete")
     member.click(".modal-dialog .btn-primary, .modal-dialog .btn-danger", "Delete Instance")
-    member.until(lambda: member.row("web") is None, "the server is gone")
+    member.until(lambda: member.row("web") is None, "the server to be deleted")
 
 
 def test_a_member_has_keys_and_server_groups(member: User) -> None:
@@ -103,11 +103,11 @@ def test_an_administrator_sees_hosts_flavors_and_everybodys_servers(sign_in: Sig
     admin.sees("Live Migrate", "Block Migration")
     admin.click(".modal-dialog .themable-select .dropdown-toggle")
     admin.until(
-        lambda: [each for each in admin.shown(".themable-select li a") if "node" in each.text], "hosts to go to"
+        lambda: [each for each in admin.shown(".themable-select li a") if "node" in each.text], "the destination hosts"
     )
     admin.click(".modal-dialog a.cancel, .modal-dialog .cancel")
-    admin.until(lambda: not admin.shown(".modal-dialog"), "the dialog is gone")
+    admin.until(lambda: not admin.shown(".modal-dialog"), "the dialog to close")
     admin.open("/admin/instances/")
     admin.act("theirs", "delete")
     admin.click(".modal-dialog .btn-primary, .modal-dialog .btn-danger", "Delete Instance")
-    admin.until(lambda: admin.row("theirs") is None, "the server is gone")
+    admin.until(lambda: admin.row("theirs") is None, "the server to be deleted")

@@ -55,7 +55,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         config.write_text(
             f"[api]\nauth_strategy = noauth2\nbind = 127.0.0.1:{port}\n"
             f"[database]\nconnection = sqlite:///{folder}/kilonova.db\n"
-            "[oslo_policy]\nenforce_new_defaults = false\n"  # the user admin does not have the role service
+            "[oslo_policy]\nenforce_new_defaults = false\n"  # noauth2's admin lacks the role service
         )
         command = ["api", "--config-file", str(config)]
     else:

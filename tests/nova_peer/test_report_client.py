@@ -183,7 +183,7 @@ def test_a_migration_takes_over_what_the_server_had(peer: Peer) -> None:
     assert peer.client.move_allocations(peer.context, server, migration)
 
     assert (peer.allocations(server), peer.allocations(migration)) == ({}, {host: SERVER})
-    assert peer.client.move_allocations(peer.context, server, migration)  # repeating the completed move succeeds
+    assert peer.client.move_allocations(peer.context, server, migration)  # the client may repeat a completed move
     assert peer.client.move_allocations(peer.context, migration, server)
     assert (peer.allocations(server), peer.allocations(migration)) == ({host: SERVER}, {})
     assert peer.usages(host) == SERVER
@@ -210,7 +210,7 @@ def test_put_allocations_replaces_and_notices_another_writer(peer: Peer) -> None
     }
     assert peer.client.put_allocations(peer.context, server, payload)
 
-    with pytest.raises(exception.AllocationUpdateFailed):  # the consumer already exists
+    with pytest.raises(exception.AllocationUpdateFailed):  # fails because the consumer already exists
         peer.client.put_allocations(peer.context, server, payload)
 
     seen = peer.client.get_allocs_for_consumer(peer.context, server)

@@ -31,11 +31,11 @@ def main() -> int:
         if said is not None and said != [was.name, was.check]:
             wrong.append(f"{name}: was not {was.name} with {was.check}, but {said}")
     missing = {name: said["former"][0] for name, said in theirs.items() if said["former"] and name not in FORMER}
-    wrong += [f"{name}: was {was}, which is not known" for name, was in missing.items() if was.startswith("os_")]
-    print(f"{len(ours.keys() & theirs.keys())} rules of {len(theirs)} are here, with the same names as in Nova.")
-    print("Not here:", *sorted(theirs.keys() - ours.keys()), sep="\n  ")
+    wrong += [f"{name}: the deprecated name {was} is missing" for name, was in missing.items() if was.startswith("os_")]
+    print(f"{len(ours.keys() & theirs.keys())} of {len(theirs)} Nova rules exist in Kilonova with the same names.")
+    print("Missing in Kilonova:", *sorted(theirs.keys() - ours.keys()), sep="\n  ")
     own = sorted(name for name in ours.keys() - theirs.keys() if not name.startswith("kilonova:"))
-    print("Only here:", *own, sep="\n  ")
+    print("Only in Kilonova:", *own, sep="\n  ")
     print("Different:", *(wrong or ["nothing"]), sep="\n  ")
     return 1 if wrong else 0
 

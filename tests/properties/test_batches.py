@@ -110,7 +110,7 @@ def outcome(decide: object) -> object:
     """Return the decision, or the text of the error it raised."""
     try:
         return decide()  # type: ignore[operator]
-    except Exception as error:  # noqa: BLE001 - whatever it is, it has to be the same for both
+    except Exception as error:  # noqa: BLE001 - both decisions must fail with the same error
         return f"{type(error).__name__}: {error}"
 
 

@@ -166,7 +166,7 @@ def belonging(pools: Mapping[MadeUp, frozenset[str]], spec: RequestSpec) -> set[
         if rule.is_closed or not meets:
             right -= hosts  # only servers that meet the rule may use its hosts
         if meets:
-            right &= hosts  # and such servers may use no other hosts
+            right &= hosts  # servers that meet the rule may use no other hosts
     return right
 
 
@@ -194,7 +194,7 @@ def count_leaks(*, with_rules: bool, clouds: int = CLOUDS) -> Leaks:
 def test_no_server_of_100_000_leaks_in_either_direction() -> None:
     leaks = count_leaks(with_rules=True)
     assert (leaks.strangers, leaks.strays) == (0, 0)
-    assert leaks.refused == 0  # and no server is kept from a host that it may use
+    assert leaks.refused == 0  # no server is kept from a host that it may use
     assert leaks.placed > CLOUDS * SERVERS / 3
 
 

@@ -56,7 +56,7 @@ INVENTORIES = st.dictionaries(CLASSES, st.integers(1, 40), min_size=1, max_size=
 SMALL = Flavor("1", "m1.tiny", 1, 512, 1)
 
 
-LONG_AGO = datetime(2020, 1, 1)  # noqa: DTZ001 - as the tables keep it
+LONG_AGO = datetime(2020, 1, 1)  # noqa: DTZ001 - as the tables store it
 
 
 def uuid_of(kind: int, number: int) -> str:
@@ -287,7 +287,9 @@ def test_following_is_loading(folder: Path, history: list[list[Operation]]) -> N
         clock = lambda: 1.0  # noqa: E731
         followed = Mirror.follow(database, clock=clock)
         behind = Mirror.follow(elsewhere, clock=clock)
-        guests_of(followed)  # from here on the guest counts are maintained instead of computed on demand
+        guests_of(
+            followed
+        )  # the first call makes the mirror maintain the guest counts instead of computing them on demand
         for batch in history:
             apply(database, batch)
         loaded = Mirror.follow(Database(f"sqlite:///{file}"), clock=clock)

@@ -122,7 +122,7 @@ class Story:
 
     def go_on(self) -> str:
         """Run one random operation; untimely ones are refused."""
-        often = [self.begin] if len(self.moving) < 2 else []  # with more moves, few of them would reach their end
+        often = [self.begin] if len(self.moving) < 2 else []  # with more concurrent moves, few would reach their end
         often += [self.claim, self.claim, self.switch, self.switch, self.confirm]
         seldom = [self.build, self.confirm, self.revert, self.undo, self.try_elsewhere, self.delete, self.come_late]
         acts = [*often, *seldom] if len(self.alive) > 3 else [self.build]

@@ -45,7 +45,7 @@ COMMON = SchedulerConfig(
     pci_alias=device_clouds.ALIASES,
 )
 OF_DEVICES = frozenset({"NUMATopologyFilter", "PciPassthroughFilter", "PCIWeigher"})
-"""Rules that are asked about clouds and requests of their own, which are all about cells and devices."""
+"""Rules that are compared on separate random clouds and requests with NUMA cells and PCI devices."""
 
 OTHERS = {
     "IsolatedHostsFilter": {"restrict_isolated_hosts_to_isolated_images": False},
@@ -58,7 +58,7 @@ OTHERS = {
     "MetricsWeigher": {"metrics_required": True},
     "ImagePropertiesWeigher": {"image_props_weight_setting": ("os_distro=2.5", "hw_architecture=-1.0")},
 }
-"""Rules that are asked a second time, with other options."""
+"""Rules that are compared a second time → their options for that."""
 
 
 @dataclass

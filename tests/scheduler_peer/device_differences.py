@@ -16,7 +16,7 @@ from scheduler_peer import nova_world
 
 _ORDERS = 2_000
 _EMULATOR = 1_000
-"""A number that no vCPU of a flavor has."""
+"""A vCPU number above those of any flavor, which stands for the emulator threads."""
 
 
 def request_of(spec: RequestSpec) -> Any:

@@ -243,43 +243,45 @@ def _image_property(reading: Reading, name: str) -> str | None:
     return reading.spec.image.properties.get(name) if reading.spec.image is not None else None
 
 
-_OPERANDS = Difference("an operand that cannot be read matches nothing; Nova fails the request", _operator_raises)
+_OPERANDS = Difference("an unreadable operand matches nothing; Nova fails the request", _operator_raises)
 _METRIC = Difference("both fail the request for a missing metric", _both_fail)
 
 _EVERY_PROPERTY_WEIGHS = Difference(
-    "every image property is seen; Nova sees the ones it knows", _known_properties_weigh_the_same
+    "all image properties are compared; Nova only the ones it knows", _known_properties_weigh_the_same
 )
 
 DIFFERENCES: Mapping[str, tuple[Difference, ...]] = {
     "AggregateInstanceExtraSpecsFilter": (_OPERANDS,),
     "ComputeCapabilitiesFilter": (_OPERANDS,),
     "AggregateImagePropertiesIsolation": (
-        Difference("every image property is seen; Nova sees the ones it knows", _known_properties_only),
+        Difference("all image properties are compared; Nova only the ones it knows", _known_properties_only),
     ),
     "ImagePropertiesFilter": (
-        Difference("hw_maxphysaddr_bits is compared; Nova breaks on its own cpu_info text", _bits_of_text),
+        Difference("hw_maxphysaddr_bits is compared; Nova fails to parse its own cpu_info", _bits_of_text),
     ),
     "SimpleCIDRAffinityFilter": (
-        Difference("hints that make no network leave no host; Nova fails the request", _no_network),
+        Difference("hints without a valid network match no host; Nova fails the request", _no_network),
     ),
     "JsonFilter": (
-        Difference("what makes no sense or cannot be ordered is false; Nova fails the request", _query_raises),
-        Difference("a nested not is what it negates; Nova takes it for true", _nested_not),
-        Difference("counts among the stats are numbers; Nova has text there", _number_as_number),
-        Difference("both of these", _both_of_these),
+        Difference("an invalid or unordered comparison is false; Nova fails the request", _query_raises),
+        Difference("a nested not negates its operand; in Nova it is always true", _nested_not),
+        Difference("counts in the stats are numbers; in Nova they are text", _number_as_number),
+        Difference("both a nested not and counts in the stats", _both_of_these),
     ),
     "NUMATopologyFilter": (
-        Difference("each cell is fitted as asked; Nova's search writes into the cells it tries", _fits_cell_by_cell),
-        Difference("a cell without dedicated CPUs has no thread policy to keep", _no_policy_for_no_cpus),
-        Difference("devices that nobody gets are not near ones; Nova stops at them", _near_but_not_to_be_had),
+        Difference("each cell is fitted as requested; Nova's search modifies the cells it tries", _fits_cell_by_cell),
+        Difference("the thread policy is ignored in a cell without dedicated CPUs", _no_policy_for_no_cpus),
+        Difference("devices that cannot be assigned do not count as near; in Nova they do", _near_but_not_to_be_had),
         Difference(
-            "devices are shared out so that all requests are served; Nova goes in order", _fits_in_another_order
+            "devices are assigned so that all requests are served; Nova assigns them in order", _fits_in_another_order
         ),
-        Difference("an isolated emulator needs a whole core; Nova passes, and cannot claim", _cannot_be_claimed),
+        Difference(
+            "an isolated emulator needs a whole core; Nova's filter passes, its claim fails", _cannot_be_claimed
+        ),
     ),
     "PciPassthroughFilter": (
         Difference(
-            "devices are shared out so that all requests are served; Nova goes in order", _served_in_another_order
+            "devices are assigned so that all requests are served; Nova assigns them in order", _served_in_another_order
         ),
     ),
     "MetricsWeigher": (_METRIC,),
@@ -288,22 +290,26 @@ DIFFERENCES: Mapping[str, tuple[Difference, ...]] = {
 
 OF_READINGS: Mapping[str, tuple[ReadingDifference, ...]] = {
     CELLS: (
-        ReadingDifference("a page size below a KiB is refused; Nova takes it for no size", _page_below_a_kib),
-        ReadingDifference("2M and 4kB are sizes; Nova's flavors take them, its servers do not", _page_with_half_a_unit),
-        ReadingDifference("hw_numa_nodes=0 is refused; Nova overlooks it beside a flavor's", _no_cells_of_the_image),
-        ReadingDifference("image properties are read when needed; Nova refuses the image", _image_refused),
+        ReadingDifference("a page size below 1 KiB is rejected; Nova ignores it", _page_below_a_kib),
+        ReadingDifference(
+            "2M and 4kB are valid sizes; Nova accepts them in flavors and rejects the servers", _page_with_half_a_unit
+        ),
+        ReadingDifference(
+            "hw_numa_nodes=0 is rejected; Nova ignores it if the flavor has a value", _no_cells_of_the_image
+        ),
+        ReadingDifference("unused image properties are not validated; Nova rejects the image", _image_refused),
     ),
     DEVICES: (
-        ReadingDifference("no devices or fewer are refused; Nova takes such counts", _count_below_one),
-        ReadingDifference("an empty alias asks for nothing; Nova fails with a ValueError", _empty_alias),
+        ReadingDifference("counts below one device are rejected; Nova accepts them", _count_below_one),
+        ReadingDifference("an empty alias requests no device; Nova raises ValueError", _empty_alias),
     ),
     PLACEMENT: (
         ReadingDifference(
-            "traits of a suffix without resources belong to the others; Placement refuses Nova's query",
+            "traits of a group without resources join the unsuffixed group; Placement rejects Nova's query",
             _traits_of_no_group,
         ),
         ReadingDifference(
-            "a project is in an aggregate that names it as a tenant; Nova looks for it under any key",
+            "only filter_tenant_id keys name an aggregate's projects; Nova accepts any key",
             _tenant_named_elsewhere,
         ),
     ),

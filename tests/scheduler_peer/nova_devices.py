@@ -12,7 +12,7 @@ from kilonova.model.host_devices import HostDevices
 from kilonova.model.numa import HostCell
 
 REFUSALS = (exception.NovaException, ValueError)
-"""How Nova says that it will not build a request: most by name, numbers that cannot be read as a ValueError."""
+"""Exceptions with which Nova rejects a request; unreadable numbers raise ValueError."""
 
 
 def topology(host: HostDevices) -> Any:

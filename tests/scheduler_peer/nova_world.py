@@ -246,7 +246,7 @@ def passes(rule: Any, state: Any, spec: Any) -> bool | Exception:
     state.allocation_candidates = [{"mappings": {}}]  # some filters remove unsuitable candidates from this list
     try:
         return bool(rule.host_passes(state, spec))
-    except Exception as error:  # noqa: BLE001  whatever Nova makes of it
+    except Exception as error:  # noqa: BLE001  any error is an answer
         return error
 
 

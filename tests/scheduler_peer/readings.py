@@ -190,9 +190,9 @@ def _as_objects(read: Callable[[Any, Any], Hashable]) -> Callable[[RequestSpec, 
     return lambda spec, _: read(nova_world.flavor(spec.flavor), nova_world.image(spec.image))
 
 
-CELLS = "what is asked of NUMA cells"
-DEVICES = "what is asked of PCI devices"
-PLACEMENT = "what is asked of Placement"
+CELLS = "NUMA request"
+DEVICES = "PCI requests"
+PLACEMENT = "Placement query"
 _SIDES = {
     CELLS: _Side(asking_for_cells, lambda spec, _: _our_cells(spec), _as_objects(_their_cells)),
     DEVICES: _Side(asking_for_devices, lambda spec, _: _our_devices(spec), _as_objects(_their_devices)),

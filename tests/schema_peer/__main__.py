@@ -92,15 +92,15 @@ def main() -> int:
                 found[about].append((minor, sample))
     on_purpose = [about for about in found if is_on_purpose(about[0], about[2], taken=about[3])]
     wrong = [
-        f"{key} {kind} {', '.join(sorted(fields)) or '(all)'}: {'refused here' if taken else 'refused by Nova'} at"
+        f"{key} {kind} {', '.join(sorted(fields)) or '(all)'}: {'Kilonova rejects' if taken else 'Nova rejects'} at"
         f" 2.{seen[0][0]}, {len(seen)} times, as {json.dumps(seen[0][1])[:200]}"
         for (key, kind, fields, taken), seen in found.items()
         if (key, kind, fields, taken) not in on_purpose
     ]
     answers, seen_methods, bad = wrong_answers(theirs, ENDPOINTS)
-    print(f"{schemas} schemas of bodies and queries, {COUNTED['body']} bodies and {COUNTED['query']} queries tried.")
-    print(f"{answers} answers of {seen_methods} methods checked.")
-    print(f"{len(on_purpose)} differences are on purpose.")
+    print(f"{schemas} schemas of bodies and queries, {COUNTED['body']} bodies and {COUNTED['query']} queries compared.")
+    print(f"{answers} responses of {seen_methods} methods checked.")
+    print(f"{len(on_purpose)} differences are intended.")
     print("Different:", *(wrong + bad or ["nothing"]), sep="\n  ")
     return 1 if wrong or bad else 0
 

@@ -30,7 +30,7 @@ def _span(low: Any, high: Any) -> list[int]:
 def _schemas(function: Any, name: str) -> list[tuple[list[int], Any]]:
     held = getattr(function, name, None)
     found = [] if held is None else [(_span(low, high), schema) for schema, low, high in held._schemas]
-    return [(span, schema) for span, schema in found if span[1] >= 1]  # leaves out schemas that apply only to 2.0
+    return [(span, schema) for span, schema in found if span[1] >= 1]  # schemas that apply only to v2.0 are left out
 
 
 def _fits(schema: Any, instance: Any, *, is_body: bool) -> bool:
@@ -82,7 +82,7 @@ def _actions(classes: list[Any]) -> dict[str, Any]:
 
 def _methods() -> Iterator[tuple[str, Any]]:
     for template, by_method in routes.ROUTE_LIST:
-        # redirects, and an alias of the servers routes
+        # text is a redirect; os-volumes_boot is an alias of the servers routes
         if isinstance(by_method, str) or template.startswith("/os-volumes_boot"):
             continue
         path = re.sub(r"{\w+}", "{}", template)

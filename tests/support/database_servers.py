@@ -187,7 +187,7 @@ class PostgreSQL(DatabaseServer):
             "max_connections": 300,
             "shared_buffers": "128MB",
             "jit": "off",
-            "max_wal_size": "1GB" if self.durable else "256MB",  # upper limit of the WAL on a tmpfs
+            "max_wal_size": "1GB" if self.durable else "256MB",  # limits the WAL, which may be in a tmpfs
         }
         if not self.durable:
             # File-backed shared memory in the data folder is removed with it, even after SIGKILL.

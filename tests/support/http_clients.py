@@ -33,7 +33,7 @@ class Echo:
         self.seen.append(environ)
         path = environ["PATH_INFO"]
         if path == "/fail":
-            raise RuntimeError("this application is broken")
+            raise RuntimeError("injected application error")
         if path == "/wait":
             self.may_go_on.wait(PATIENCE_S)
         if path == "/none":

@@ -37,7 +37,7 @@ def hosts_of(table: HostTable) -> list[dict[str, Any]]:
     for row in range(len(table)):
         facts = {name: getattr(table, name)[row] for name in (*_HOST_COLUMNS, *_MORE_HOST_COLUMNS)}
         if facts["last_seen"] == table.taken_at:
-            facts["last_seen"] = "now"  # two tables number these names differently
+            facts["last_seen"] = "now"  # column numbers of names differ between two tables
         facts |= {
             "figures": _by_class(table, row),
             "traits": _names(table.trait_rows, table.trait_bits, row),

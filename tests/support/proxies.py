@@ -74,7 +74,7 @@ class Proxy:
                 continue
             try:
                 server = socket.create_connection(("127.0.0.1", self._target))
-            except OSError:  # the server is down
+            except OSError:  # the server behind the proxy is down
                 client.close()
                 continue
             pair = _Pair(self, client, server)
@@ -94,7 +94,7 @@ class _Pair:
                 if self._proxy.is_black_hole:
                     continue
                 self._proxy.wait()
-                # COMMITTED is part of the statement that begins a transaction
+                # "READ COMMITTED" occurs in the statement that begins a transaction
                 commits = b"COMMIT" in data and b"COMMITTED" not in data
                 if commits and self._proxy.cut is not None:
                     when, self._proxy.cut = self._proxy.cut, None

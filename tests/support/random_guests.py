@@ -118,7 +118,7 @@ guests: st.SearchStrategy[GuestSpec] = st.builds(
 _TEXT = st.text(max_size=20) | st.sampled_from(
     ["'/><x/>", '"', "]]>", "../../etc/passwd", "/etc/shadow", "a\nb", "\x00", "&lt;", "<!ENTITY x SYSTEM 'file:///x'>"]
 )
-#: Guests with arbitrary text as values.
+#: Guests whose flavor and image have arbitrary text as values.
 nonsense: st.SearchStrategy[GuestSpec] = st.builds(
     lambda specs, properties, hostname: guest_of(specs, properties, hostname=hostname),
     st.dictionaries(st.sampled_from(sorted(SPECS)), _TEXT, max_size=3),

@@ -219,7 +219,7 @@ def _hosts_of(tx: Transaction, process: int, *hosts: str) -> None:
 
 
 def _fall_silent(tx: Transaction) -> None:
-    tx.execute(sa.update(t.processes).values(last_seen_at=datetime(2023, 11, 14)))  # noqa: DTZ001 - as the tables keep it
+    tx.execute(sa.update(t.processes).values(last_seen_at=datetime(2023, 11, 14)))  # noqa: DTZ001 - as the tables store it
     host_agents.mark_silent(tx, tx.now - host_agents.LEASE)
 
 

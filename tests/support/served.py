@@ -61,7 +61,7 @@ class Served:
                 time.sleep(0.01)
             else:
                 return time.monotonic() - began
-        raise AssertionError("no answer within a minute\n" + self.log.read_text())
+        raise AssertionError("no response within a minute\n" + self.log.read_text())
 
     def launch(self, **environment: str) -> None:
         """Start without waiting."""

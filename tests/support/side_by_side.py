@@ -39,7 +39,7 @@ class ByModule(LoadScopeScheduling):
     """Gives each process one module after the other."""
 
     def __init__(self, config: pytest.Config, log: Any) -> None:
-        # would sort by the number of tests, which says little about their duration
+        # would sort modules by the number of tests, which says little about their duration
         config.option.loadscopereorder = False
         super().__init__(config, log)
 
@@ -115,7 +115,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return (yield)
     finally:
         is_last = nextitem is None or nextitem.path != item.path
-        # a large mirror freezes all objects
+        # loading a large mirror calls gc.freeze(), which also keeps garbage
         if is_last and _resident_mib() > item.session.stash[_RESIDENT] + _MUCH_MIB:
             gc.unfreeze()
             item.session.stash[_RESIDENT] = _freeze()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Set of many filters for clouds in which hardly any host passes."""
 
-#: Filters that one host can pass together.
+#: Filters of which one host can pass all.
 STRICT_FILTERS = (
     "AggregateImagePropertiesIsolation",
     "AggregateInstanceExtraSpecsFilter",

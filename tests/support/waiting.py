@@ -14,7 +14,7 @@ def wait_until(condition: Callable[[], object], what: str, *, at_most_s: float =
     """Poll until the condition holds. ``what``: the event, for the error. Raises: AssertionError on timeout."""
     deadline = time.monotonic() + at_most_s
     while not condition():
-        assert time.monotonic() < deadline, f"not within {at_most_s} s: {what}"
+        assert time.monotonic() < deadline, f"timeout after {at_most_s} s: {what}"
         time.sleep(every_s)
 
 
@@ -30,6 +30,6 @@ def wait_until_idle(database: Database, *, every_s: float = 0.005, at_most_s: fl
         return not left
 
     try:
-        wait_until(is_idle, "all operations end", at_most_s=at_most_s, every_s=every_s)
+        wait_until(is_idle, "all workflows to end", at_most_s=at_most_s, every_s=every_s)
     except AssertionError as error:
         raise AssertionError(f"{error}: {left}") from None

@@ -232,7 +232,9 @@ def check_guests(connection: Connection, *folders: Path) -> None:
         if row.vm_state != VmState.ERROR and row.uuid not in faulty:
             assert guest.image_ref in {None, row.image_ref}, (row.uuid, row.image_ref, guest)
         assert guest.has_config_drive == bool(row.config_drive), row.uuid
-        if row.uuid not in faulty and row.vm_state != VmState.SOFT_DELETED:  # a restored server boots from its own disk
+        if (
+            row.uuid not in faulty and row.vm_state != VmState.SOFT_DELETED
+        ):  # a restore boots a soft-deleted server from its own disk
             assert (guest.rescue_image_ref is not None) == (row.vm_state == VmState.RESCUED), (row.vm_state, guest)
         assert (guest.vcpus, guest.memory_mib) == (flavor["vcpus"], flavor["memory_mib"]), (flavor, guest)
 

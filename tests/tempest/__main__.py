@@ -131,7 +131,7 @@ def _novnc() -> str:
     """Return the folder of noVNC, whose page some tests request."""
     found = subprocess.run([ROOT / "tools" / "novnc.sh"], stdout=subprocess.PIPE, text=True, check=False)
     if found.returncode:
-        sys.exit("tempest: without noVNC there is nothing to look at")
+        sys.exit("tempest: noVNC is needed for tests of consoles")
     return found.stdout.strip()
 
 

@@ -40,7 +40,10 @@ def people_of(workers: int) -> Iterator[Person]:
     """Yield the users for a number of workers: each worker needs administrators and users of two projects."""
     for number in range(workers):
         yield Person(f"admin-{number}", _OF_ADMINS, ("admin",))
-        for service in ("service", "other-service"):  # a class that only needs an administrator may take one of these
+        for service in (
+            "service",
+            "other-service",
+        ):  # a test class that only needs an administrator may get one of these
             yield Person(f"{service}-{number}", _OF_ADMINS, ("admin", "service"))
         for project in (f"first-{number}", f"second-{number}"):
             for role in ("member", "reader", "manager"):

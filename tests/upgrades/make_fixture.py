@@ -68,7 +68,7 @@ def boot(cloud: Cloud, name: str, where: str | None, flavor: str = "1", group: s
 def wait(condition: Callable[[], object], what: str) -> None:
     deadline = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < deadline, f"not within a minute: {what}"
+        assert time.monotonic() < deadline, f"timeout after a minute: {what}"
         time.sleep(0.05)
 
 
@@ -187,7 +187,7 @@ def leave_unanswered(cloud: Cloud, known: dict[str, str]) -> dict[str, tuple[str
 
     ends: dict[str, tuple[str, str]] = {}
     ends[ask("to-stop", {"os-stop": None})] = "SHUTOFF", "stop act"
-    time.sleep(1)  # until the host is busy, so that all later orders wait
+    time.sleep(1)  # wait until the host is busy, so that all later orders queue
     ends[ask("to-reboot", {"reboot": {"type": "SOFT"}})] = "ACTIVE", "reboot act"
     ends[ask("to-reboot-hard", {"reboot": {"type": "HARD"}})] = "ACTIVE", "hard-reboot act"
     ends[ask("to-start", {"os-start": None})] = "ACTIVE", "start act"
@@ -292,7 +292,7 @@ def pack(folder: Path, name: str) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) == 1:  # runs again with a fixed host name, which is stored with services
+    if len(sys.argv) == 1:  # start again with a fixed host name, which is stored with services
         script = 'hostname control.example && exec "$0" "$@"'
         os.execvp("unshare", ["unshare", "--uts", "sh", "-c", script, sys.executable, __file__, "renamed"])
     with tempfile.TemporaryDirectory(prefix="kilonova-fixture-") as name:

@@ -50,7 +50,7 @@ class TestIsolation:
         assert (pool["aggregates"], pool["hosts"]) == (["Trove"], ["compute3"])
         assert {image for group in pool["may_enter"] for image in group["images"]} == {"cirros-tagged"}
         assert report["open_hosts"] == ["compute1", "compute2"]
-        assert report["examined"]["images"] >= 3  # includes the customer's private image
+        assert report["examined"]["images"] >= 3  # the audit includes the customer's private image
         assert report["examined"]["servers"] == 6
 
         read = stock.kilonova("audit", "rules")

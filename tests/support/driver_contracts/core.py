@@ -26,7 +26,7 @@ class CoreContract:
 
     def test_each_ability_that_it_has_is_tried(self, place: Place) -> None:
         tried = {vars(cls)["ability"] for cls in type(self).__mro__ if "ability" in vars(cls)}
-        between_hosts = {Ability.COLD_MIGRATE, Ability.LIVE_MIGRATE}  # these two need two hosts
+        between_hosts = {Ability.COLD_MIGRATE, Ability.LIVE_MIGRATE}  # moves between hosts need two places
         assert tried == abilities_of(place.driver) - between_hosts
 
     # --- creating and deleting ----------------------------------------------------------------------------------------
@@ -107,11 +107,11 @@ class CoreContract:
         assert place.driver.changed_guests() == {}
         place.power_fails(guest.uuid)
         told: dict[str, PowerState] = {}
-        wait_until(lambda: told.update(place.driver.changed_guests()) or told, "the change to be told")
+        wait_until(lambda: told.update(place.driver.changed_guests()) or told, "the change to be reported")
         assert told == {guest.uuid: SHUTDOWN}
         assert place.driver.changed_guests() == {}
         place.vanishes(guest.uuid)
-        wait_until(lambda: place.driver.changed_guests() == {guest.uuid: NOSTATE}, "its end to be told")
+        wait_until(lambda: place.driver.changed_guests() == {guest.uuid: NOSTATE}, "the guest's end to be reported")
 
     def test_the_host_says_what_it_is(self, place: Place) -> None:
         report = place.driver.report()

@@ -42,7 +42,9 @@ class SnapshotContract:
         with pytest.raises(DriverError):
             place.driver.upload_snapshot(guest.uuid, new, Monitor())
         assert place.state(guest) is PowerState.RUNNING
-        place.driver.snapshot(guest.uuid, new.image_id, place.image, Monitor())  # a retry succeeds
+        place.driver.snapshot(
+            guest.uuid, new.image_id, place.image, Monitor()
+        )  # a new snapshot after the failed one succeeds
 
     def test_an_upload_that_is_given_up_may_be_tried_again(self, place: Place) -> None:
         guest, new = place.made(), ImageData(new_uuid(), url="http://control")

@@ -27,7 +27,7 @@ class ResizeContract:
             place.driver.confirm_move(guest.uuid)
             assert place.driver.list_guests() == {guest.uuid: RUNNING}
         assert place.driver.marked_guests() == {guest.uuid: bigger.ordered_at}
-        place.driver.abandon_move(guest.uuid)  # no effect after the move is confirmed
+        place.driver.abandon_move(guest.uuid)  # without effect, because the move is confirmed
         self._move(place, bigger, replace(bigger, memory_mib=48, ordered_at=later(bigger)), dies=dies)
 
     @pytest.mark.parametrize("power_on", [True, False])
@@ -76,7 +76,7 @@ class ResizeContract:
             assert place.driver.list_guests() == {guest.uuid: RUNNING}
             if dies:
                 place.agent_dies()
-        place.driver.move_away(guest.uuid, place.host, Patience())  # a late duplicate has no effect
+        place.driver.move_away(guest.uuid, place.host, Patience())  # a late duplicate of the order has no effect
         assert place.driver.list_guests() == {guest.uuid: RUNNING}
 
     def test_one_that_is_not_there_is_not_moved(self, place: Place) -> None:
