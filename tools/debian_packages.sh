@@ -9,11 +9,11 @@ shift 2
 say() { printf '%s: %s\n' "$what" "$*"; }
 fail() { printf '%s: %s\n' "$what" "$*" >&2; exit 1; }
 
-command -v apt-get >/dev/null || fail "install the Debian packages $*; only Debian's apt-get is known here"
+command -v apt-get >/dev/null || fail "please install what Debian calls $*; only Debian's apt-get is known here"
 root=()
 if [ "$(id -u)" -ne 0 ]; then
     root=(sudo -n)
-    "${root[@]}" true 2>/dev/null || fail "run this as root, then try again: apt-get install --no-install-recommends $*"
+    "${root[@]}" true 2>/dev/null || fail "please run this as root, then try again: apt-get install --no-install-recommends $*"
 fi
 
 exec 8<"$0"

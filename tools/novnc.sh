@@ -11,7 +11,7 @@ fail() { printf 'noVNC: %s\n' "$*" >&2; exit 1; }
 installed=/usr/share/novnc unpacked=.novnc
 if [ -f "$installed/vnc_lite.html" ]; then printf '%s\n' "$installed"; exit 0; fi
 if [ ! -f "$unpacked/usr/share/novnc/vnc_lite.html" ]; then
-    command -v apt-get >/dev/null || fail "install noVNC to $installed; only Debian's apt-get is known here"
+    command -v apt-get >/dev/null || fail "please install noVNC to $installed; only Debian's apt-get is known here"
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     chmod 755 "$work"
