@@ -159,7 +159,7 @@ def make_server(chance: random.Random) -> RequestSpec:
 
 
 def belonging(pools: Mapping[MadeUp, frozenset[str]], spec: RequestSpec) -> set[str]:
-    """Return the hosts that a server may use, by both sentences of the definition."""
+    """Return the hosts that a server may use: no host of an unmet rule, and only hosts of every rule that it meets."""
     right = set(HOSTS)
     for rule, hosts in pools.items():
         meets = rule.is_met(spec)
