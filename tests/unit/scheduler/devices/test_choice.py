@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where servers are put within a host: examples whose answers an operator would expect."""
+"""Choice of NUMA cells and PCI devices within a host: examples whose answers an operator would expect."""
 
 import json
 
 import pytest
 from tests.unit.scheduler.small_cloud import flavor, request
+from tests.unit.scheduler.small_devices import PINNED, cell, gpus
 
 from kilonova.model.host_devices import DeviceShare, HostDevices
-from kilonova.model.numa import HostCell, Pages, Ratios
-from kilonova.model.pci import PF, PciPool
+from kilonova.model.numa import Pages, Ratios
+from kilonova.model.pci import PF
 from kilonova.scheduler.devices.choice import needs_of
 from kilonova.scheduler.devices.pci_request import read_aliases
 
@@ -20,25 +21,6 @@ ALIASES = read_aliases(
         json.dumps({"name": "legacy", "vendor_id": "10de", "product_id": "1db4"}),
     )
 )
-PINNED = {"hw:cpu_policy": "dedicated"}
-
-
-def cell(number: int, *, threads: int = 2, **changed: object) -> HostCell:
-    """Return a cell of eight dedicated and two shared CPUs and 8 GiB."""
-    first = number * 10
-    cores = [frozenset(range(at, at + threads)) for at in range(first, first + 8, threads)]
-    facts = {
-        "cpuset": frozenset({first + 8, first + 9}),
-        "pcpuset": frozenset(range(first, first + 8)),
-        "memory_mib": 8192,
-        "siblings": tuple(cores) if threads > 1 else (),
-        "socket": number // 2,
-    }
-    return HostCell(number, **{**facts, **changed})
-
-
-def gpus(number: int, count: int, near: int | None, **changed: object) -> PciPool:
-    return PciPool(number, "10de", "1db4", count, near, **changed)
 
 
 def taken(host: HostDevices, specs: dict[str, str], vcpus: int = 4, ratios: Ratios | None = None) -> DeviceShare | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scheduler driver inherits, and what it is told."""
+"""The base classes of scheduler drivers, and the context that a driver is called with."""
 
 from dataclasses import replace
 from typing import Any
@@ -56,11 +56,11 @@ def test_group_hosts_hold_members() -> None:
     assert Scheduler().group_hosts(asked, "unknown") == []
 
 
-def test_what_has_to_be_overridden_says_so() -> None:
+def test_methods_without_a_default_raise_not_implemented_error() -> None:
     class Idle(Scheduler):
         pass
 
-    idle = Idle("whatever", older="drivers hand on")
+    idle = Idle("any", older="arguments are ignored")
     with pytest.raises(NotImplementedError, match="Idle does not implement select_destinations"):
         idle.select_destinations(context(), {}, {})
     with pytest.raises(NotImplementedError, match="schedule_run_instance"):
@@ -68,7 +68,7 @@ def test_what_has_to_be_overridden_says_so() -> None:
     idle.update_service_capabilities("compute", "up", {})
 
 
-def test_the_context_says_who_asks_and_from_where() -> None:
+def test_the_context_names_the_user_the_project_and_the_address() -> None:
     asked = context()
     assert (asked.user, asked.tenant, asked.request_id, asked.remote_address) == (
         "alice",
@@ -80,21 +80,6 @@ def test_the_context_says_who_asks_and_from_where() -> None:
     assert asked.elevated() == replace(asked, is_admin=True)
     assert context(replace(SPEC, is_admin=True)).to_dict()["is_admin"] is True
     assert "<Cloud of 6 hosts>" in str(asked.__dict__)
-
-
-def test_a_driver_gets_the_dicts_that_the_document_names() -> None:
-    request_spec, properties = as_driver_arguments(SPEC, ["many"])
-    assert (request_spec["num_instances"], request_spec["instance_uuids"]) == (2, ["i1", "i2"])
-    assert request_spec["instance_type"]["memory_mb"] == request_spec["instance_properties"]["memory_mb"] == 512
-    assert request_spec["image"]["properties"]["tesora_edition"] == "x"
-    assert properties["scheduler_hints"] == {"color": "blue", "rooms": ["a", "b"]}
-    assert properties["retry"] == {"num_attempts": 2, "hosts": [["many", None]]}
-    assert (properties["group_hosts"], properties["group_policies"]) == ({"many"}, {"anti-affinity"})
-    assert (properties["force_hosts"], properties["ignore_hosts"]) == ([], ["many"])
-    assert properties["request_spec"] is request_spec
-    request_spec["instance_properties"]["launch_index"] = 1
-    assert "launch_index" not in as_driver_arguments(SPEC)[0]["instance_properties"]
-    assert as_driver_arguments(SPEC)[1]["retry"] is None
 
 
 ENGINE = Engine(filters=(ServerGroupAntiAffinityFilter(),), weighers=(RAMWeigher(),))
@@ -119,7 +104,7 @@ def test_the_filter_scheduler_places_each_server_after_the_others() -> None:
         chosen(apart, force_hosts=[], ignore_hosts=["off", "down", "silent", "many"])
 
 
-def test_a_driver_may_change_what_it_asks_the_filter_scheduler_for() -> None:
+def test_a_driver_may_change_the_hosts_of_the_filter_scheduler() -> None:
     free = replace(SPEC, group=None, hints={})
     assert chosen(free, force_hosts=["silent"], ignore_hosts=None) == ["silent", "silent"]
     assert chosen(free, ignore_hosts=["up", "off", "down", "silent"]) == ["many", "many"]
