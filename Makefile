@@ -89,7 +89,7 @@ broker-faults: setup ## run the messaging tests with longer broker outages than 
 	@KILONOVA_WHOLE=1 exec $(PYTHON) -m pytest tests/messaging $(ARGS)
 restored: setup ## restore a database older than half of its 2,000 guests, on SQLite and PostgreSQL
 	@tools/test_servers.sh
-	@KILONOVA_WHOLE=1 exec $(PYTHON) -m pytest tests/databases/test_guests_after_a_restore.py $(ARGS)
+	@KILONOVA_WHOLE=1 exec $(PYTHON) -m pytest tests/databases/db/test_stray_guests_after_a_restore.py $(ARGS)
 
 ##@ Compare with peers
 .PHONY: conformance conformance-nova conformance-scheduler conformance-policy conformance-schemas tempest tempest-sample horizon

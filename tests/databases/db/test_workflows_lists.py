@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators see of the journal, on every kind of database."""
-
-from datetime import timedelta
+"""Lists and counts of workflows for operators."""
 
 import pytest
 
-from kilonova.db import host_agents, workflows
+from kilonova.db import workflows
 from kilonova.db.database import Database
-from kilonova.db.host_agents import Process
 from kilonova.db.workflows import Count, WorkflowRow
 from kilonova.errors import NotFound
 from kilonova.identifiers import new_uuid
@@ -47,12 +44,3 @@ def test_what_is_counted_together(database: Database) -> None:
         Count("build", "spawn", undoing=False, stuck=False, waiting=False, workflows=2, oldest=first),
     ]
     assert sorted(map(workflows.state_of, counted)) == ["doing", "stuck"]
-
-
-def test_which_processes_live(database: Database) -> None:
-    database.write(lambda tx: host_agents.register(tx, Process("alive"), (), host_agents.LEASE))
-    database.write(lambda tx: host_agents.register(tx, Process("dead"), (), timedelta(seconds=-5)))
-    with database.read() as connection:
-        living = host_agents.living(connection, database.clock.now())
-    assert "alive" in living
-    assert "dead" not in living

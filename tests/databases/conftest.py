@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kilonova.db.database import Database
+from kilonova.scenario.model import SimulatedHost
+from support.cell import Cell, start_cell
+from support.device_cells import CONFIG
+from support.manual_bus import ManualBus
+
+
+@pytest.fixture
+def start_machines(open_database: Callable[[], Database], tmp_path: Path) -> Callable[..., Cell]:
+    """A function that starts a control process with the given hosts, whose devices it schedules."""
+
+    def process(*hosts: SimulatedHost) -> Cell:
+        folder = tmp_path / ("-".join(each.name for each in hosts) or "none")
+        folder.mkdir()
+        return start_cell(folder, hosts, database=open_database(), config=CONFIG, bus=ManualBus())
+
+    return process
