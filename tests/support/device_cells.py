@@ -22,7 +22,10 @@ SHARE = DeviceShare((CellShare(0, 512, pinned=frozenset({2, 3}), shares_cpus=Fal
 
 
 def machine(name: str, **facts: object) -> SimulatedHost:
-    """Return a host with two cells, each with 4 dedicated and 8 shared CPUs, 1 GiB in huge pages, and 3 GPUs beside one."""
+    """Return a host with two cells and 3 GPUs near the second.
+
+    Each cell has 4 dedicated and 8 shared CPUs, and 1 GiB in huge pages.
+    """
     numa = tuple(
         SimulatedCell(2048, cpus=f"{at}-{at + 7}", dedicated=f"{at + 8}-{at + 11}", pages={"4": 262144, "2048": 512})
         for at in (0, 16)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever holds the lock of all decisions waits for nobody: no database, no network, no thread."""
+"""A thread that holds the decision lock waits for nothing: no database, no network, no other thread."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +35,7 @@ def control(tmp_path: Path, database_url: str, lock: WatchedLock) -> Iterator[Co
     started.process.close()
 
 
-def test_whoever_holds_it_waits_for_nobody(control: Control, lock: WatchedLock, database_url: str) -> None:
+def test_the_holder_of_the_decision_lock_never_waits(control: Control, lock: WatchedLock, database_url: str) -> None:
     control.add_flavor("1", vcpus=1)
     control.add_flavor("9", vcpus=640)
     made = control.admin.post("/os-aggregates", {"aggregate": {"name": "a", "availability_zone": "z"}}).body

@@ -17,12 +17,12 @@ from support.device_cells import PINNED, as_mirrored, devices_of, machine
 from support.orders import order
 
 
-def test_a_claim_whose_fence_is_gone_takes_nothing(start_machines: Callable[..., Cell]) -> None:
+def test_a_claim_of_a_process_without_its_fence_takes_nothing(start_machines: Callable[..., Cell]) -> None:
     cell = start_machines(machine("a"))
     idle = devices_of(cell)
     wanted = order(cell, flavor=PINNED)
     plan = cell.claimer._plan(wanted)
-    outcome = cell.database.submit_batched(commit_bundles, Bundle(tuple(plan.claims), "somebody else")).result()
+    outcome = cell.database.submit_batched(commit_bundles, Bundle(tuple(plan.claims), "another process")).result()
     assert isinstance(outcome, InstancesGone)
     assert devices_of(cell) == idle
     cell.claimer._forget(plan.claims)
@@ -30,7 +30,7 @@ def test_a_claim_whose_fence_is_gone_takes_nothing(start_machines: Callable[...,
 
 
 def test_a_claim_that_comes_too_late_is_lost_and_decided_again(start_machines: Callable[..., Cell]) -> None:
-    """The mirror knew nothing of the other, the guard row did."""
+    """The mirror does not know the rival claim yet; the guard row does."""
     cell = start_machines(machine("a"))
     plan = cell.claimer._plan(order(cell, flavor=PINNED))
     (claim,) = plan.claims

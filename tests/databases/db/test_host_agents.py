@@ -31,7 +31,7 @@ def test_where_agents_are(database: Database) -> None:
     assert living(database) == {"session 1", "control"}
 
 
-def test_who_takes_a_host_ends_the_process_that_had_it(database: Database) -> None:
+def test_a_process_that_takes_a_host_ends_the_session_of_its_predecessor(database: Database) -> None:
     register(database, SESSION, "a", "b")
     register(database, Process("other"), "b", "c")
     assert living(database) == {"other"}
@@ -43,7 +43,7 @@ def test_who_takes_a_host_ends_the_process_that_had_it(database: Database) -> No
 
 
 def test_mirrors_follow_hosts_that_change_processes_within_a_transaction(database: Database) -> None:
-    """What is logged last of a process does not bring back what others have by then."""
+    """The last logged change of a process does not give it back hosts that other processes have by then."""
     mirror = Mirror.follow(database, clock=lambda: 1.0)
     for host in "abc":
         service_of(database, host)
@@ -87,7 +87,7 @@ def test_a_session_that_has_lapsed_stays_so_until_it_registers_anew(database: Da
     assert living(database) == {"session 1"}
 
 
-def test_what_ended_long_ago_goes_unless_somebody_asks_for_it(database: Database) -> None:
+def test_sessions_that_ended_long_ago_are_deleted_unless_a_host_refers_to_them(database: Database) -> None:
     register(database, Process("first", "control1"))
     pass_time(database, timedelta(seconds=5))
     register(database, Process("second", "control1"))
@@ -101,3 +101,9 @@ def test_what_ended_long_ago_goes_unless_somebody_asks_for_it(database: Database
     with database.read() as connection:
         assert host_agents.process_of(connection, "a") == "session 1"
         assert set(host_agents.machines(connection)) == {"control1"}
+
+
+def test_a_process_lives_as_long_as_its_lease(database: Database) -> None:
+    register(database, Process("alive"))
+    register(database, Process("dead"), lease=timedelta(seconds=-5))
+    assert living(database) == {"alive"}

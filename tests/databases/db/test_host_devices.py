@@ -48,7 +48,7 @@ def versions(database: Database) -> list[int]:
 
 
 def take(database: Database, *takings: Taking) -> bool:
-    """Take or leave no trace."""
+    """Take all devices, or none."""
 
     def job(tx: Transaction) -> None:
         if not host_devices.take(tx, takings):
@@ -61,16 +61,16 @@ def take(database: Database, *takings: Taking) -> bool:
     return True
 
 
-def test_what_is_reported_is_what_is_kept(database: Database) -> None:
+def test_the_stored_devices_equal_the_report(database: Database) -> None:
     assert reported(database, HARDWARE) == HARDWARE
     assert versions(database) == [1]
     assert reported(database, replace(HARDWARE, pools=HARDWARE.pools[::-1])) == HARDWARE
     with database.read() as connection:
         assert host_devices.list_logged(connection) == {"node": device_json.as_logged(HARDWARE)}
-    assert versions(database) == [1], "nothing differs, so nothing is written"
+    assert versions(database) == [1], "an equal report must write nothing"
 
 
-def test_guards(database: Database) -> None:
+def test_devices_are_taken_all_or_none_and_never_twice(database: Database) -> None:
     reported(database, HARDWARE)
     assert take(database, Taking("one", "node", SHARE))
     assert not take(database, Taking("two", "node", replace(SHARE, devices=()))), "these CPUs are taken"
@@ -148,7 +148,9 @@ def test_devices_that_are_given_back_go_to_the_next(start_machines: Callable[...
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_servers_of_before_get_addresses_when_their_host_tells_them(start_machines: Callable[..., Cell]) -> None:
+def test_servers_of_earlier_releases_get_addresses_from_the_report_of_their_host(
+    start_machines: Callable[..., Cell],
+) -> None:
     cell = start_machines(machine("a"))
     uuids = [cell.claimer.place(order(cell, flavor=GPU)).workflows[0].instance_uuid for _ in range(2)]
 

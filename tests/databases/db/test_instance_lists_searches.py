@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches for servers find the same on every kind of database, and none is kept busy by one."""
+"""Searches for servers find the same on every kind of database, and no pattern keeps a database busy."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds what while a server moves: at every moment everything adds up, and one side is whole."""
+"""Allocations and devices on both hosts while a server moves: the books are right at every step."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta

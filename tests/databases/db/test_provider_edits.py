@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes of providers that wait together: each gets its own answer, and the mirrors hear of exactly what is stored."""
+"""Edits of providers in one batch: each gets its own answer, and mirrors get exactly the stored changes."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ SHAPE = [Inventory("VCPU", 8, allocation_ratio=1.1), Inventory("MEMORY_MB", 4096
 
 
 def together(database: Database, submit: Callable[[], Sequence["Future[Any]"]]) -> list[Any]:
-    """Let writes wait until all of them are there. Returns what they answer with, be it an exception."""
+    """Submit writes as one batch. Returns the result or the exception of each."""
     busy, free = threading.Event(), threading.Event()
 
     def hold(_tx: Any) -> None:

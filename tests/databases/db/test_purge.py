@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A purge removes deleted servers with all that is kept about them, and nothing of anybody else."""
+"""A purge removes deleted servers with all their rows, and no other row."""
 
 import logging
 import threading

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas on every database: exact between processes, counted for what was there before, guarded against strangers."""
+"""Quotas: exact between processes, counted for existing servers at the upgrade, guarded against other writers."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases of earlier releases, with what they hold, brought to the present schema."""
+"""Databases of earlier releases with rows in them, upgraded to the present schema."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -23,7 +23,7 @@ FLAVOR = Flavor("1", "m1", 1, 512, 1)
 
 
 class Older:
-    """A database at a revision of before; rows are written as that one had them."""
+    """A database at an earlier revision; rows are written with the columns of that revision."""
 
     def __init__(self, url: str, revision: str) -> None:
         self.database = Database(url)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which agent process has which host, as a control process gets to know it from the database."""
+"""The directory of the agent process of each host, as a control process reads it from the database."""
 
 from collections.abc import Callable
 

@@ -45,7 +45,7 @@ def test_silence_is_one_change_and_so_is_coming_back(database: Database, commits
     assert service_of(database, "host1199").is_up
 
 
-def test_silence_counts_only_while_somebody_listens(database: Database) -> None:
+def test_silence_counts_only_while_a_control_process_listens(database: Database) -> None:
     """Else all hosts would be down at once after an outage of the broker, the database or all control processes."""
     register(database, SESSION, "a")
     register(database, Process("listener"), "other")
@@ -65,7 +65,7 @@ def test_silence_counts_only_while_somebody_listens(database: Database) -> None:
     listener.wait(DOWN_TIME * 5)
     listener.hears = True
     listener.wait(DOWN_TIME * 0.4)
-    assert is_up(), "for half the time and two fifths of it somebody has listened"
+    assert is_up(), "the listener has heard for only nine tenths of the down time"
     listener.wait(DOWN_TIME * 0.3)
     assert not is_up()
 

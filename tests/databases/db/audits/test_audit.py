@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Break one thing behind everybody's back; see it found, explained and mended, and what follows the log told of it."""
+"""The audit finds, explains and mends rows that SQL has broken, and the change log names the mended rows."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class World:
     empty: str
 
     def break_(self, *statements: str) -> None:
-        """Run statements that no foreign key hinders. They may name the first server, the empty host and nobody."""
+        """Run statements with foreign keys off; they may contain ``:server``, ``:empty`` and ``:nobody``."""
         break_database(self.database, *statements, server=self.servers[0], empty=self.empty, nobody=NOBODY)
 
     def findings(self) -> tuple[Finding, ...]:

@@ -15,7 +15,7 @@ from support.device_cells import PINNED, SHARE, devices_of, machine
 from support.mirrors import assert_equal
 
 
-def test_the_audit_finds_what_is_kept_for_nobody_and_counted_wrong(start_machines: Callable[..., Cell]) -> None:
+def test_stray_shares_and_wrong_counts_of_devices_are_found_and_mended(start_machines: Callable[..., Cell]) -> None:
     cell = start_machines(machine("a"))
     cell.boot(flavor=PINNED)
     cell.bus.run()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A statement that takes too long, or that nobody waits for, ends; the connection serves the next one."""
+"""Statements are cancelled at their deadline, or when their client has gone; the connection stays usable."""
 
 import time
 from collections.abc import Iterator

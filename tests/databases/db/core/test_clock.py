@@ -16,7 +16,7 @@ from support.signs_of_life import DOWN_TIME, Listener, beat, living, register, s
 
 @pytest.fixture
 def at(database_url: str) -> Iterator[Callable[[timedelta], Database]]:
-    """Opens the database in a process whose clock is wrong by so much."""
+    """A function that opens the database in a process whose clock is wrong by the given time."""
     opened: list[Database] = []
 
     def wrong_by(error: timedelta) -> Database:
@@ -52,7 +52,7 @@ def test_processes_whose_clocks_are_hours_apart_agree_on_who_lives(at: Callable[
 
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
 def test_time_goes_on_in_the_order_of_commits(at: Callable[[timedelta], Database]) -> None:
-    """Also where one waited for another's transaction: a time is told by the server after that."""
+    """The server tells the time after the wait for another transaction."""
     databases = [at(timedelta(hours=hours)) for hours in range(3)]
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda number: databases[number % 3].write(lambda tx: tx.now), range(120)))

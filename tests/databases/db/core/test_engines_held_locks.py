@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that stops in the middle of a transaction holds the others up for seconds, and loses nothing."""
+"""A process that stops in the middle of a transaction delays the others for seconds, and loses no write."""
 
 import threading
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that are there and do not answer: nobody waits for them for long, and all goes on when they answer again."""
+"""Database servers that hang: requests time out soon, and work continues when the server answers again."""
 
 import statistics
 import time

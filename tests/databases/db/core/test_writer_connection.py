@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that restart, connections that break, commits without an answer: nothing is lost, nothing is done twice."""
+"""Server restarts, broken connections, commits without a reply: no write is lost, and none happens twice."""
 
 import threading
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody writes by hand, without the lock of all writers, and MariaDB has to choose whom to undo."""
+"""Deadlocks with a client that writes without the lock of all writers: MariaDB rolls one transaction back."""
 
 import threading
 import time
@@ -17,8 +17,8 @@ from kilonova.errors import Conflict
 
 
 @pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
-def test_what_a_deadlock_undid_is_done_again(database: Database) -> None:
-    """A server that picks a transaction as a deadlock's victim takes back all jobs of it, and their savepoints."""
+def test_a_transaction_that_a_deadlock_rolled_back_is_retried(database: Database) -> None:
+    """The server rolls back the whole transaction of the victim: all its jobs, and their savepoints."""
     tries: list[int] = []
     other = database.engine.connect()
     other.execute(sa.update(t.traits).where(t.traits.c.id < 200).values(created_at=utc_now()))  # the heavier one wins

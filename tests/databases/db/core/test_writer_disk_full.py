@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A disk without room: one plain refusal, one line in the log, nothing half done, and all works when there is room."""
+"""A full disk: one plain refusal, one log line, no partial write, and normal work once there is room again."""
 
 import io
 import logging
