@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-
 from collections.abc import Callable
 
 from kilonova.db import compute_nodes

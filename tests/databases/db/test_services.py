@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-
 from kilonova.db import host_agents, services
 from kilonova.db.database import Database
 from kilonova.db.host_agents import LEASE, Process

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-
 import sqlalchemy as sa
 
 from kilonova.db import (

@@ -13,7 +13,6 @@ from kilonova.model.server_group import GroupView
 from kilonova.scheduler.explanations.nearest_miss import NearestMiss, nearest_misses
 from kilonova.scheduler.explanations.request_changes import with_amount
 from kilonova.scheduler.host_table import HostTable, build_host_table
-from kilonova.scheduler.resources import resource_query
 from kilonova.scheduler.settings import SchedulerConfig
 from support.strict_filters import STRICT_FILTERS
 
@@ -252,22 +251,3 @@ def test_in_a_large_cloud_without_dedicated_cpus_pinned_ones_are_looked_for_wher
     records = [host(f"node{row}", used={"VCPU": 31 if row != 2500 else 30}) for row in range(3000)]
     best, *_ = nearest(table(*records), request(flavor=flavor(PINNED, vcpus=3)))
     assert (best.host, best.size) == ("node2500", 1 / 3)
-
-
-@pytest.mark.parametrize(
-    ("root", "ephemeral", "swap", "expected"),
-    [(30, 3, 1024, (16, 3, 1024)), (2, 30, 1024, (0, 19, 1024)), (0, 0, 30 * 1024, (0, 0, 20 * 1024))],
-)
-def test_disk_is_taken_from_root_then_ephemeral_then_swap(
-    root: int, ephemeral: int, swap: int, expected: tuple[int, int, int]
-) -> None:
-    found = with_amount(flavor(root_gib=root, ephemeral_gib=ephemeral, swap_mib=swap), "DISK_GB", 20)
-    assert (found.root_gib, found.ephemeral_gib, found.swap_mib) == expected
-    assert resource_query(found).resources["DISK_GB"] == 20
-
-
-def test_an_amount_in_extra_specs_is_changed_there() -> None:
-    given = flavor({"resources:CUSTOM_GPU": "2", "resources1:CUSTOM_GPU": "2"})
-    assert resource_query(with_amount(given, "CUSTOM_GPU", 3)).resources["CUSTOM_GPU"] == 3
-    assert "CUSTOM_GPU" not in resource_query(with_amount(given, "CUSTOM_GPU", 0)).resources
-    assert replace(with_amount(given, "CUSTOM_GPU", 3), extra_specs={}) == flavor()

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-import pytest
 from tests.unit.scheduler.small_cloud import flavor, request
 
 from kilonova.model.image import Image
 from kilonova.model.server_group import GroupView
 from kilonova.scheduler.nova_compat.request_view import RequestView
-from kilonova.scheduler.nova_compat.view import View
 
 SPEC = request(
     flavor=flavor({"hw:x": "1"}, name="m1.large", ephemeral_gib=2, swap_mib=3),
@@ -76,8 +74,3 @@ def test_a_request_without_image_and_group_reads_as_empty() -> None:
     assert view.get("request_spec", {}).get("image", {}).get("properties", {}) == {}
     assert "group_hosts" not in view
     assert (view.force_hosts, view.force_nodes, view.requested_destination) == ([], [], None)
-
-
-def test_a_view_lacks_what_it_lacks() -> None:
-    with pytest.raises(AttributeError, match="b"):
-        _ = View(a=1).b
