@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which routes and actions there are at which microversions, written down by hand from the history of the API."""
-
-import pytest
+"""Microversions of routes and actions, listed by hand from the history of the API."""
 
 from api.access_world import ENDPOINTS
-from api.compute_cloud import Cloud
 from kilonova.api.compute.removed import gone
 from kilonova.api.microversion import Version
 
@@ -87,29 +84,3 @@ def test_what_there_is_when() -> None:
     expected |= {key: (version, None) for version, keys in SINCE.items() for key in keys}
     expected |= {key: (None, version) for version, keys in UNTIL.items() for key in keys}
     assert ranges() == expected
-
-
-@pytest.mark.parametrize(("version", "status"), [("2.1", 200), ("2.102", 200), ("2.103", 404)])
-def test_servers_under_their_other_name(cloud: Cloud, version: str, status: int) -> None:
-    uuid = cloud.add_server(None, name="booted")
-    member = cloud.member.at(version)
-    for path in ("", "/detail", f"/{uuid}"):
-        answer = member.get(f"/os-volumes_boot{path}")
-        assert answer.status == status
-        if status == 200:
-            server = answer.body["server"] if path.endswith(uuid) else answer.body["servers"][0]
-            assert (server["id"], server["links"][0]["href"].endswith(f"/servers/{uuid}")) == (uuid, True)
-
-
-def test_no_server_has_a_share(cloud: Cloud) -> None:
-    path = f"/servers/{cloud.add_server(None)}/shares"
-    share = {"share": {"share_id": "5b674f73-0000-4000-8000-000000000000", "tag": "data"}}
-    assert cloud.member.at("2.96").get(path).status == 404
-    member = cloud.member.at("2.97")
-    assert member.get(path).body == {"shares": []}
-    refused = member.post(path, share)
-    assert (refused.status, refused.fault) == (400, ("badRequest", "No share service is configured."))
-    assert (member.get(f"{path}/x").status, member.delete(f"{path}/x").status) == (404, 404)
-    for bad in ({}, {"share": {}}, {"share": {"share_id": "x"}}, {"share": {**share["share"], "tag": "a b"}}):
-        answer = member.post(path, bad)
-        assert (answer.status, "service" in answer.fault[1]) == (400, False), bad

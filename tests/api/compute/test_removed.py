@@ -1,21 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the compute API keeps for older clients: hosts, extensions, the audit log, and what other services have now."""
+"""Routes of hosts and bare-metal nodes, which Nova has deprecated."""
 
-import re
-from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import pytest
 
 from api.compute_cloud import Cloud
-from kilonova.api.compute import network_proxies, volume_proxies
-from kilonova.api.compute.removed import gone
-from kilonova.api.compute.servers import actions, servers, volumes_boot
-from kilonova.db import usage_audits
-from kilonova.model.audit_periods import Period
-
-NOBODYS = "5b674f73-0000-4000-8000-000000000000"
 
 
 def test_hosts_by_service_and_zone(cloud: Cloud) -> None:
@@ -85,79 +75,5 @@ def test_what_no_hypervisor_does_to_its_machine(cloud: Cloud, caplog: pytest.Log
     assert not [record for record in caplog.records if record.exc_info or record.levelname == "ERROR"]
 
 
-def test_extensions(cloud: Cloud) -> None:
-    for version in ("2.1", "2.104"):
-        listed = cloud.member.at(version).get("/extensions").body["extensions"]
-        aliases = [each["alias"] for each in listed]
-        assert len(aliases) == len(set(aliases)) > 90
-        # What clients look for before they offer something.
-        assert {"os-simple-tenant-usage", "os-keypairs", "OS-EXT-AZ", "os-block-device-mapping-v2-boot"} <= {*aliases}
-        shown = cloud.member.at(version).get("/extensions/os-keypairs").body["extension"]
-        assert shown in listed
-        assert (shown["name"], shown["links"]) == ("Keypairs", [])
-        assert cloud.member.at(version).get("/extensions/os-nothing").status == 404
-
-
-def test_the_audit_log_says_how_far_the_audit_of_a_period_is(cloud: Cloud) -> None:
-    assert cloud.admin.get("/os-instance_usage_audit_log").body["instance_usage_audit_logs"]["num_hosts"] == 0
-    for host in ("node2", "node1"):
-        cloud.add_host(host)
-    period = Period(datetime.fromisoformat("2026-02-01"), datetime.fromisoformat("2026-03-01"))
-    stages = (
-        (lambda _: None, 0, 0, ["node1", "node2"], "0 of 2 hosts done. 0 errors."),
-        (lambda tx: usage_audits.begin(tx, period), 0, 2, [], "0 of 2 hosts done. 0 errors."),
-        (lambda tx: usage_audits.take(tx, period, 10), 2, 0, [], "ALL hosts done. 0 errors."),
-    )
-    for work, done, running, not_run, status in stages:
-        cloud.database.write(work)
-        for written in ("2026-03-15 12:00:00", "2026-03-15%2012:00:00.123456"):
-            log = cloud.admin.get(f"/os-instance_usage_audit_log/{written}").body["instance_usage_audit_log"]
-            assert log == {
-                "period_beginning": "2026-02-01 00:00:00", "period_ending": "2026-03-01 00:00:00", "num_hosts": 2,
-                "num_hosts_done": done, "num_hosts_running": running, "num_hosts_not_run": len(not_run),
-                "hosts_not_run": not_run, "total_instances": 0, "total_errors": 0, "overall_status": status, "log": {},
-            }  # fmt: skip
-    for nonsense in ("yesterday", "2026-13-01 00:00:00", "0001-01-01 00:00:00", "2026-03-15T12:00:00"):
-        assert cloud.admin.get(f"/os-instance_usage_audit_log/{nonsense}").status == 400
-
-
-def test_what_other_services_would_have_is_nothing(cloud: Cloud) -> None:
-    """Of every route that Nova once handed on, and later clients do not find."""
-    for routes in (network_proxies.ROUTES, volume_proxies.ROUTES):
-        for template, endpoints in routes.items():
-            path = re.sub(r"{\w+}", NOBODYS, template)
-            for method, endpoint in endpoints.items():
-                if endpoint.handler is gone:
-                    assert cloud.admin.at("2.104").send(method, path).status == 410
-                    continue
-                answer = cloud.admin.at("2.35").send(method, path)
-                if "{" in template:
-                    assert answer.status == 404
-                elif method == "GET":
-                    (listed,) = answer.body.values()
-                    assert (answer.status, listed) == (200, [])
-                else:
-                    assert answer.status == 400
-                    assert "service is configured" in answer.fault[1]
-                assert cloud.admin.at("2.36").send(method, path).status == 404
+def test_bare_metal_nodes_are_for_administrators(cloud: Cloud) -> None:
     assert cloud.member.get("/os-baremetal-nodes").status == 403
-    assert cloud.as_user("bob", "wonder", "reader").post("/os-volumes", {"volume": {}}).status == 403
-
-
-def test_servers_under_the_path_of_volumes(cloud: Cloud) -> None:
-    uuid = cloud.add_server(None, name="same")
-    member, path = cloud.member.at("2.102"), f"/os-volumes_boot/{uuid}"
-    assert member.get(path).body == member.get(f"/servers/{uuid}").body
-    assert [server["name"] for server in member.get("/os-volumes_boot/detail").body["servers"]] == ["same"]
-    assert member.put(path, {"server": {"name": "other"}}).status == 200
-    assert member.post(f"{path}/action", {"nonsense": None}).status == 400
-    assert cloud.as_user("mallory", "elsewhere").at("2.102").get(path).status == 404
-    assert cloud.member.at("2.103").get(path).status == 404
-
-
-def test_what_is_there_under_both_paths_is_the_same() -> None:
-    for template, endpoints in {**servers.ROUTES, **actions.ROUTES}.items():
-        others = volumes_boot.ROUTES[template.replace("/servers", "/os-volumes_boot")]
-        assert others.keys() == endpoints.keys()
-        for method, endpoint in endpoints.items():
-            assert replace(others[method], until=None) == endpoint

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The switch that makes the APIs read-only: reads go on, so does what is under way, and nothing else changes."""
-
-from pathlib import Path
+"""The read-only switch of operators: writes are refused, while reads and operations under way continue."""
 
 import pytest
 
-from kilonova.api.read_only import ReadOnlySwitch
 from kilonova.cli.main import main
-from kilonova.db import switches
 from support.api_client import Client
-from support.control import IMAGE, Control, start_control
+from support.control import IMAGE, Control
 
 
 @pytest.fixture
@@ -84,27 +80,6 @@ def test_what_is_under_way_goes_on(control: Control, operator: Client) -> None:
     assert {answer.status for answer in answers} == {202}
     assert len(shown["servers"]) == 5
     assert set(control.check().values()) == {"active"}
-
-
-def test_another_process_follows_within_a_second(control: Control) -> None:
-    now = [0.0]
-    switch = ReadOnlySwitch(control.process.database, clock=lambda: now[0])
-    assert switch.reason() is None
-    control.process.database.write(lambda tx: switches.turn_on(tx, switches.READ_ONLY, "elsewhere"))
-    now[0] += 0.5
-    assert switch.reason() is None
-    now[0] += 0.5
-    assert switch.reason() == "elsewhere"
-
-
-def test_a_configuration_can_say_so(tmp_path: Path) -> None:
-    control = start_control(tmp_path, more="[api]\nread_only = true\n")
-    try:
-        assert control.admin.post("/flavors", {}).status == 503
-        answer = Client(control.process.application, api="operator").get("/read-only")
-        assert answer.body["read_only"]["configured"]
-    finally:
-        control.process.close()
 
 
 def test_the_command_turns_the_switch_of_a_running_cloud(control: Control, capsys: pytest.CaptureFixture[str]) -> None:

@@ -148,30 +148,6 @@ def test_several_consumers_are_written_together_or_not_at_all(placement: Placeme
     assert client.at("1.12").post("/allocations", moved).status == 404
 
 
-def test_usages_of_a_project_by_user_and_type(placement: Placement) -> None:
-    client, uuid = placement.admin, placement.add("h1", VCPU=100, DISK_GB=100)
-    for index, (user, kind) in enumerate((("alice", "INSTANCE"), ("alice", "MIGRATION"), ("bob", "INSTANCE"))):
-        placement.claim(str(uuid4()), {uuid: {"VCPU": 1 + index}}, user_id=user, consumer_type=kind)
-    old = body_of((uuid, {"DISK_GB": 7}))
-    assert client.at("1.12").put(f"/allocations/{uuid4()}", old).status == 204
-    assert client.at("1.37").get(f"/usages?project_id={PROJECT}").body == {"usages": {"VCPU": 6, "DISK_GB": 7}}
-    assert client.at("1.9").get(f"/usages?project_id={PROJECT}&user_id=bob").body == {"usages": {"VCPU": 3}}
-    assert client.get(f"/usages?project_id={PROJECT}").body["usages"] == {
-        "INSTANCE": {"consumer_count": 2, "VCPU": 4},
-        "MIGRATION": {"consumer_count": 1, "VCPU": 2},
-        "unknown": {"consumer_count": 1, "DISK_GB": 7},
-    }
-    assert client.get(f"/usages?project_id={PROJECT}&consumer_type=all").body["usages"] == {
-        "all": {"consumer_count": 4, "VCPU": 6, "DISK_GB": 7}
-    }
-    picked = client.get(f"/usages?project_id={PROJECT}&consumer_type=unknown&user_id=alice").body["usages"]
-    assert picked == {"unknown": {"consumer_count": 1, "DISK_GB": 7}}
-    assert client.get("/usages?project_id=elsewhere").body == {"usages": {}}
-    assert client.get("/usages").status == 400
-    assert client.get(f"/usages?project_id={PROJECT}&consumer_type=instance").status == 400
-    assert client.at("1.8").get(f"/usages?project_id={PROJECT}").status == 404
-
-
 @KINDS
 def test_a_crowd_takes_exactly_what_there_is(placement: Placement) -> None:
     uuid = placement.add("h1", VCPU=40, MEMORY_MB=10_000)
@@ -205,36 +181,3 @@ def test_one_consumer_written_from_everywhere_changes_step_by_step(placement: Pl
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(overwrite, range(1, 17))) == {204}
     assert placement.recorded() == placement.sums()
-
-
-@KINDS
-def test_inventories_move_to_a_child_with_what_is_allocated_of_them(placement: Placement) -> None:
-    client, consumer = placement.admin.as_user("nova", X_Roles="service"), str(uuid4())
-    root = placement.add("h1", VCPU=8, VGPU=4)
-    child = placement.add("pgpu", root)
-    assert placement.claim(consumer, {root: {"VCPU": 2, "VGPU": 3}}).status == 204
-    generation = placement.generation(root)
-    shapes = {
-        root: {"inventories": {"VCPU": {"total": 8}}, "resource_provider_generation": generation},
-        child: {"inventories": {"VGPU": {"total": 4}}, "resource_provider_generation": 0},
-    }
-    moved = body_of((root, {"VCPU": 2}), (child, {"VGPU": 3}), consumer_generation=1, consumer_type="INSTANCE")
-    before = placement.everything()
-    left = client.post("/reshaper", {"inventories": shapes, "allocations": {}})
-    assert (left.status, left.code) == (409, "inventory.inuse")
-    stale = {**shapes, root: {**shapes[root], "resource_provider_generation": 1}}
-    assert (
-        client.post("/reshaper", {"inventories": stale, "allocations": {consumer: moved}}).code == "concurrent_update"
-    )
-    small = {**shapes, child: {"inventories": {"VGPU": {"total": 2}}, "resource_provider_generation": 0}}
-    assert client.post("/reshaper", {"inventories": small, "allocations": {consumer: moved}}).status == 409
-    lost = {**shapes, str(uuid4()): shapes[child]}
-    unknown = client.post("/reshaper", {"inventories": lost, "allocations": {consumer: moved}})
-    assert (unknown.status, unknown.code) == (400, "resource_provider.not_found")
-    odd = {**shapes, child: {"inventories": {"PONY": {"total": 2}}, "resource_provider_generation": 0}}
-    assert client.post("/reshaper", {"inventories": odd, "allocations": {}}).status == 400
-    assert placement.everything() == before
-    assert client.post("/reshaper", {"inventories": shapes, "allocations": {consumer: moved}}).status == 204
-    assert (placement.used(root), placement.used(child)) == ({"VCPU": 2}, {"VGPU": 3})
-    assert placement.recorded() == placement.sums()
-    assert client.at("1.29").post("/reshaper", {}).status == 404

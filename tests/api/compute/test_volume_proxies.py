@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+from api.compute_cloud import Cloud
+from api.compute_proxies import check_proxies
+from kilonova.api.compute import volume_proxies
+
+
+def test_volume_routes_reply_with_empty_lists_and_end_with_2_35(cloud: Cloud) -> None:
+    check_proxies(cloud, volume_proxies.ROUTES)
+    assert cloud.as_user("bob", "wonder", "reader").post("/os-volumes", {"volume": {}}).status == 403
