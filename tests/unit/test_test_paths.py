@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests stand where a reader looks for them: at the path of the module that they test.
 
-``kilonova/a/b.py`` is tested by ``tests/unit/a/test_b.py`` or ``tests/unit/a/test_b_topic.py``; a module of
-``kilonova/api`` by such a file below ``tests/api``, which runs whole requests. The other folders of ``tests`` are
-suites across many modules, named by topic.
+``kilonova/a/b.py`` is tested by ``tests/unit/a/test_b.py`` or ``tests/unit/a/test_b_topic.py``. Such files also stand
+below ``tests/databases``, which runs on three databases, and below ``tests/api`` for modules of ``kilonova/api``, which
+runs whole requests. A package whose ``__init__.py`` has code of its own counts as a module. The other folders of
+``tests``, and the files directly in ``tests/unit`` and ``tests/databases``, are suites across many modules, named by
+topic.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,16 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/kilonova"
 MODULES = {path.relative_to(SOURCE).with_suffix("") for path in SOURCE.rglob("*.py") if path.stem != "__init__"}
+#: Packages with functions or classes of their own.
+PACKAGES = {
+    path.parent.relative_to(SOURCE)
+    for path in SOURCE.rglob("__init__.py")
+    if re.search(r"^(def|class) ", path.read_text(encoding="utf-8"), re.MULTILINE)
+}
 #: Folders of tests that mirror a folder of the code.
-MIRRORS = {Path("tests/unit"): Path(), Path("tests/api"): Path("api")}
+MIRRORS = {Path("tests/unit"): Path(), Path("tests/databases"): Path(), Path("tests/api"): Path("api")}
+#: Folders whose own files may be suites across many modules.
+SUITES = {Path("tests/unit"), Path("tests/databases")}
 #: Tests across many modules, which no single path fits. This list shrinks.
 ELSEWHERE = frozenset(
     {
@@ -36,16 +47,6 @@ ELSEWHERE = frozenset(
         "tests/api/test_revocation.py",
         "tests/api/test_status_tasks.py",
         "tests/api/test_time_limits_by_option.py",
-        "tests/unit/scheduler/filters/test_aggregate_filters.py",
-        "tests/unit/scheduler/filters/test_capacity_filters.py",
-        "tests/unit/scheduler/filters/test_filters_of_old.py",
-        "tests/unit/scheduler/filters/test_host_filters.py",
-        "tests/unit/scheduler/filters/test_json_filter.py",
-        "tests/unit/scheduler/filters/test_server_group_filters.py",
-        "tests/unit/scheduler/request_filters/test_request_filters.py",
-        "tests/unit/scheduler/request_filters/test_trait_request_filters.py",
-        "tests/unit/scheduler/test_driver.py",
-        "tests/unit/scheduler/weighers/test_weighers.py",
     }
 )
 #: Modules that are declarations: no test of their own would say more than they do.
@@ -55,19 +56,19 @@ LEAST_SHARE = 0.37
 
 
 def _tested_at(test: Path) -> Path | None:
-    """Return the module that a test file is named after, None if there is none."""
+    """Return the module or package that a test file is named after, None if there is none."""
     for tests, package in MIRRORS.items():
         if test.is_relative_to(tests):
             folder = package / test.relative_to(tests).parent
             words = test.stem.removeprefix("test_").split("_")
             names = ("_".join(words[:count]) for count in range(len(words), 0, -1))
-            return next((folder / name for name in names if folder / name in MODULES), None)
+            return next((folder / name for name in names if folder / name in MODULES | PACKAGES), None)
     return None
 
 
 def _tests() -> list[Path]:
     found = (path.relative_to(ROOT) for tests in MIRRORS for path in (ROOT / tests).rglob("test_*.py"))
-    return sorted(path for path in found if path.parent != Path("tests/unit") or _tested_at(path))
+    return sorted(path for path in found if path.parent not in SUITES or _tested_at(path))
 
 
 def test_a_test_stands_at_the_path_of_its_module() -> None:

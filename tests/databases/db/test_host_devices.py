@@ -148,7 +148,7 @@ def test_devices_that_are_given_back_go_to_the_next(start_machines: Callable[...
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_servers_of_earlier_releases_get_addresses_from_the_report_of_their_host(
+def test_servers_of_earlier_releases_get_addresses_from_a_report(
     start_machines: Callable[..., Cell],
 ) -> None:
     cell = start_machines(machine("a"))
