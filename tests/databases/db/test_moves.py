@@ -412,7 +412,7 @@ def test_a_status_alone_cannot_end_a_move_that_holds_two_sides(start: Callable[.
         cell.database.write(
             lambda tx: server_migrations.set_status(tx, migration.uuid, at_hand, MigrationStatus.MIGRATING)
         )
-    with pytest.raises(ConcurrentUpdate, match="is migrating, not pre-migrating"):
+    with pytest.raises(ConcurrentUpdate, match="is migrating; expected: pre-migrating"):
         cell.database.write(
             lambda tx: server_migrations.set_status(tx, migration.uuid, at_hand, MigrationStatus.FINISHED)
         )
