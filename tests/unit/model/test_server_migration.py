@@ -11,7 +11,18 @@ SMALL, WIDE = Flavor("1", "small", 1, 4096, 1), Flavor("2", "wide", 8, 512, 1)
 def migration(
     status: MigrationStatus, dest: str | None = "b", kind: MigrationType = MigrationType.RESIZE
 ) -> ServerMigration:
-    return ServerMigration("m", "s", kind, status, "a", "a1", SMALL, WIDE, dest_host=dest, dest_node=dest)
+    return ServerMigration(
+        uuid="m",
+        instance_uuid="s",
+        migration_type=kind,
+        status=status,
+        source_host="a",
+        source_node="a1",
+        old_flavor=SMALL,
+        new_flavor=WIDE,
+        dest_host=dest,
+        dest_node=dest,
+    )
 
 
 @pytest.mark.parametrize(
