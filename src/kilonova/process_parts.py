@@ -39,7 +39,7 @@ class ProcessParts:
 
     def start(self, part: Part) -> None:
         """Start a part; it will be stopped before all parts that were started earlier."""
-        self.opened(part.name, part.stop)  # registered first, so that a part whose start fails halfway is stopped, too
+        self.opened(part.name, part.stop)  # register first, so that a part whose start fails halfway is stopped, too
         if isinstance(part, OwnsPeriodicThreads):
             self.tasks.add(part)
         part.start()

@@ -289,7 +289,7 @@ def _require_storable(path: Mapping[str, str], raw: bytes, body: Any) -> None:
 
 def _holds_null(value: Any) -> bool:
     waiting = [value]
-    for item in waiting:  # iterative: a body may be nested deeper than Python's recursion limit
+    for item in waiting:  # a loop, not recursion: a body may be nested deeper than Python's recursion limit
         if isinstance(item, str):
             if "\0" in item:
                 return True

@@ -74,7 +74,7 @@ def stamp_of(files: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
     for file in files:
         try:
             status = file.stat()
-        except OSError:  # deleted since it was listed
+        except OSError:  # the file was deleted after the folder was listed
             continue
         found.append((str(file), status.st_mtime_ns, status.st_size))
     return tuple(found)

@@ -70,7 +70,7 @@ class Compiled:
 def _is_explainable(instance: Any) -> bool:
     """Whether a JSON value is small and shallow enough for the slower validator, which is written in Python."""
     waiting, characters = [instance], 0
-    for item in waiting:  # the list grows during iteration
+    for item in waiting:  # the list grows during the iteration
         if isinstance(item, str):
             characters += len(item)
         elif isinstance(item, dict):

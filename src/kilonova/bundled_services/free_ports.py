@@ -31,7 +31,7 @@ def free_ports(count: int) -> list[int]:
             if _is_taken(number, held):
                 continue
             found.append(number)
-        while len(found) < count:  # fall back to ephemeral ports; raises OSError if none is free
+        while len(found) < count:  # fall back to ephemeral ports; bind() raises OSError if no port is free
             any_one = held.enter_context(socket.socket())
             any_one.bind((LOOPBACK, 0))
             found.append(any_one.getsockname()[1])

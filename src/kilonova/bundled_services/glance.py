@@ -21,7 +21,7 @@ from kilonova.bundled_services.settings import GlanceSettings, load_glance
 from kilonova.errors import ConfigurationError
 from kilonova.server.limits import Limits
 
-_TRANSFERS = 16  # concurrent uploads and downloads
+_TRANSFERS = 16  # maximum number of concurrent uploads and downloads
 _CONF = """\
 # Written at every start by `kilonova up`.
 [DEFAULT]
@@ -70,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run Glance for `kilonova up`.")
     parser.add_argument("--settings", type=Path, required=True)
     settings = load_glance(parser.parse_args().settings)
-    sys.argv[1:] = []  # oslo.config would parse the arguments
+    sys.argv[1:] = []  # or else oslo.config would parse the command line
     limits = Limits(token_needed=True, probe_path="/v2/-", streams=_is_image_data, max_streams=_TRANSFERS)
     with made_to_last():
         application = prepare(settings)

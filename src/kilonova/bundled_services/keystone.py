@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run Keystone for `kilonova up`.")
     parser.add_argument("--settings", type=Path, required=True)
     settings = load_keystone(parser.parse_args().settings)
-    sys.argv[1:] = []  # oslo.config would parse the arguments
+    sys.argv[1:] = []  # or else oslo.config would parse the command line
     with made_to_last():
         application = prepare(settings)
     mounted = DispatcherMiddleware(application, {"/identity": application})

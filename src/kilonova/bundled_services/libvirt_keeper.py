@@ -102,7 +102,7 @@ def main() -> None:
 
 def _enter_namespaces(folder: Path, host: str) -> None:
     _check(_libc.unshare(_CLONE_NEWNS | _CLONE_NEWUTS), "unshare")
-    _mount(None, "/", _MS_REC | _MS_SLAVE)  # later mounts of the system appear here, but not the reverse
+    _mount(None, "/", _MS_REC | _MS_SLAVE)  # later mounts of the host propagate into this namespace, but not back
     socket.sethostname(host)
     for place, inside in PLACES.items():
         Path(place).mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def _enter_namespaces(folder: Path, host: str) -> None:
     for line in reversed(Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()):
         _, place, kind, *_ = line.split(" ")
         if kind in ("cgroup", "cgroup2"):
-            _libc.umount2(place.encode(), _MNT_DETACH)  # else libvirt's cgroups could collide with the system's
+            _libc.umount2(place.encode(), _MNT_DETACH)  # libvirt's cgroups could otherwise collide with the system's
 
 
 def _kill_children(but: int) -> None:

@@ -225,7 +225,8 @@ class Libvirtd:
 
     def end_guests(self) -> None:
         """Kill every guest and every other emulator process that libvirtd has left behind."""
-        for number, patience_s in ((signal.SIGTERM, _QUIT_S), (signal.SIGKILL, _END_S)):  # SIGTERM: QEMU flushes disks
+        # on SIGTERM, QEMU flushes disks
+        for number, patience_s in ((signal.SIGTERM, _QUIT_S), (signal.SIGKILL, _END_S)):
             deadline = time.monotonic() + patience_s
             pidfds = [pidfd for pid, words in self.processes() if _is_emulator(words) and (pidfd := self._open(pid))]
             for pidfd in pidfds:

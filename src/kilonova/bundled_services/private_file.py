@@ -16,7 +16,8 @@ def write_private(path: Path, text: str) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from error  # the error of a full disk names no file
+        # add the path: the error of a full disk has none
+        raise OSError(error.errno, error.strerror, str(path)) from error
     part.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:

@@ -110,7 +110,8 @@ class RabbitMQ:
         self._write_files()
         self._hand_over()
         environment = self._environment()
-        if self._epmd is None or self._epmd.poll() is not None:  # before the broker, which else starts its own
+        # start epmd first, or else the broker starts one of its own
+        if self._epmd is None or self._epmd.poll() is not None:
             epmd = ["epmd", "-port", str(self._ports["epmd"]), "-address", LOOPBACK]
             self._epmd = self._spawn(epmd, environment, "epmd.log")
             self._wait_for_port("epmd", self._epmd, _STOP_S)

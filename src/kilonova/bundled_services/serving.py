@@ -13,7 +13,8 @@ from kilonova.server.serving import serve_until_told
 Application = Callable[..., Any]
 _THREADS = 24
 
-warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")  # oslo imports it unused
+# oslo.service imports Eventlet without using it
+warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
 
 def serve(application: Application, host: str, port: int, limits: Limits) -> None:

@@ -36,9 +36,9 @@ def bring_up_to_date(database: Path, version: str, migrate: Callable[[Path], Non
             source.backup(copy)
     migrate(part)
     with closing(sqlite3.connect(part)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")  # persists in the file
+        connection.execute("PRAGMA journal_mode = WAL")  # SQLite stores the journal mode in the file
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    for suffix in ("-wal", "-shm"):  # emptied by the checkpoint; they do not belong to the new file
+    for suffix in ("-wal", "-shm"):  # remove the old database's WAL and index files
         database.with_name(database.name + suffix).unlink(missing_ok=True)
     part.replace(database)
     mark.write_text(version, encoding="utf-8")

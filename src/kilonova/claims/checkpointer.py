@@ -42,7 +42,8 @@ class Checkpointer(PeriodicPart):
     def take_if_due(self) -> int | None:
         """Take a checkpoint if one is due; return the change-log number of its state, or None."""
         every, commits = self._every, self._commits
-        with self._database.read() as connection:  # usually none is due, so avoid a write transaction
+        # check in a read: usually no checkpoint is due, and no write is needed
+        with self._database.read() as connection:
             if not checkpoints.is_due(connection, self._database.clock.now(), every=every, commits=commits):
                 return None
         checkpoint_id = self._database.write(lambda tx: checkpoints.begin(tx, every=every, commits=commits))

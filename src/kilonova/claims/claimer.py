@@ -217,7 +217,7 @@ class Claimer:
         which a refusal is recorded.
         """
         if self._driver is not None:
-            return  # only the driver can tell; it is asked for each piece
+            return  # only the external driver can check, and it is called for each piece
         spec, needs = with_resources(spec), needs_of(with_resources(spec), self._aliases)
         if group_uuid is not None:
             spec = replace(spec, group=self._mirror.group(group_uuid))
@@ -373,7 +373,8 @@ class Claimer:
             flavor_id=spec.flavor.flavor_id,
             image_properties=spec.image.properties if spec.image else {},
         )
-        joins = order.group_uuid if best.host != order.placing.home else None  # a server that stays is counted already
+        # a server that stays on its host is counted already
+        joins = order.group_uuid if best.host != order.placing.home else None
         guest = guest_of(spec)
         self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, joins, guest, best.uuid, devices))
         return claim

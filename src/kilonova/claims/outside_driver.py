@@ -182,7 +182,7 @@ class OutsideDriver:
                 return Answer(self.name, refusal=failure.message, detail=failure.message)
             except (NoValidHost, RequestFilterFailed) as none:
                 return Answer(self.name, refusal=none.message, detail=none.message)
-            except BaseException as error:  # third-party code, in a thread of its own
+            except BaseException as error:  # third-party code may raise any exception
                 LOG.exception("%s failed", self.name)
                 return self._failed(f"failed: it raised {type(error).__name__}", f"{type(error).__name__}: {error}")
             if not lacking:
@@ -198,7 +198,7 @@ class OutsideDriver:
         context = RequestContext.of(replace(cloud, spec=spec))
         request_spec, filter_properties = as_driver_arguments(spec, tried)
         if spec.move is None and self._runs_instances:
-            with contextlib.suppress(NotImplementedError):  # some drivers override the method only to raise this
+            with contextlib.suppress(NotImplementedError):  # some drivers only raise this in the method
                 return self._launched(context, request_spec, filter_properties)
         return self._driver.select_destinations(context, request_spec, filter_properties)
 

@@ -73,7 +73,7 @@ def replay_all(
         if stored.inputs is None or stored.server_index is None:
             yield NoReplay("Its inputs were not stored: a third-party driver or an older release made it.")
             continue
-        # All servers of a failed request share one stored refusal, so the same one may come again.
+        # All servers of a failed request share one stored refusal, so the same inputs may occur again.
         if known is None or of != stored.inputs or (isinstance(known, _ReplaySession) and known.is_past(stored)):
             known, of = (
                 _begin(connection, engine, configuration, stored.inputs, aliases or {}),
@@ -139,7 +139,7 @@ class _ReplaySession:
             if self._done:
                 best, devices = first_that_gives(self._done[-1][0], self._hosts, self._needs)
                 if best is None:
-                    break  # with the present rules an earlier server of the request finds no host
+                    break  # under the present rules no host is left for an earlier server of the request
                 self._batch.place(best.row, share=devices)
             story = explain(self._hosts, self._batch.spec, self._engine)
             self._done.append((self._batch.decide(), self._hosts, story))

@@ -75,7 +75,8 @@ def run(command: Callable[..., Any], argv: Sequence[str]) -> int:
     except StorageFull as error:
         return _complain(error.what, code=1)
     except Unavailable as error:
-        return _complain(*error.message.splitlines(), code=1)  # further lines are the last output of a child process
+        # the lines after the first quote the output of a child process
+        return _complain(*error.message.splitlines(), code=1)
     except (ConfigurationError, InvalidRequest) as error:
         return _complain(error.message, code=2)
     except KilonovaError as error:

@@ -20,7 +20,7 @@ from kilonova.messaging.messages import (
 )
 
 _TOLD_EVERY_S = 0.9
-#: Number of workflows remembered as aborted, in case the order to migrate arrives after the abort.
+#: Number of aborted workflows that are remembered, since the order to migrate may arrive after the abort.
 _ABORTED = 1_000
 
 

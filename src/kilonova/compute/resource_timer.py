@@ -45,7 +45,7 @@ class ResourceTimer(PeriodicPart):
         """
         if self.periodic_threads:
             for agent in self._agents:
-                with suppress(HypervisorAway):  # the next check reports it
+                with suppress(HypervisorAway):  # the next check reports the change
                     self._told[agent.host] = agent.report()
         super().start()
 

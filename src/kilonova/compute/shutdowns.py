@@ -83,7 +83,8 @@ class Shutdowns:
             if self._is_stopping:
                 raise AgentStopsError
             self._waiting[instance_uuid] = patience
-        if self._is_urgent(instance_uuid):  # checked after registering, so that cut_short() covers later orders
+        # check after registering, so that cut_short() reaches orders that arrive later
+        if self._is_urgent(instance_uuid):
             patience.end()
         try:
             yield patience

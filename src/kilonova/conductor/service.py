@@ -256,7 +256,7 @@ class Conductor:
         try:
             write = self.database.write_unless_away if sender.agent else self.database.write
             reported = write(register)
-        except SessionOverError as error:  # the agent took longer than its lease to report all its hosts
+        except SessionOverError as error:  # the lease of the agent expired before it had reported all its hosts
             raise DeclinedError(error.message, HeartbeatAnswer(message.session, 0, counts=False)) from error
         if sender.agent and self.directory is not None:
             self.directory.refresh(message.session)
@@ -270,7 +270,8 @@ class Conductor:
         """Record a heartbeat of a session. If the session has expired, the answer makes the agent start a new one."""
         if not sender.agent:
             return HeartbeatAnswer(message.session, message.number, counts=True)
-        if sender.version < OLDEST:  # too old: its next registration fails with the reason
+        # the agent's release is too old: the reply to its next registration names the reason
+        if sender.version < OLDEST:
             return HeartbeatAnswer(message.session, message.number, counts=False)
         answer: Future[Answer] = Future()
 

@@ -50,7 +50,8 @@ class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no
     def share(self) -> None:
         """Load the same files into ``oslo_config.cfg.CONF``, which plug-ins written for Nova read."""
         _register(cfg.CONF)
-        cfg.CONF.register_opt(cfg.StrOpt("compute_topic", default="compute"))  # older scheduler drivers read it
+        # older scheduler drivers read compute_topic
+        cfg.CONF.register_opt(cfg.StrOpt("compute_topic", default="compute"))
         cfg.CONF([], project="kilonova", default_config_files=self.default_config_files, default_config_dirs=[])
 
 

@@ -50,7 +50,7 @@ class Option:
         if self.choices:
             bounds["choices"] = list(self.choices)
         kind = _KINDS.get(bare_type(hint))
-        if kind is None:  # other types are text in the file
+        if kind is None:  # an option of another type is declared as text and parsed later
             return cfg.StrOpt(name, default=None if default is None else str(default), **common, **bounds)
         return kind(name, default=default, **common, **bounds)
 

@@ -91,7 +91,7 @@ class Listener:
             ssl=tls,
             process_request=self._open,
             select_subprotocol=_subprotocol,
-            compression=None,  # VNC compresses its data itself
+            compression=None,  # compression is useless here: VNC compresses its data itself
             server_header="kilonova",
             open_timeout=_OPEN_S,
             close_timeout=_CLOSE_S,

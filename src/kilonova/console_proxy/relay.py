@@ -56,7 +56,7 @@ async def relay(
                     await host.write(data)
 
             return await _first(to_client(), to_host(), until)
-    except TimeoutError:  # also ETIMEDOUT of the connection to the host
+    except TimeoutError:  # ETIMEDOUT of the connection to the host raises TimeoutError, too
         return IDLE if idle.expired() else CONSOLE_ENDED
     except ConnectionClosed:
         return USER_LEFT

@@ -57,7 +57,7 @@ async def welcome(viewer: Side) -> None:
     if version is None or int(version[1]) != 3:
         raise Unavailable("The client does not support the VNC protocol.")
     minor = int(version[2])
-    if minor < _OLDEST:  # version 3.3, in which the server dictates the security type
+    if minor < _OLDEST:  # in version 3.3 the server selects the security type
         await viewer.write(struct.pack(">I", _NONE))
         return
     await viewer.write(bytes([1, _NONE]))

@@ -41,7 +41,7 @@ class ComputeApi:
         try:  # log=False, because the path contains the token
             answer = self._adapter.get(path, headers=_VERSION, raise_exc=False, log=False)
         except (exceptions.ClientException, exceptions.AuthPluginException) as error:
-            # Their messages are not quoted, because they contain the URL with the token.
+            # The text of these errors is not quoted, because it contains the URL with the token.
             raise Unavailable(f"The compute API cannot be reached to check a token: {type(error).__name__}.") from None
         if answer.status_code == _NOT_FOUND:
             return None

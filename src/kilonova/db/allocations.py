@@ -171,7 +171,7 @@ def replace(tx: Transaction, requests: Sequence[ConsumerRequest]) -> None:
 def _replace_all(tx: Transaction, batches: Sequence[Sequence[ConsumerRequest]]) -> Sequence[None]:
     uuids = [request.consumer_uuid for batch in batches for request in batch]
     if len(set(uuids)) < len(uuids):
-        raise Conflict("A consumer occurs more than once.")  # the writer then runs each batch alone, in order
+        raise Conflict("A consumer occurs more than once.")  # on this error the writer runs each batch alone, in order
     written = _write(tx, batches)
     rises = Counter(provider_id for batch in written for provider_id in batch.named)
     providers.rise(tx, rises)

@@ -163,7 +163,8 @@ def _traits(connection: Connection) -> Iterator[tuple[int, tuple[str, ...]]]:
         numbers: sa.ColumnElement[str] = sa.func.string_agg(sa.cast(link.trait_id, sa.Text), ",")
     else:
         numbers = sa.func.group_concat(link.trait_id)
-    if connection.dialect.name in {"mysql", "mariadb"}:  # the default truncates long lists
+    # the default maximum length of group_concat truncates long lists
+    if connection.dialect.name in {"mysql", "mariadb"}:
         connection.exec_driver_sql("SET SESSION group_concat_max_len = 1048576")
     sets: dict[str, tuple[str, ...]] = {}
     listings = sa.select(link.resource_provider_id, numbers).group_by(link.resource_provider_id)

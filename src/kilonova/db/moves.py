@@ -36,7 +36,7 @@ from kilonova.model.quota import Limits, QuotaRequest, Usage
 from kilonova.model.server_migration import OPEN, MigrationStatus, MigrationType, ServerMigration
 
 _M, _I = t.server_migrations.c, t.instances.c
-#: Final status of a successful migration.
+#: Type of a move → status of its migration after success.
 _CONFIRMED = {
     MigrationType.RESIZE: MigrationStatus.CONFIRMED,
     MigrationType.MIGRATION: MigrationStatus.CONFIRMED,

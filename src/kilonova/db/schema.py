@@ -119,7 +119,7 @@ def _migrate(database: Database) -> None:
         with database.engine.begin() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
-            # Every transaction needs the row of the counter.
+            # Every transaction needs this row, the counter of commits.
             if connection.execute(sa.select(t.change_counter.c.seq)).first() is None:
                 connection.execute(sa.insert(t.change_counter), {"id": 1, "seq": 0})
 

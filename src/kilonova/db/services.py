@@ -28,7 +28,7 @@ _ADD = insert_many(
     forced_down=sa.false(),
     created_at=sa.bindparam("now", type_=t.Time),
 )
-#: Services with the process of their agent; for services of control processes the process is found by machine.
+#: Joins services with the processes of their agents; a service of a control process is joined by machine name.
 _WITH_PROCESS = sa.select(t.services, _P.up, _P.last_seen_at).select_from(
     t.services.outerjoin(
         t.host_agents, sa.and_(t.host_agents.c.host == t.services.c.host, t.services.c.binary == COMPUTE)
@@ -194,7 +194,7 @@ def delete(tx: Transaction, uuid: str, *, only_down: bool = False) -> None:
                 host=service.host,
             )
         for evacuation in server_migrations.evacuated_from(tx.connection, [service.host]):
-            moves.clean_source(tx, evacuation)  # no agent is left to clean up
+            moves.clean_source(tx, evacuation)  # the agent no longer exists and cannot clean up
         aggregates.forget_host(tx, service.host)
         compute_nodes.delete_of_host(tx, service.host)
         host_agents.forget_host(tx, service.host)

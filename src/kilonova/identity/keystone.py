@@ -61,7 +61,7 @@ def told_of_token(conf: Any, token: str) -> Mapping[str, Any]:
 
 def limits_of(conf: Any) -> LimitSource:
     """Return the source of unified limits configured in [oslo_limit]. It connects to Keystone on first use."""
-    # The SDK is needed for this driver only. Import it before threads start: concurrent imports of the SDK fail.
+    # Only this limit driver needs the SDK. Import it before threads start: concurrent imports of the SDK fail.
     from openstack.connection import Connection  # noqa: PLC0415 - start-up time
     from oslo_limit import opts  # noqa: PLC0415 - start-up time
 

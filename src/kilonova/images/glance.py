@@ -56,7 +56,7 @@ class GlanceImages:
         return image
 
     def named(self, name: str, *, token: str | None, project_id: str) -> tuple[Image, ...]:
-        del project_id  # the token names the project
+        del project_id  # the token determines the project
         answer = self._ask(f"/v2/images?name=in:{quote(quoted(name), safe='')}", token)
         if answer.status_code != _OK:
             raise Unavailable(f"The image service answered {answer.status_code}.")
@@ -85,7 +85,7 @@ class GlanceImages:
                 json=body,
                 headers=headers,
                 authenticated=False,
-                connect_retries=0,  # a request that failed halfway may have created the image
+                connect_retries=0,  # do not retry: a request that failed halfway may have created the image
                 status_code_retries=0,
             )
         except exceptions.ClientException as error:

@@ -42,7 +42,7 @@ def image_of_server(
     }
     own = {"instance_uuid": instance.uuid, "user_id": user_id}
     if image_type != SNAPSHOT or "image_type" not in given:
-        own["image_type"] = image_type  # backup rotation finds backups by it
+        own["image_type"] = image_type  # the rotation of backups finds them by this property
     if instance.image_ref:
         own["base_image_ref"] = instance.image_ref
     base = base or Image(instance.image_ref or "")

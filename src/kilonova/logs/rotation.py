@@ -54,12 +54,12 @@ class RotatingLog(RotatingFileHandler):
             super().handleError(record)
 
     def _stream(self) -> TextIOWrapper:
-        if self.stream is None:  # the last rotation failed after closing the file
+        if self.stream is None:  # the last rotation closed the file and then failed
             self.stream = self._open()
         return self.stream
 
     def _goes_here(self, number: int) -> bool:
         try:
             return os.path.samestat(os.fstat(number), os.fstat(self._stream().fileno()))
-        except OSError:  # the descriptor is closed
+        except OSError:  # one of the descriptors is closed
             return False

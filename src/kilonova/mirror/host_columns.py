@@ -68,7 +68,8 @@ class HostColumns:
         if value is not None:
             self._disabled[number], self._forced_down[number] = value.disabled, value.forced_down
             seen = value.last_seen
-            if seen is None:  # the last heartbeat still counts, unless the service was created again since
+            # the change has no time: keep the last heartbeat, unless the service was created again since
+            if seen is None:
                 seen = max(self._last_seen[number] if had else 0.0, value.created or 0.0)
             self._last_seen[number] = seen
             if value.disabled:

@@ -37,7 +37,8 @@ LOG = logging.getLogger(__name__)
 _NOWHERE = -1
 #: Seconds between checks of the request's deadline and client while it waits for another thread's load.
 _LOOK_EVERY_S = 0.5
-#: Number of new objects from which a load freezes them: about 10,000 hosts with their servers.
+#: If a load creates at least this number of objects, it calls gc.freeze(). Reached at about 10,000 hosts with their
+#: servers.
 _MANY_OBJECTS = 50_000
 
 
@@ -88,7 +89,7 @@ class Mirror:
 
         ``clock``: replaces the database's clock.
         """
-        database.clock.now()  # reads the database's time now, so no thread has to wait for it under the lock
+        database.clock.now()  # initialize the database's clock now, so that no thread waits for it under the lock
         mirror = cls(database, clock or database.clock.seconds, lock or threading.RLock())
         mirror.reload()
         database.on_commit(mirror.on_commit)
@@ -179,7 +180,7 @@ class Mirror:
         if self.database is None:
             return
         known = self.seq
-        if known == _NOWHERE:  # the last attempt to apply a commit or to load the state failed
+        if known == _NOWHERE:  # the state is invalid: the last commit or load has failed
             self._read_up_to(None)
         elif not self.database.is_sole_process:
             newest = self.database.newest_seq()
@@ -224,7 +225,7 @@ class Mirror:
         with self._turn():
             known = self.seq
             if known != _NOWHERE and (seq is None or known >= seq):
-                return  # another thread has read it meanwhile
+                return  # another thread has already read this commit
             commits = None if known == _NOWHERE else self._logged_after(known)
             if commits:
                 self.replay(commits)
@@ -272,6 +273,6 @@ class Mirror:
             for change in commit.changes:
                 self._state.apply(change)
         except BaseException:
-            self.seq = _NOWHERE  # the commit is applied only in part
+            self.seq = _NOWHERE  # the state is invalid: only a part of the commit was applied
             raise
         self.seq = commit.seq

@@ -50,7 +50,7 @@ class ProviderColumns:
         self._view_used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
         # Memoryviews of the same memory: reading or writing one element takes half the time.
         self._used_figures, self._view_figures = self._used.data, self._view_used.data
-        #: Incremented by every change except of usage.
+        #: Incremented by every change other than of usage.
         self.version = 0
         #: Constructor arguments that all tables of this version share, None after a change.
         self._static: dict[str, Any] | None = None
@@ -217,7 +217,7 @@ class ProviderColumns:
             root=root,
             resource_classes=tuple(self.classes),
             has_inventory=self._has[:count],
-            used=self.view_used,  # ``table`` replaces it by a copy
+            used=self.view_used,  # shared memory; the method ``table`` copies it
             trait_rows=trait_rows,
             trait_bits=trait_bits,
             aggregate_rows=aggregate_rows,
@@ -286,7 +286,7 @@ class ProviderColumns:
         self._used_figures, self._view_figures = self._used.data, self._view_used.data
 
     def _interned(self, names: Iterable[str]) -> frozenset[str]:
-        if isinstance(names, tuple):  # from a load, in which many providers share one tuple
+        if isinstance(names, tuple):  # during a load, many providers share one tuple
             known = self._sets.get(names)
             if known is None:
                 known = self._sets[names] = self._interned(frozenset(names))

@@ -87,7 +87,7 @@ class MirrorState:
     _hosts: HostColumns = field(init=False)
     _aggregates: dict[int, Aggregate] = field(default_factory=dict)
     _isolation_version: int = 0
-    #: Built when a rule first asks for instance counts, and updated from then on.
+    #: Created at the first request for instance counts, then updated by each change.
     _guests: GuestTally | None = None
     _metrics: MetricColumns = field(default_factory=MetricColumns)
     _layout: Layout | None = None

@@ -141,7 +141,7 @@ class _NowAndThen(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
-            return record.levelno < logging.INFO  # the sink logs itself when it starts and stops waiting
+            return record.levelno < logging.INFO  # drop INFO: the sink itself logs when it starts and stops waiting
         self._complaints.complain("connection", f"Notification connection: {record.getMessage()}")
         return False
 

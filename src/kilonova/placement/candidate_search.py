@@ -22,7 +22,7 @@ from kilonova.placement.provider_tree import ProviderTrees
 from kilonova.placement.search_budget import SearchBudget
 from kilonova.placement.tree_search import Choice, TreeCandidate, TreeSearch, can_isolate, tree_candidate
 
-_MATCHED_GROUPS = 200  # with more groups, the matching is skipped and the tree search decides
+_MATCHED_GROUPS = 200  # maximum number of groups for the matching; for more groups only the tree search decides
 _SLICE = 256
 
 
@@ -164,7 +164,7 @@ class CandidateSearch:
             enough &= self._sum_at_anchors(self._copies()) >= len(self._granular)
         for name in self._shared_classes:
             column = table.column(name)
-            assert column is not None  # guaranteed, because without the class no anchor is left
+            assert column is not None  # a class without a column leaves no anchor
             givers = [fits for group, fits in zip(self._granular, self._fits, strict=True) if name in group.resources]
             if self._spread is not None and name in self._spread.amounts:
                 anywhere = self._spread.own_tree[name].copy()

@@ -170,7 +170,7 @@ def _value(hint: Any, value: Any, place: str) -> Any:
         if len(kinds) != len(value):
             raise ConfigurationError(f"{place} must have {len(kinds)} items.")
         return tuple(_value(each, item, place) for each, item in zip(kinds, value, strict=True))
-    if origin is not None:  # all other generic types are mappings
+    if origin is not None:  # the remaining generic types are mappings
         if not isinstance(value, dict):
             raise ConfigurationError(f"{place} must be a mapping.")
         return {str(key): _value(inner[1], item, f"{place}.{key}") for key, item in value.items()}

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 
 _NUMBERS: Mapping[str, Callable[[float, float], bool]] = {
-    "=": operator.ge,  # means "at least", as in Nova
+    "=": operator.ge,  # "=" means "at least", as in Nova
     "==": operator.eq,
     "!=": operator.ne,
     ">=": operator.ge,

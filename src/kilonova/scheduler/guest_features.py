@@ -209,6 +209,6 @@ def cpu_pinning(flavor: Flavor, image: Image | None) -> Pinning | None:
 def _dedicated_of_mixed(flavor: Flavor, image: Image | None) -> int:
     try:
         cells = numa_request(flavor, image)
-    except InvalidRequest:  # the API rejects such a server; a dry run of it counts all CPUs as shared
+    except InvalidRequest:  # the API rejects such a server; only a dry run gets here, and counts all CPUs as shared
         return 0
     return sum(len(cell.pcpuset) for cell in cells.cells) if cells is not None else 0

@@ -20,7 +20,7 @@ PLACEMENT_KEY = re.compile(r"(resources|trait)([A-Za-z0-9_-]{0,64}):(.*)", re.DO
 
 _TRAIT = re.compile(r"[A-Z0-9_]+")
 _MIB_PER_GIB = 1024
-_MOST = 2**31 - 1  # largest inventory; larger amounts are cut to it, since none of them fits anyway
+_MOST = 2**31 - 1  # largest possible inventory; larger amounts are reduced to it, as they fit on no host either way
 _POLICIES = frozenset({"none", ISOLATE})
 
 

@@ -130,7 +130,8 @@ class Connection:
             self._read()
 
     def _read(self) -> None:
-        if self.ready or self.streaming is not None or self.refused is not None:  # requests left from the last turn
+        # requests were left over from the last turn
+        if self.ready or self.streaming is not None or self.refused is not None:
             self._answer_all()
             return
         for _ in range(_READS):
@@ -169,7 +170,7 @@ class Connection:
             if not self._answer(request):
                 return
         if self.ready or (self.streaming is not None and self.refused is None):
-            self.host.arm(self, WRITE)  # fires at once, but after the events of other connections
+            self.host.arm(self, WRITE)  # the WRITE event fires at once, but after the events of other connections
         elif self.refused is not None:
             self._refuse(self.refused)
         else:
@@ -218,7 +219,7 @@ class Connection:
         self.phase, self.until = Phase.ANSWERING, NEVER
         self.request.admitted = self.host.admits(self, self.request)
         self.phase = Phase.READING
-        self.begun += time.monotonic() - began  # the time of the check does not count against the client
+        self.begun += time.monotonic() - began  # exclude the time of the token check from the client's time limit
         if not self.request.admitted:
             self._ask_without_body(401)
         return self.request.admitted

@@ -29,7 +29,7 @@ class Limits:
     connections: int = 8_000
     head_s: float = 10.0
     body_s: float = 20.0
-    bytes_per_s: int = 64 * KIB  # a body that arrives at this rate or faster does not time out
+    bytes_per_s: int = 64 * KIB  # minimum rate of a body: a faster body does not time out
     idle_s: float = 75.0
     write_s: float = 60.0
     linger_s: float = 2.0

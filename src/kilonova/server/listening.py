@@ -9,9 +9,9 @@ import time
 
 from kilonova.errors import ConfigurationError, Unavailable
 
-_PORT_WAIT_S = 1.0  # wait for a previous process that is just stopping
+_PORT_WAIT_S = 1.0  # time to wait for a port that a stopping process still holds
 _BACKLOG = 4096
-_OWN_FILES = 256  # file descriptors for the database, logs and libraries
+_OWN_FILES = 256  # number of file descriptors reserved for the database, logs and libraries
 
 
 def listen(host: str, port: int, name: str) -> socket.socket:

@@ -107,7 +107,8 @@ class Request:
         url = self.url
         if not url.startswith(b"/"):
             scheme, separator, rest = url.partition(b"://")
-            if separator and scheme.lower() in {b"http", b"https"}:  # the absolute form, used with proxies
+            # absolute form of a URL, which clients send to proxies
+            if separator and scheme.lower() in {b"http", b"https"}:
                 authority, _, after = rest.partition(b"/")
                 url = b"/" + after if b"?" not in authority else b"/?" + authority.partition(b"?")[2] + b"/" + after
             elif url != b"*":

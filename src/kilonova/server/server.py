@@ -116,7 +116,8 @@ class Server:
         for connection in list(self._connections.values()):
             if connection.lock.acquire(blocking=False):
                 connection.close()
-        if not any(thread.is_alive() for thread in self._workers):  # a hanging handler may still use these descriptors
+        # a handler that hangs may still use the descriptors below
+        if not any(thread.is_alive() for thread in self._workers):
             self._epoll.close()
             os.close(self._end)
 
@@ -137,7 +138,7 @@ class Server:
                     self._take_turn(connection)
 
     def _take_turn(self, connection: Connection) -> None:
-        with connection.lock:  # the thread of the previous turn may not have released it yet
+        with connection.lock:  # the thread of the previous turn may still hold the lock
             try:
                 if not connection.is_closed:
                     connection.turn()
@@ -161,9 +162,9 @@ class Server:
             if not self.stopping:
                 LOG.warning("A connection could not be accepted: %s", error.strerror)
                 self._make_room(lambda connection: connection.since)
-        with contextlib.suppress(OSError, ValueError):  # the server may have been stopped meanwhile
+        with contextlib.suppress(OSError, ValueError):  # the server may have been stopped concurrently
             self._epoll.modify(self._listener, READ | select.EPOLLONESHOT)
-        for connection in accepted[1:]:  # left to other threads, as the turn below may take long
+        for connection in accepted[1:]:  # other threads serve these connections, as the turn below may take long
             with connection.lock:
                 self.arm(connection, READ)
         for connection in accepted[:1]:
@@ -172,7 +173,8 @@ class Server:
     def _connect(self, sock: socket.socket, address: Any) -> Connection | None:
         if len(self._connections) >= self.limits.connections:
             self._make_room(lambda connection: connection.since)
-            if len(self._connections) >= self.limits.connections:  # all connections are being answered
+            # no connection could be closed: all are being answered
+            if len(self._connections) >= self.limits.connections:
                 sock.close()
                 return None
         sock.setblocking(False)
@@ -248,7 +250,7 @@ class Server:
         with self._counting:
             self._received += size
             too_much = size > 0 and self._received > self.limits.received
-        if too_much:  # close connections with the largest incomplete requests
+        if too_much:  # close the connections with the largest incomplete requests
             self._make_room(lambda connection: -connection.held)
 
     def owe(self, size: int) -> bool:
@@ -279,10 +281,10 @@ class Server:
             pieces = iter(parts)
             first = _first(pieces, _KEPT)
             if sum(map(len, first)) <= _KEPT:
-                permit.give_back()  # before sending, as the client may start its next upload on receipt
+                permit.give_back()  # release the permit before sending: the client may start its next upload at once
                 return self._send(connection, request, response, first)
             return self._send_stream(connection, request, response, chain(first, pieces), permit)
-        except OSError as error:  # an error of the connection; applications handle their own OSErrors
+        except OSError as error:  # the connection failed; applications handle OSErrors of their own
             LOG.info("%s %s: %s", request.method, request.path[:200].encode("unicode_escape").decode(), error)
             connection.close()
         except Exception:

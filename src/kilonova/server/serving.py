@@ -27,7 +27,7 @@ def serve_until_told(server: Serving, on_hangup: Callable[[], None] | None = Non
     for number in _SIGNALS:
         signal.signal(number, lambda _number, _frame: os.eventfd_write(told, 1))
     server.start()
-    os.read(told, 8)  # returns on a signal, where os.eventfd_read would raise InterruptedError
+    os.read(told, 8)  # os.read() returns on a signal, while os.eventfd_read() would raise InterruptedError
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     server.stop()

@@ -139,7 +139,7 @@ def _view(alias: str) -> dict[str, Any]:
         "name": _ALIASES[alias],
         "description": "Part of the compute API at every microversion.",
         "links": [],
-        # the value of every extension in Nova since XML was removed
+        # Nova has returned this value for every extension since it removed XML
         "namespace": "http://docs.openstack.org/compute/ext/fake_xml",
         "updated": "2014-12-03T00:00:00Z",
     }

@@ -156,7 +156,7 @@ def _load(
     """Read the data of the hypervisors that ``choose`` selects by their keys."""
     with ctx.read() as connection:
         keys = choose(compute_nodes.keys(connection))
-        uuids = hosts = None  # None reads all rows, which is faster than naming so many
+        uuids = hosts = None  # None selects all rows, which is faster than a long list of uuids
         if len(keys) <= _MOST_NAMED:
             uuids, hosts = {key.uuid for key in keys}, {key.host for key in keys}
         nodes = {node.uuid: node for node in compute_nodes.list_all(connection, uuids)}

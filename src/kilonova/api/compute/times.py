@@ -14,7 +14,7 @@ def read_time(parameter: str, text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
-    except (ValueError, OverflowError):  # the offset may move the time beyond the first or last year of datetime
+    except (ValueError, OverflowError):  # applying the UTC offset may leave the range of datetime
         raise invalid_parameter(parameter, text, "A date and time is expected.") from None
 
 

@@ -25,7 +25,7 @@ FILE_VARIABLE = "OS_CLIENT_CONFIG_FILE"
 CLOUD_VARIABLE = "OS_CLOUD"
 _URL = re.compile(r"https?://[^\s'\"]+")
 
-# Its warnings would repeat the error that the command prints.
+# keystoneauth's warnings would repeat the error that the command prints.
 logging.getLogger("keystoneauth").addHandler(logging.NullHandler())
 
 

@@ -65,7 +65,7 @@ def application() -> Callable[..., Any]:
     settings = load_settings(files)
     configure_log(settings.log)
     control = start_control_process(settings)
-    gc.freeze()  # modules, routes and schemas live as long as the process
+    gc.freeze()  # the garbage collector need not scan modules, routes and schemas: they live as long as the process
     atexit.register(control.close)
     return control.application
 

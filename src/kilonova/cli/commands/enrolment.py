@@ -214,7 +214,7 @@ def _proof(account: "AgentAccount") -> str:
 
 
 def _print_commands(commands: Sequence[str]) -> None:
-    for command in commands:  # not through the console, which would wrap lines that are to be copied
+    for command in commands:  # print(), because the rich console would wrap lines that users copy
         print(f"  {command}")
 
 

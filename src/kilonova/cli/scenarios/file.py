@@ -7,7 +7,8 @@ import kilonova
 from kilonova.errors import ConfigurationError
 
 _PACKAGE = Path(kilonova.__file__).parent
-_FOLDERS = (_PACKAGE / "scenarios", _PACKAGE.parent.parent / "scenarios")  # in an installation; in a checkout
+# location in an installed package, location in a source checkout
+_FOLDERS = (_PACKAGE / "scenarios", _PACKAGE.parent.parent / "scenarios")
 
 
 def find_scenario(text: str) -> Path:

@@ -90,7 +90,7 @@ class DriverAtPlay:
     def decide(self, hosts: HostTable, spec: RequestSpec, *, limit: int) -> Decision:
         """Return the driver's choice for one server of the request."""
         one = replace(spec, instance_uuids=spec.instance_uuids[:1])
-        del limit  # a driver returns one host
+        del limit  # an external driver returns one host for a server
         return self._driver.answer(one, hosts).decide(hosts)
 
 

@@ -221,7 +221,7 @@ class AgentSide:
 
         before = {agent.name: agent for agent in enrolment.list_all(tx.connection) if _OWN.fullmatch(agent.name)}
         for name in before:
-            enrolment.revoke(tx, name)  # so that its hosts can be assigned to other agents
+            enrolment.revoke(tx, name)  # revoke first, so that the hosts can be assigned to other agents
         agent_sessions.end_of(tx, before)
         for name, hosts in self.shares.items():
             has = enrolment.get(tx.connection, name).hosts if name in before else ()

@@ -112,7 +112,7 @@ class _written_as_a_whole:  # noqa: N801 - used as a function
             return
         for path in (*self._draft.rglob("*"), self._draft):
             _sync(path)
-        self._draft.replace(self._target)  # also replaces an empty folder
+        self._draft.replace(self._target)  # an empty folder at the target is replaced, too
         _sync(self._target.parent)
 
 

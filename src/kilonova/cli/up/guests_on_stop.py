@@ -13,7 +13,7 @@ _LOOK_EVERY_S = 0.1
 
 def stop_guests(uri: str, patience_s: float) -> None:
     """Ask every guest to shut down (ACPI), wait, and power off those still running."""
-    libvirt.registerErrorHandler(lambda _context, _error: None, None)  # else libvirt writes errors to standard error
+    libvirt.registerErrorHandler(lambda _context, _error: None, None)  # or else libvirt prints errors to standard error
     try:
         connection = libvirt.open(uri)
     except libvirt.libvirtError as error:

@@ -101,7 +101,8 @@ class LibvirtSide:
 
     def control_options(self, *, serves: bool) -> Sections:
         """Return the control process's options for this host. ``serves``: whether the control process runs it."""
-        resizes: Sections = {"DEFAULT": {"allow_resize_to_same_host": True}}  # often there is only one such host
+        # often a cloud has only one host with libvirt
+        resizes: Sections = {"DEFAULT": {"allow_resize_to_same_host": True}}
         if not serves:
             return resizes
         return with_defaults(self.options(), with_defaults(resizes, {"DEFAULT": {"control_serves_host": True}}))

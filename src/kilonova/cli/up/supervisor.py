@@ -136,7 +136,7 @@ def _plan(options: UpOptions) -> _Plan:
 
 
 def _make_folder(folder: Path) -> None:
-    os.umask(0o077)  # also restricts files of Keystone and Glance
+    os.umask(0o077)  # applies to files that Keystone and Glance create, too
     if exposed := make_folder(folder):
         names = ", ".join(map(str, exposed[:3]))
         more = f" and {len(exposed) - 3} more" if len(exposed) > 3 else ""

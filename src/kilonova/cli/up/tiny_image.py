@@ -44,14 +44,16 @@ def tiny_image(*, obeys_acpi: bool = True) -> bytes:
     image[: len(_CODE)] = _CODE
     image[_OBEYS_ACPI] = obeys_acpi
     sectors = SIZE_BYTES // _SECTOR_BYTES
-    partition = struct.pack("<B3xB3xII", 0x80, 0x83, 1, sectors - 1)  # active, type Linux, from sector 1 to the end
+    # active partition of type Linux, from sector 1 to the last
+    partition = struct.pack("<B3xB3xII", 0x80, 0x83, 1, sectors - 1)
     image[_PARTITION_TABLE : _PARTITION_TABLE + len(partition)] = partition
     image[_SECTOR_BYTES - 2 : _SECTOR_BYTES] = b"\x55\xaa"
     record = _CD_BOOT_RECORD * _CD_SECTOR_BYTES
     image[record : record + 30] = b"\0CD001\1EL TORITO SPECIFICATION"
     struct.pack_into("<I", image, record + 0x47, _CD_CATALOGUE)
     catalogue = _CD_CATALOGUE * _CD_SECTOR_BYTES
-    validation = struct.pack("<BB2x24sHBB", 1, 0, b"Kilonova", 0, 0x55, 0xAA)  # for a PC; its words add up to 0
+    # El Torito entry for a PC; the sum of its 16-bit words must be 0
+    validation = struct.pack("<BB2x24sHBB", 1, 0, b"Kilonova", 0, 0x55, 0xAA)
     checksum = -sum(struct.unpack("<16H", validation)) % 0x10000
     struct.pack_into("<32s", image, catalogue, validation)
     struct.pack_into("<H", image, catalogue + 28, checksum)

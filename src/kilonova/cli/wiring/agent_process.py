@@ -20,8 +20,8 @@ from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 
 #: Lease until a control process reports the configured one.
 _FIRST_LEASE = timedelta(seconds=60)
-#: Timeout of a registration in seconds, long because many agent processes may start at once: a registration that is
-#: repeated in a new session is queued behind all others, and the first one is handled in vain.
+#: Timeout of a registration in seconds. It is long because many agent processes may start at once: a registration that
+#: is repeated in a new session goes to the end of the queue, and the work for the first attempt is lost.
 _ANSWER_S = 600.0
 
 

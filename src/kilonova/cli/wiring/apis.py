@@ -45,5 +45,5 @@ def application_of(settings: Settings, backend: Backend, agents: WsgiApp | None 
         protect: Callable[[WsgiApp], WsgiApp] = auth.keystone(settings.conf)
         apps = {"/compute": protect(compute), "/placement": protect(placement), "/operator": protect(operator)}
     if agents is not None:
-        apps["/agents"] = agents  # authenticated by tickets, not by tokens
+        apps["/agents"] = agents  # authenticated by tickets for image data, not by Keystone tokens
     return auth.with_cors(mount({**apps, **everywhere(backend.health, apps)}), settings.conf)

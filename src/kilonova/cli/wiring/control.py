@@ -94,7 +94,7 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
     Raises: ConfigurationError, also if another control process uses the SQLite database.
     """
     parts = parts or Parts()
-    rules = parts.rules or load_rules(settings)  # before anything is opened: plug-ins add options of their own
+    rules = parts.rules or load_rules(settings)  # load the rules first: plug-ins declare further options
     policy = policy_of(settings.conf)
     session = parts.image_session or image_session(settings)
     for sentence in ineffective_options(settings.conf, settings.scheduler):

@@ -42,5 +42,5 @@ def limits_of(settings: Settings) -> Limits:
         token_needed=True,
         streams=is_image_data,
         max_streams=settings.images.max_transfers,
-        probe_path="/operator/-",  # no such route: a valid token gets 404
+        probe_path="/operator/-",  # the route does not exist: a valid token gets 404, an invalid one 401
     )

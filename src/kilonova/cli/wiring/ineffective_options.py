@@ -58,7 +58,7 @@ def _options_in(file: str) -> Sequence[tuple[str, str]]:
 
 def _why(conf: Any, scheduler: SchedulerConfig, section: str, name: str) -> str | None:
     if section in _OF_LIBRARIES or (section == _BROKER and conf[_NOTIFIES].driver):
-        return None  # then oslo.messaging reads the whole section for notifications
+        return None  # oslo.messaging reads all options of these sections
     if not _is_known(conf, section, name):
         return "the option does not exist."
     if (reason := without_effect(section, name)) is not None:

@@ -30,7 +30,8 @@ from kilonova.scheduler.weighers.base import BaseHostWeigher, WeighedHost
 
 _DOC = "Stands in for the module of this name in Nova; made by Kilonova, [scheduler] nova_import_compat."
 _PACKAGE = Path(kilonova.__file__).parent
-_EXAMPLES = (_PACKAGE / "examples", _PACKAGE.parent.parent / "examples")  # in an installation; in a checkout
+# location in an installed package, location in a source checkout
+_EXAMPLES = (_PACKAGE / "examples", _PACKAGE.parent.parent / "examples")
 #: Packages of Nova into which documentation tells readers to put modules.
 _OPEN = ("nova.scheduler", "nova.scheduler.filters", "nova.scheduler.weights")
 

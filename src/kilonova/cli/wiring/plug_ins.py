@@ -139,7 +139,7 @@ def _modules(folders: Iterable[str]) -> Iterator[ModuleType]:
         if not place.is_dir():
             raise ConfigurationError(f"[scheduler] plugin_path: folder {folder} does not exist.")
         if str(place) not in sys.path:
-            sys.path.append(str(place))  # at the end, so that it cannot shadow an installed module
+            sys.path.append(str(place))  # append, so that the folder cannot shadow an installed module
         for found in pkgutil.iter_modules([str(place)]):
             yield _module(place, found.name)
 

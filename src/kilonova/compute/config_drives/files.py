@@ -88,7 +88,7 @@ def _ec2(guest: GuestSpec, drive: ConfigDrive) -> Mapping[str, Any]:
     data: dict[str, Any] = {
         "ami-id": f"ami-{(guest.image_ref or '0' * 8)[:8]}",
         "ami-launch-index": drive.launch_index,
-        "ami-manifest-path": "FIXME",  # the value that Nova and EC2 metadata have always had
+        "ami-manifest-path": "FIXME",  # a fixed value, as in Nova's EC2 metadata
         "block-device-mapping": {"ami": "vda", "root": "/dev/vda"},
         "hostname": host_name,
         "instance-action": "none",

@@ -27,7 +27,8 @@ def held(folder: Path, name: str, *, wait: bool = True) -> Iterator[bool]:
             except BlockingIOError:
                 yield False
                 return
-            if not _is_still(path, descriptor):  # the former holder has removed the file: others would lock a new one
+            # the former holder removed the file: other processes would lock a new file
+            if not _is_still(path, descriptor):
                 continue
             try:
                 yield True

@@ -56,9 +56,8 @@ class Heartbeats:
         if not heard:
             return
         try:
-            counting = self._database.write_unless_away(  # on failure agents use another process
-                lambda tx: agent_sessions.keep_alive(tx, heard, self._lease)
-            )
+            # If the database is unreachable, agents use another control process.
+            counting = self._database.write_unless_away(lambda tx: agent_sessions.keep_alive(tx, heard, self._lease))
         except Exception as error:
             for answer in heard.values():
                 answer.set_exception(error)

@@ -26,7 +26,7 @@ def give_up_all(tx: Transaction, starter: Starter, uuid: str) -> None:
     Call it before the transaction interrupts the server's other workflows, so that the server waits for the new ones.
     """
     if any(row.kind in _ENDING for row in workflows.of_instance(tx.connection, uuid)):
-        return  # the running confirm or revert ends the move
+        return  # a workflow that confirms or reverts the move is running and will end it
     for migration in server_migrations.open_of(tx.connection, [uuid]):
         if migration.status in _WAITING:
             give_up(tx, starter, migration)

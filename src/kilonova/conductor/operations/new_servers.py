@@ -178,7 +178,7 @@ class ServerStore:
                 count = self._database.write(write)
             except BaseException as error:
                 if not is_first:
-                    self._runner.begin([leader])  # the leader removes the servers stored so far
+                    self._runner.begin([leader])  # start the batch workflow, which removes the servers stored so far
                 if isinstance(error, TAKEN_OVER):
                     raise Unavailable("The request was interrupted; send it again.") from error
                 raise

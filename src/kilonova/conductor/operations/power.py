@@ -67,7 +67,8 @@ class Power:
             who = Requester(f"req-{new_uuid()}", "", "")
             try:
                 self.mend(server.uuid, HARD_REBOOT.kind, who, partial(_require_unchanged, server))
-            except KilonovaError as error:  # the soft reboot has ended, or another process or user was first
+            # the soft reboot has ended, or another request has already started a hard reboot
+            except KilonovaError as error:
                 LOG.info("Server %s is not hard-rebooted: %s [%s]", server.uuid, error.message, who.request_id)
             else:
                 begun += 1

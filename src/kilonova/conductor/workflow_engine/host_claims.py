@@ -31,7 +31,7 @@ from kilonova.conductor.workflow_engine.workflow import (
     Workflow,
 )
 
-#: Result of a claim for one workflow.
+#: Outcome of the claim of one workflow.
 Result = Claimed | Failed | Gone
 
 

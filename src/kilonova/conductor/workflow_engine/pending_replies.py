@@ -16,7 +16,7 @@ from kilonova.model.instance import TaskState
 LOG = logging.getLogger(__name__)
 #: Messages of an agent about a step.
 AboutStep = StepReply | StepStatus | TaskReached | MigrationProgress
-#: Default timeout of a reply, in seconds: then the agent is asked for the state of the step.
+#: Default time in seconds to wait for a reply. After it, the agent is asked for the state of the step.
 RESPONSE_TIMEOUT_S = 60.0
 #: Initial back-off in seconds before an order that the agent has lost is sent again.
 _ASKED_AGAIN_AFTER_S = 1.0

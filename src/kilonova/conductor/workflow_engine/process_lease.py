@@ -58,7 +58,7 @@ class ProcessLease:
 
     def _note_life(self, tx: Transaction) -> bool:
         """Write a heartbeat; return True if the lease had not expired, so that no other process took over."""
-        if self._database.is_sole_process:  # there is no other process that could take over
+        if self._database.is_sole_process:  # no other process exists that could have taken over
             host_agents.register(tx, self._process, (), self._lease.duration)
             return True
         return self._owner in host_agents.keep_alive(tx, [self._owner], self._lease.duration)
@@ -129,7 +129,7 @@ class ProcessLease:
             self._search_at = self._clock() + _FORGOTTEN_AFTER.total_seconds()
         if self._search_at is None or self._clock() < self._search_at:
             return 0
-        known = self._present()  # read before and after the journal, because some workflows start or end meanwhile
+        known = self._present()  # read known workflows before and after the journal: some start or end meanwhile
         with self._database.read() as connection:
             own = workflows.of_owner(connection, self._owner)
         self._search_at = None

@@ -259,5 +259,5 @@ class Runner:
                 continue
             if self._pending_replies.is_pending(run):
                 self._bus.run_urgently(partial(self._stepper.cut_short, row.uuid))
-            else:  # the interrupt itself sends nothing, so a new attempt has not sent its message
+            else:  # an interrupt sends no message, and a new attempt has sent none yet
                 self._stepper.look_again_soon(row.uuid, resumed=known is None or known.row.attempt >= row.attempt)

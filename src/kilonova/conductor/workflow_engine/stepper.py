@@ -98,7 +98,7 @@ class Stepper:
         """Store the row of a workflow unless a newer one is known; return its run, or None if it is unreadable."""
         run = self._runs.remember(row, memo)
         newest = self._runs.get(row.uuid)
-        if newest is not None:  # may be newer than ``row``, if it was changed after it was read
+        if newest is not None:  # the remembered run may be newer than ``row``, which was read earlier
             self._pending_replies.leave(row.uuid, newest.row.attempt)
         return run
 
@@ -337,7 +337,8 @@ class Stepper:
         if refused is None or self._hand_over(run, effect.host):
             return None
         effect_of_refusal = meaning_of(self._services, self._step(run), run, refused)
-        if isinstance(effect_of_refusal, Failed) and not resumed:  # never sent, so nothing to undo
+        # the message was never sent, so there is nothing to undo
+        if isinstance(effect_of_refusal, Failed) and not resumed:
             effect_of_refusal = Failed(replace(effect_of_refusal.failure, undone=True))
         return self._apply(run, effect_of_refusal)
 
@@ -377,7 +378,7 @@ class Stepper:
         try:
             row = self._journal.count_try(run.row)
         except ConcurrentUpdate:
-            pass  # changed concurrently; that change makes this process read the journal again
+            pass  # the row was changed concurrently, so this process reads it from the journal again
         except Exception as second:  # noqa: BLE001 - the database is away as well: retried, uncounted
             LOG.warning("The number of tries could not be stored: %s", second)
         else:

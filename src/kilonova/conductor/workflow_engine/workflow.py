@@ -200,7 +200,7 @@ class Batched(Generic[T]):
 
 #: A write of a step in the journal's transaction. It receives the run with the facts from before the step.
 Write = Batched[Any] | Callable[[Transaction, Run[Any]], object]
-#: A write that is already bound to its run.
+#: A write of a step whose run is already bound as an argument.
 BoundWrite = Batched[Any] | Callable[[Transaction], object]
 
 

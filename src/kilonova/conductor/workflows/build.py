@@ -115,7 +115,8 @@ def _release(services: Services, run: Run[BuildFacts]) -> Effect:
         release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
         values: dict[str, Any] = {"host": None, "node": None}
         shown = instances.task_of(tx.connection, run.instance_uuid)
-        if run.interrupted is None and shown is not None:  # None if the server's state was reset, which ends the build
+        # no task state: the server's state was reset, which ends the build
+        if run.interrupted is None and shown is not None:
             values["task_state"] = TaskState.SCHEDULING
         expected = {None, TaskState.SPAWNING} if run.interrupted is None else None
         instances.change(tx, run.instance_uuid, expected_tasks=expected, **values)

@@ -98,7 +98,7 @@ CACHE_IMAGES = Workflow(
     "cache-images",
     CacheFacts,
     (one_way("ask", _ask_next, on_reply=_answered, blocking=True),),
-    TRANSITIONS["build"],  # unused: the workflow has no server
+    TRANSITIONS["build"],  # required by the constructor, but unused, since the workflow has no server
     settle=WRITE_NOTHING,
     overtaken_by=frozenset(),
 )

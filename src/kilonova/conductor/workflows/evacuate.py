@@ -81,7 +81,7 @@ def _woken(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
 
     A pending rollback is recorded; the source's agent executes it at its next start.
     """
-    if not _was_left(run.facts):  # no claim was made, but the migration has to end
+    if not _was_left(run.facts):  # no host was claimed, but the migration must get its final status
         return give_destination_back(services, run)
     if reply.error is not None:
         LOG.warning("Server %s stays powered off on host %s: %s", run.instance_uuid, reply.host, reply.error)

@@ -54,7 +54,7 @@ CRASH_DUMP: Workflow[HostFacts] = Workflow(
     HostFacts,
     (order("act", sends(TriggerCrashDump), event="compute_trigger_crash_dump"),),
     TRANSITIONS["crash-dump"],
-    settle=WRITE_NOTHING,  # the action shows no task state, so another one may have started
+    settle=WRITE_NOTHING,  # a crash dump sets no task state, so another action may have started
     unwound=lambda *_: Ended(_not_dumped),
     action="trigger_crash_dump",
     done="has written a crash dump",

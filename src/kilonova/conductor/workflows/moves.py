@@ -142,7 +142,7 @@ def claim_destination(services: Services, run: Run[MoveFacts], *, kind: MoveKind
         lambda chosen: replace(facts, destination=chosen.host),
         Moving(migration, TRANSITIONS[run.row.kind].shown[0], becomes),
         overtaken=Failed(Failure("The server was changed while a destination was sought.")),
-        undone=False,  # the undo of this step ends the migration
+        undone=False,  # the undo of this step is needed: it ends the migration
     )
 
 
@@ -227,7 +227,7 @@ def _stays(tx: Transaction, run: Run[MoveFacts]) -> None:
         return
     if run.interrupted is Interrupt.ABORT:
         settle(tx, run, None, None)
-    else:  # ignore the failure's power state: it may be of the destination, or from before the rollback
+    else:  # ignore the reported power state: it may be of the destination, or older than the rollback
         fail(tx, run, TRANSITIONS[run.row.kind].failed if run.facts.touched else None, None, fault_of(run))
 
 

@@ -116,7 +116,7 @@ def made_of(tx: Transaction, instance_uuid: str, wanted: MadeOf, *, keep_request
 
 def _rebuilt(tx: Transaction, run: Run[RebuildFacts], power_state: PowerState | None) -> None:
     before = run.facts.before.request_spec_uuid
-    if run.interrupt is not Interrupt.DELETE:  # a pending delete sets the server's states itself
+    if run.interrupt is not Interrupt.DELETE:  # the workflow of a pending delete sets the states
         settled(tx, run, power_state, otherwise=not run.facts.runs)
     if before is not None:
         request_specs.delete_unused(tx, [before])

@@ -97,7 +97,8 @@ def _keep(_services: Services, run: Run[ShelveFacts]) -> Effect:
 
 
 def _record_image(tx: Transaction, run: Run[ShelveFacts]) -> None:
-    shelved.forget_image(tx, run.instance_uuid)  # image of an earlier shelve, if the server was restored since
+    # a server that was shelved before and then restored may still have an image
+    shelved.forget_image(tx, run.instance_uuid)
     instances.change(
         tx,
         run.instance_uuid,

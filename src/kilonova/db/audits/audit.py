@@ -350,7 +350,8 @@ def _counts(members: Mapping[str, int]) -> str:
 
 
 Check = Callable[[Connection], Iterator[Finding]]
-#: In the order of repair: providers before allocations on them, sums after checks that change allocations.
+#: All checks in the order of repair: providers before their allocations, and sums after the checks that change
+#: allocations.
 CHECKS: Sequence[Check] = (
     wrong_capacities,
     providers_without_node,

@@ -289,7 +289,7 @@ def encode(changes: Sequence[Change], claims: Sequence[str] = ()) -> bytes:
 
 def decode(body: bytes, what: str) -> tuple[tuple[Change, ...], tuple[str, ...]]:
     """Return the changes and claims of a body. ``what``: name of the body in errors. Raises: FromNewerRelease."""
-    if body.startswith(b"["):  # checkpoints without a version are a bare list
+    if body.startswith(b"["):  # checkpoints of the first format are a bare JSON list
         return _typed(_BARE.decode(body)), ()
     try:
         read = _BODY.decode(body)

@@ -77,7 +77,7 @@ class AbandonedReads:
             with read.lock:
                 read.has_ended = True
             if read.is_cancelled:
-                connection.invalidate()  # the cancellation may arrive late and would hit the next read on it
+                connection.invalidate()  # a late cancellation would hit the next read on this connection
         if read.is_cancelled:
             limit.check()
 

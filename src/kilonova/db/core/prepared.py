@@ -43,7 +43,7 @@ class _Ready:
         if self.plain is not None:
             return [parameters[name] for name in self.plain]
         values = []
-        for argument in self.arguments:  # inlined: a new server has about a hundred arguments
+        for argument in self.arguments:  # no function call per argument: a new server has about a hundred
             if argument.parameter is None:
                 values.append(argument.constant)
                 continue
@@ -65,7 +65,7 @@ class Prepared:
     def __init__(self, statement: Any) -> None:
         self._statement = statement
         self._ready: dict[Any, _Ready] = {}
-        #: The parameters that take lists.
+        #: Names of the parameters whose values are lists.
         self._lists = tuple(
             each.key
             for each in dict.fromkeys(iterate(statement))

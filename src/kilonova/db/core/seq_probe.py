@@ -70,7 +70,7 @@ class SeqProbe:
         return answer
 
     def _ask_twice(self) -> int | None:
-        for _ in range(2):  # the server may have been restarted since the last time
+        for _ in range(2):  # retry once: the server may have been restarted since the last query
             self._watch.require_answers()
             try:
                 return self._ask()
@@ -105,5 +105,5 @@ class SeqProbe:
         connection, self._connection = self._connection, None
         if connection is not None:
             self._watch.closed(connection)
-            with contextlib.suppress(self._dialect.loaded_dbapi.Error):  # it may be broken already
+            with contextlib.suppress(self._dialect.loaded_dbapi.Error):  # the connection may be broken already
                 connection.close()

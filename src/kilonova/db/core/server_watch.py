@@ -151,7 +151,7 @@ class ServerWatch:
         except Exception as error:  # noqa: BLE001 - each driver has its own exceptions
             waited_s = time.monotonic() - began
             if waited_s < _PROMPT * self._timeout_s:
-                self._answers.set()  # a stopped server refuses connections at once, so no request has to be held back
+                self._answers.set()  # a server that is down refuses connections at once: do not hold requests back
             elif self._heard_at < began:
                 self._give_up(error)
         else:

@@ -230,7 +230,8 @@ aggregate_metadata = _table(
     Column("value", String(255), nullable=False),
 )
 
-#: One row as soon as an isolation rule exists. Claims compare the version to detect changed rules or hosts under rules.
+#: Has one row from the first isolation rule on. Claims compare the version to detect that the rules, or the hosts to
+#: which they apply, have changed.
 isolation_version = _table(
     "isolation_version",
     Column("id", Integer, primary_key=True, autoincrement=False),
@@ -466,7 +467,7 @@ server_migrations = _table(
     _key(),
     Column("uuid", String(36), nullable=False, unique=True),
     Column("instance_uuid", String(36), nullable=False, index=True),
-    # resize, migration, live-migration or evacuation
+    # One of: resize, migration, live-migration, evacuation.
     Column("migration_type", String(32), nullable=False),
     Column("status", String(32), nullable=False),
     Column("source_host", String(255), nullable=False),

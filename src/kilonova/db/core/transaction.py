@@ -145,5 +145,5 @@ def run_singly(tx: Transaction, jobs: Sequence[Callable[[Transaction], Any]]) ->
         except Exception as error:
             if ends_transaction(error):
                 raise
-            outcomes.append(error)  # raised in the thread that waits for this job
+            outcomes.append(error)  # the thread that waits for this job raises the error
     return outcomes

@@ -127,7 +127,7 @@ class Writer:
         self._watch = watch
         self._announce = announce
         self._patience_s = patience_s
-        #: Number of writes that happened, or may have, after their callers got the answer "unknown".
+        #: Number of writes that were committed, or may have been, although their callers got the outcome "unknown".
         self.unheard = 0
         self._queue: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         #: Wakes the writer thread: jobs are queued (True), or the writer is closed (False).
@@ -169,7 +169,8 @@ class Writer:
         job = self._queued(_Job(run, item, pending, until))
         if self._baton.acquire(blocking=False):
             try:
-                with deadline.running(deadline.NEVER):  # the batch may include jobs of other requests
+                # ignore this request's deadline: the batch may include jobs of other requests
+                with deadline.running(deadline.NEVER):
                     self._write_waiting(may_wait=False)
             finally:
                 self._baton.release()

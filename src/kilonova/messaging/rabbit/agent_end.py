@@ -188,7 +188,7 @@ class RabbitAgentBus:
 
     def _take(self, delivery: Delivery) -> None:
         if self._is_closing:
-            return  # unacknowledged, it is delivered to the next process that reads the queue
+            return  # no acknowledgement: the broker redelivers the message to the next process that reads the queue
         try:
             envelope = decode(delivery.body)
         except msgspec.DecodeError as error:
@@ -201,7 +201,7 @@ class RabbitAgentBus:
         message = envelope.message
         if isinstance(message, Answer):
             answers = self._questions.get(envelope.question)
-            if answers is not None:  # else the question has timed out or was answered already
+            if answers is not None:  # None if the question has timed out or was answered before
                 answers.put(message)
         elif isinstance(message, AgentMessage):
             if not isinstance(message, GuestQuestion):

@@ -171,7 +171,7 @@ class RabbitConductorBus:
             if isinstance(message, HostsStarted):
                 self._note_sign_of_life(agent, envelope.version, message.session)
             asked = agent, envelope.question
-            if asked in self._being_answered:  # a copy, which the agent sent in case this process hangs
+            if asked in self._being_answered:  # a duplicate, sent by the agent in case this process hangs
                 self._link.acknowledge(delivery)
                 return
             self._being_answered.add(asked)
@@ -201,7 +201,7 @@ class RabbitConductorBus:
 
         def note() -> None:
             if self._answerer is not None:
-                with contextlib.suppress(KilonovaError):  # the answer to the report itself carries the refusal
+                with contextlib.suppress(KilonovaError):  # the reply to the report contains the same error
                     self._answerer(Heartbeat(session=session), Sender(agent, version))
 
         self._heartbeats.add(agent, note)

@@ -217,7 +217,7 @@ class Link:
                 take(delivery)
             except Exception:
                 LOG.exception("%s: the consumer of a message failed", self._name)
-                self.acknowledge(delivery)  # else it would be redelivered for ever
+                self.acknowledge(delivery)  # or else the broker would redeliver the message for ever
 
         return taken
 
@@ -236,7 +236,7 @@ class Link:
                 connection.drain_events(timeout=_NO_TIME_S)
             except TimeoutError:
                 return False
-            except UnicodeError as error:  # in a routing key, which the broker does not validate
+            except UnicodeError as error:  # a routing key may be invalid UTF-8, since the broker does not check it
                 self._complaints.complain(
                     "unreadable", f"{self._name}: a message that cannot be read is dropped: {error}"
                 )
@@ -245,7 +245,8 @@ class Link:
 
     def _sleep(self, sock: Any) -> None:
         """Sleep until the broker or another thread has work for this thread."""
-        self._sleeps = True  # set before the check below, so that a thread that queues work after it rings the bell
+        # set the flag before the check below: a thread that queues work later then wakes this thread
+        self._sleeps = True
         if not self._has_something_to_do():
             poll = select.poll()  # select() supports no file descriptors above 1,023
             poll.register(self._bell, select.POLLIN)

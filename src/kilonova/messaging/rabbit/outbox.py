@@ -35,7 +35,7 @@ class Outbox:
         self._again: deque[OutgoingMessage] = deque()
         self._urgent: deque[OutgoingMessage] = deque()
         self._ordinary: deque[OutgoingMessage] = deque()
-        #: Sequence number that the broker confirms → the message, and the time of its sending.
+        #: Sequence number for the broker's confirmation → the message, and the time at which it was sent.
         self._sent: dict[int, tuple[OutgoingMessage, float]] = {}
         self._number = 0
         self._complaints = RateLimitedLog(LOG)
@@ -60,7 +60,8 @@ class Outbox:
             if not outgoing.is_wanted():
                 continue
             self._number += 1
-            self._sent[self._number] = (outgoing, self._clock())  # recorded first, as the write may fail halfway
+            # record the message first, because the write may fail halfway
+            self._sent[self._number] = (outgoing, self._clock())
             message = amqp.Message(outgoing.body, delivery_mode=_PERSISTENT, user_id=user)
             channel.basic_publish(message, outgoing.exchange, outgoing.key, mandatory=True)
 

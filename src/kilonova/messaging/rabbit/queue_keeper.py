@@ -127,7 +127,7 @@ class QueueKeeper:
 
     def _begin(self, connection: amqp.Connection, epoch: int) -> None:
         """Declare and consume the queue for replies that other control processes forward."""
-        self._refusal(connection, declare_exchange)  # a refusal is ignored: the operator may have created it
+        self._refusal(connection, declare_exchange)  # ignore a refusal: the operator may have created the exchange
         why = self._refusal(connection, partial(declare_control, process=self._process))
         if why is not None:
             raise why

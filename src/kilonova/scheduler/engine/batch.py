@@ -200,7 +200,7 @@ class Batch:
     ) -> tuple[RankedHost, ...]:
         if not self._left:
             return ()
-        if self._left == 1:  # no weigher runs for a single host; later servers cannot have more hosts
+        if self._left == 1:  # a single host is not weighed, and later servers of the request cannot have more hosts
             (row,) = np.flatnonzero(self._alive).tolist()
             scores = np.zeros(1)
             order = self._engine.order(scores, 1, limit, rng)

@@ -68,7 +68,7 @@ class Engine:
         alive = all_hosts = hosts.all_hosts
         left = len(hosts)
         counts: list[RuleCount] = []
-        passed = np.zeros(left, dtype=np.uint8)  # per host, the number of rules passed
+        passed = np.zeros(left, dtype=np.uint8)  # number of rules that each host has passed
         steps = self.funnel(hosts, spec, lambda: alive)
         for step in steps:
             before = left

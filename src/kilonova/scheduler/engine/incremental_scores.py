@@ -185,7 +185,7 @@ class IncrementalScores:
                     )
                     of_weigher.rescale(all_rows, _NO_ROWS)
                     made.by_weigher.append(of_weigher)
-                elif not local:  # its multiplier may be nonzero for a later server
+                elif not local:  # the weigher's multiplier may be nonzero for a later server
                     made.by_weigher.append(
                         WeigherScores(
                             weigher=weigher,
@@ -233,7 +233,7 @@ class IncrementalScores:
                 moved |= of_weigher.rescale(self.alive, left)
             except RuleFailed:
                 raise
-            except Exception as error:  # third-party code; a context manager per weigher would be too slow here
+            except Exception as error:  # third-party code; no context manager per weigher, since that is too slow here
                 raise weigher_failed(of_weigher.name) from error
         if moved:
             self._add_up()

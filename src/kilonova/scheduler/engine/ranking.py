@@ -143,7 +143,7 @@ class blaming:  # noqa: N801 - a context manager; as a class it costs a fifth of
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, RuleFailed):  # RuleFailed is specific already
+        if isinstance(error, Exception) and not isinstance(error, RuleFailed):  # RuleFailed already names the rule
             raise weigher_failed(self._weigher) from error
 
 

@@ -224,7 +224,7 @@ def _nobody(readers: Readers, kind: Kind, spellings: Sequence[str]) -> str:
         if not each.idle and each.reads is not None
         for key in spellings
         for place in _keys(each.reads, kind).places_of(key)
-        if place is not Elsewhere.HOST_FACTS  # would be noise: most extra specs do not refer to host attributes
+        if place is not Elsewhere.HOST_FACTS  # not reported: most extra specs do not refer to host attributes
     ]
     idle = " and ".join(dict.fromkeys(place.value for place in places))
     return f"nothing reads it: {idle}" if idle else "nothing reads it"

@@ -120,7 +120,7 @@ def _profile_matches(profile: Capabilities, requirements: Sequence[tuple[Path, b
 
 def _column_matches(values: NDArray[Any], rest: Path, requirement: str) -> BoolArray | bool:
     if rest:
-        return False  # the path continues below a number
+        return False  # the path has more parts, but a number has no members
     if (comparison := numeric(requirement)) is not None:
         compare, operand = comparison
         result: BoolArray = np.asarray(compare(values, operand))  # type: ignore[arg-type]

@@ -244,7 +244,7 @@ def _compare(compare: Callable[[Any, Any], Any], one: Value, other: Value) -> bo
         return result
     try:
         return np.asarray(compare(_as_objects(one), _as_objects(other)), dtype=np.bool_)
-    except (TypeError, ValueError):  # a pair has no order: compare each pair separately
+    except (TypeError, ValueError):  # some pair of values has no order: compare each pair separately
         pass
     left, right = np.broadcast_arrays(np.asarray(one, dtype=object), np.asarray(other, dtype=object))
     pairs = zip(left.tolist(), right.tolist(), strict=True)

@@ -46,7 +46,7 @@ _DESCRIPTION: JSONDict = {
 _REQUIRED = ("name", "ram", "vcpus", "disk")
 
 _V2_102: JSONDict = {**_FLAVOR, "description": _DESCRIPTION}
-del _V2_102["rxtx_factor"]  # dropped from flavors in 2.102
+del _V2_102["rxtx_factor"]  # 2.102 removed rxtx_factor from flavors
 CREATE = Schemas(
     {
         (2, 1): body("flavor", _FLAVOR, required=_REQUIRED),

@@ -112,7 +112,7 @@ def _page(
 def _sort(request: Request, *, is_admin: bool) -> tuple[tuple[str, bool], ...]:
     keys = request.query.get("sort_key") or ()
     directions = list(request.query.get("sort_dir") or ())
-    sort: dict[str, bool] = {}  # a repeated column is ignored
+    sort: dict[str, bool] = {}  # column → ascending; a second sort key for a column is ignored
     for index, key in enumerate(keys):
         column = _SORT_KEYS.get(key)
         if key == "locked" and request.version >= Version(2, 73):

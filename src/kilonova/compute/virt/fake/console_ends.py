@@ -80,7 +80,7 @@ class ConsoleEnds:
                 if len(self._connections) <= _MOST_CONNECTIONS and is_there():
                     await _while_it_is_there(talk(reader, writer), is_there)
             except (OSError, EOFError, ValueError, DriverError, asyncio.CancelledError):
-                pass  # client gone or its line too long, guest gone, or process stopping
+                pass  # the client or the guest has gone, the line is too long, or the process is stopping
             finally:
                 self._connections.discard(task)
                 writer.close()

@@ -46,7 +46,7 @@ class Disks:
                     raise
                 shutil.copyfile(data, draft)
             draft.replace(self._folder / uuid)
-            draft.unlink(missing_ok=True)  # a rename does nothing if both are links to one file
+            draft.unlink(missing_ok=True)  # rename() does nothing if both paths are hard links to the same file
         except OSError as error:
             raise DriverError(f"Host {self._host} cannot make a disk: {error.strerror}.") from error
 

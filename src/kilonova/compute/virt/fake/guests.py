@@ -78,7 +78,7 @@ class SimulatedGuest:
     def of(cls, guest: GuestSpec, state: PowerState, origin: Origin) -> "SimulatedGuest":
         ordered_at = guest.ordered_at or datetime.now(UTC).replace(
             tzinfo=None
-        )  # older control processes do not send it
+        )  # older control processes do not send the time of the order
         size = guest.vcpus, guest.memory_mib, guest.root_gib
         has_drive = guest.config_drive is not None
         return cls(state, origin, *size, ordered_at, guest.image_ref, has_config_drive=has_drive)
@@ -166,7 +166,7 @@ class GuestFile:
         with self._lock:
             try:
                 stamp = _stamp(self._file.stat())
-            except FileNotFoundError:  # never written, or its disk is not mounted: no guest is gone
+            except FileNotFoundError:  # the folder was never written or is not mounted: do not report guests as missing
                 return self._places
             if stamp != self._stamp:
                 places, self._stamp = self._read()

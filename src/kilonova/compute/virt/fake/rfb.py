@@ -28,7 +28,7 @@ def black_screen(name: str) -> Talk:
 
     async def talk(reader: StreamReader, writer: StreamWriter) -> None:
         await _shake_hands(reader, writer)
-        await reader.readexactly(1)  # the shared flag, which is ignored
+        await reader.readexactly(1)  # the client's "shared" flag is ignored
         title = name.encode()
         writer.write(struct.pack(">HH", _WIDTH, _HEIGHT) + _PIXELS + struct.pack(">I", len(title)) + title)
         depth = _DEPTH
@@ -44,7 +44,8 @@ def black_screen(name: str) -> Talk:
                 await _skip(reader, 4 * struct.unpack(">xH", said)[0])
             elif kind == _CUT:
                 await _skip(reader, min(struct.unpack(">3xI", said)[0], _LONGEST_CUT))
-            elif kind == _ASK_FOR_UPDATE and not said[0]:  # the screen never changes
+            # never answer an incremental request: the screen does not change
+            elif kind == _ASK_FOR_UPDATE and not said[0]:
                 x, y, width, height = struct.unpack(">xHHHH", said)
                 writer.write(_update(x, y, width, height, depth))
 

@@ -24,7 +24,7 @@ class ColdMoves:
     power: Power
 
     def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
-        del destination  # always this host, or "" in an evacuation
+        del destination  # unused: the destination is this host, or "" in an evacuation
         with self.host.changes.ordered(uuid, PowerState.SHUTDOWN):
             domain = self.host.domains.find(uuid)
             is_made_here = domain is not None and domain.mark.origin is Origin.MOVED
@@ -36,7 +36,7 @@ class ColdMoves:
                 raise GuestMissing(uuid)
             self.power.stop_domain(domain, patience)
             own = from_own_disk(self.host, domain)
-            if is_made_here:  # by an earlier, confirmed move: now an ordinary guest
+            if is_made_here:  # an earlier move, now confirmed, made this guest: mark it as an ordinary guest
                 own = self._remarked(own, replace(own.mark, origin=Origin.SPAWNED))
             self.host.disks.keep(uuid)
             own.undefine(for_good=False)

@@ -155,7 +155,7 @@ class Connection:
 
 def _silence(connection: Any, events: int) -> None:
     """Deregister the event callback of a connection, which otherwise keeps it from being closed."""
-    with suppress(libvirt.libvirtError):  # raised for a lost connection, which is deregistered all the same
+    with suppress(libvirt.libvirtError):  # libvirt raises an error for a lost connection, but deregisters the callback
         connection.domainEventDeregisterAny(events)
 
 
@@ -185,7 +185,7 @@ def _run_event_loop() -> None:
     with _loop_lock:
         if _loop is not None:
             return
-        libvirt.registerErrorHandler(lambda *_: None, None)  # else libvirt prints each error besides raising it
+        libvirt.registerErrorHandler(lambda *_: None, None)  # or else libvirt also prints each error that it raises
         libvirt.virEventRegisterDefaultImpl()
         _loop = threading.Thread(target=_turn_for_ever, name="libvirt-events", daemon=True)
         _loop.start()

@@ -186,7 +186,7 @@ class Domains:
                 except libvirt.libvirtError as error:
                     if error.get_error_code() not in _ABSENT:
                         raise
-                    continue  # not marked, or removed in the meantime
+                    continue  # the domain has no mark, or has been removed meanwhile
                 if mark is not None:
                     yield OwnDomain(handle, mark)
 

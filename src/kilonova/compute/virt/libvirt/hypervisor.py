@@ -68,7 +68,7 @@ class LibvirtHost:
         try:
             self.connection.use()  # events are delivered only while a connection is open
             return self.changes.take()
-        except HypervisorAway:  # the connection has logged this once
+        except HypervisorAway:  # the connection has already logged the error
             return {}
 
     def marks(self) -> Mapping[str, datetime]:

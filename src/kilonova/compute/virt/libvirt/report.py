@@ -166,7 +166,7 @@ def own_address() -> str:
     """Return the address from which this host reaches others, or the loopback address if it reaches none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe_socket:
         try:
-            probe_socket.connect(("192.0.2.1", 9))  # a documentation address; a datagram socket sends nothing
+            probe_socket.connect(("192.0.2.1", 9))  # RFC 5737 test address; connect() of a UDP socket sends no packet
         except OSError:
             return "127.0.0.1"
         return str(probe_socket.getsockname()[0])

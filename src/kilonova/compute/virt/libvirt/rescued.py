@@ -15,7 +15,7 @@ def from_own_disk(host: LibvirtHost, domain: OwnDomain) -> OwnDomain:
     The domain XML from before the rescue is stored beside its disks.
     """
     if domain.mark.rescue_image is None:
-        host.disks.drop_rescue(domain.uuid)  # an agent may have been killed before it removed them
+        host.disks.drop_rescue(domain.uuid)  # an agent that was killed may have left disks of the rescue behind
         return domain
     noted = host.noted(domain.uuid)
     mark = None if noted is None else read_mark(noted)

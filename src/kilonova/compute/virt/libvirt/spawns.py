@@ -26,7 +26,7 @@ class Spawns:
                 return
             self.host.require_possible(guest)
             try:
-                if domain is not None:  # an agent was killed between defining and starting it
+                if domain is not None:  # an agent was killed after defining the domain and before starting it
                     domain.undefine()
                 self.host.define(guest, self.host.disks.make(guest), Origin.SPAWNED).power_on()
             except BaseException:
@@ -48,7 +48,7 @@ class Spawns:
             is_made = domain is not None and domain.mark.ordered_at == guest.ordered_at
             if domain is None or not is_made:
                 self.host.require_possible(guest)
-                self.host.disks.fetch(guest)  # rejects a bad image before anything is removed
+                self.host.disks.fetch(guest)  # fetch first: a bad image is rejected before the old domain is removed
                 if domain is not None:
                     domain.undefine()
                 try:

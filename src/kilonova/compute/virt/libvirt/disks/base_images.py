@@ -72,7 +72,7 @@ class BaseImages:
         Raises: DriverError; ImageUnusable, also if the image is larger than the root disk.
         """
         name = name_of(image)
-        with self._images.locked(name):  # the removal of unused images takes the same lock
+        with self._images.locked(name):  # the lock excludes the removal of unused images
             base = self._find(name) or self._prepare(image, name, root_gib)
             _require_room(image, base.virtual_bytes, root_gib)
             yield base
@@ -97,7 +97,7 @@ class BaseImages:
     def _prepare(self, image: ImageData, name: str, root_gib: int) -> Base:
         """Download an image, check it, and convert it if its format requires that."""
         if image.disk_format in {RAW, _ISO}:
-            _require_room(image, image.size_bytes, root_gib)  # rejects the image before the download
+            _require_room(image, image.size_bytes, root_gib)  # reject an image that is too large before its download
         fetched = self._images.fetch_locked(image)
         try:
             found = checked(fetched, image, self._settings.vmdk_allowed_types)

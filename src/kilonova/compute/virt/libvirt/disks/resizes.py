@@ -44,7 +44,7 @@ def copied(source: Path, target: Path, record: DiskRecord, ordered_at: datetime 
     """
     wanted = tuple(disk for disk in record.disks if disk.role not in {DiskRole.SWAP, *OF_RESCUES})
     made = msgspec.structs.replace(record, disks=wanted, ordered_at=ordered_at)
-    write_record(target, made, is_draft=True)  # written first, to protect the base images of the copies
+    write_record(target, made, is_draft=True)  # write the record first: it protects the base images from removal
     for disk in wanted:
         disk_tool.copy(source / disk.file, target / disk.file)
     return made

@@ -28,7 +28,7 @@ _SCSI_SPELLINGS: Mapping[str, str] = {"lsilogicsas": "lsisas1068", "paravirtual"
 _RESCUE_DEVICES = ("disk", "cdrom", "floppy")
 _LIMITS = tuple(
     f"{what}_{unit}_sec" for unit in ("bytes", "iops") for what in ("total", "read", "write")
-)  # names used by both libvirt and flavors
+)  # libvirt and flavors use the same names
 
 
 def describe_disks(
@@ -169,7 +169,7 @@ def _limits(options: GuestOptions) -> dict[str, int]:
     limits = {}
     for name in _LIMITS:
         value = number(f"quota:disk_{name}", options.spec(f"quota:disk_{name}"))
-        if value:  # 0 stands for no limit
+        if value:  # 0 means unlimited
             limits[name] = value
     for unit in ("bytes", "iops"):
         parts = [part for part in ("read", "write") if limits.get(f"{part}_{unit}_sec")]

@@ -40,7 +40,7 @@ _CODE = (
     "ff ff 00 00 00 9b cf 00",
     "ff ff 00 00 00 93 cf 00",
     "ff ff 00 00 00 9b af 00",
-    "1f 00 / 98 00 0f 00",  # at 00b8: size of the descriptor table less one, and its address
+    "1f 00 / 98 00 0f 00",  # at 00b8, the operand of lgdt: limit and address of the descriptor table
 )
 
 
