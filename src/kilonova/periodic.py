@@ -20,8 +20,8 @@ class TaskRun:
     """Status of a periodic task.
 
     ``interval_s``: from the end of a run to the start of the next one. ``last_start``: None before the first run.
-    ``last_duration_s``, ``last_error``: of the last finished run; None as error is success. ``next_start``: None during
-    a run, and after the task was stopped. Times are UTC, by the clock of this machine.
+    ``last_duration_s``, ``last_error``: of the last finished run; ``last_error`` is None if it succeeded.
+    ``next_start``: None during a run, and after the task was stopped. Times are UTC, by the clock of this machine.
     """
 
     name: str
@@ -86,7 +86,7 @@ class PeriodicThread:
         self._stop.set()
 
     def stop(self) -> None:
-        """Stop after the current run, and wait for its end. A thread that was never started is success."""
+        """Stop after the current run, and wait for its end. No error if the thread was never started."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()

@@ -59,7 +59,7 @@ def _is_taken(port: int, held: ExitStack) -> bool:
 
 
 def _first_of_connections() -> int:
-    """Return the first port of the kernel's ephemeral range, or ``_FIRST`` if it is unknown or lower."""
+    """Return the first port of the kernel's ephemeral range, but at least ``_FIRST``."""
     try:
         return max(_FIRST, int(_OF_CONNECTIONS.read_text(encoding="ascii").split()[0]))
     except (OSError, ValueError):

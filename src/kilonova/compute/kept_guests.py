@@ -37,14 +37,14 @@ def return_home(able: AbleDriver, guest: GuestSpec, *, power_on: bool) -> PowerS
 
 
 def confirm_move(able: AbleDriver, uuid: str) -> None:
-    """Drop the kept guest; absent is success. Raises: DriverError."""
+    """Drop the kept guest; no error if absent. Raises: DriverError."""
     moves = able.find(CanEndMoves)
     if moves is not None:
         moves.confirm_move(uuid)
 
 
 def abandon_move(able: AbleDriver, uuid: str) -> None:
-    """Drop the guest that a move made on this host; absent is success. Raises: DriverError."""
+    """Drop the guest that a move made on this host; no error if absent. Raises: DriverError."""
     moves = able.find(CanEndMoves)
     if moves is not None:
         moves.abandon_move(uuid)

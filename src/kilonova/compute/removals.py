@@ -48,7 +48,7 @@ class GuestRemover:
         self._on_gone = on_gone
 
     def remove(self, removal: Removal) -> PowerState:
-        """Apply a removal record to its guest and return the resulting power state; absent is success.
+        """Apply a removal record to its guest and return the resulting power state; no error if absent.
 
         Raises: DriverError.
         """

@@ -97,7 +97,7 @@ class ConsoleProxy:
             self._parts.start(PartOf("listeners", self._listen, self._hang_up))
 
     def stop(self) -> None:
-        """Close all consoles and the listeners. A second call is success."""
+        """Close all consoles and the listeners. A second call is no error."""
         self._parts.stop()
 
     def _listen(self) -> None:

@@ -123,9 +123,9 @@ def for_provider(
 
 
 def delete_for_consumer(tx: Transaction, consumer_uuid: str) -> bool:
-    """Delete a consumer and its allocations; absent is success. Returns whether it had allocations.
+    """Delete a consumer and its allocations; no error if absent. Returns whether it had allocations.
 
-    Provider generations do not rise: freed resources cannot invalidate what a client has read of a provider.
+    The generations of the providers stay the same, because freed resources cannot invalidate a client's request.
     """
     return _delete_all(tx, [consumer_uuid])[0]
 
@@ -373,7 +373,7 @@ def _require_classes(tx: Transaction, asked: Mapping[str, str]) -> None:
 
 
 def _known_generations(tx: Transaction, requests: Sequence[ConsumerRequest]) -> dict[str, int]:
-    """Return consumer uuid → generation for existing consumers. Raises: ConcurrentUpdate if one is not as expected."""
+    """Return consumer uuid → generation of existing consumers. Raises: ConcurrentUpdate if a generation has changed."""
     uuids = [request.consumer_uuid for request in requests]
     found = consumers.generations(tx, uuids)
     for request in requests:

@@ -75,7 +75,7 @@ def complete(tx: Transaction, checkpoint_id: int, seq: int, *, kept: int) -> Non
 
 
 def drop(tx: Transaction, ids: Sequence[int]) -> None:
-    """Delete checkpoints and their parts; absent is success."""
+    """Delete checkpoints and their parts; no error if absent."""
     tx.execute(sa.delete(t.checkpoint_parts).where(t.checkpoint_parts.c.checkpoint_id.in_(ids)))
     tx.execute(sa.delete(t.checkpoints).where(t.checkpoints.c.id.in_(ids)))
 

@@ -73,7 +73,7 @@ def expired(connection: Connection, now: datetime) -> list[str]:
 
 
 def forget(tx: Transaction, hashes: list[str]) -> None:
-    """Delete tokens by their hashes; absent is success."""
+    """Delete tokens by their hashes; no error if absent."""
     tx.execute(sa.delete(t.console_auth_tokens).where(_T.token_hash.in_(hashes)))
 
 

@@ -62,7 +62,7 @@ def raise_generations(tx: Transaction, uuids: Collection[str]) -> None:
 
 
 def remove(tx: Transaction, uuids: Collection[str]) -> None:
-    """Delete consumers, which must have no allocations; absent is success."""
+    """Delete consumers, which must have no allocations; no error if absent."""
     if uuids:
         _DELETE.run(tx.connection, uuids=list(uuids))
 

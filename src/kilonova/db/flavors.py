@@ -67,7 +67,10 @@ def get(connection: Connection, flavor_id: str) -> Flavor:
 def list_visible(
     connection: Connection, *, project_id: str | None = None, is_public: bool | None = None
 ) -> tuple[Flavor, ...]:
-    """Return flavors by public id: public ones and those that ``project_id`` may use, or those with ``is_public``."""
+    """Return flavors sorted by flavor id. ``project_id``: only public flavors and flavors that this project may use.
+
+    ``is_public``: without ``project_id``, only public flavors (True) or only private ones (False).
+    """
     statement = sa.select(t.flavors).order_by(t.flavors.c.flavor_id)
     if project_id is not None:
         own = sa.select(t.flavor_projects.c.flavor_id).where(t.flavor_projects.c.project_id == project_id)

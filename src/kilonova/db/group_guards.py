@@ -50,7 +50,7 @@ def add_members(tx: Transaction, group_uuid: str, instance_uuids: Sequence[str])
 
 
 def forget_members(tx: Transaction, instance_uuids: Sequence[str]) -> None:
-    """Remove instances that are being deleted from their groups; absent is success."""
+    """Remove instances that are being deleted from their groups; no error if absent."""
     members = t.server_group_members
     tx.execute(sa.delete(members).where(members.c.instance_uuid.in_(list(instance_uuids))))
 
@@ -93,7 +93,7 @@ def _others_elsewhere(present: Mapping[str, int], host: str, leaving: Mapping[st
 
 
 def leave(tx: Transaction, group_uuid: str, host: str) -> None:
-    """Remove one member from the count of a host; absent is success."""
+    """Remove one member from the count of a host; no error if absent."""
     group = tx.execute(sa.select(t.server_groups).where(_G.uuid == group_uuid)).first()
     if group is None:
         return

@@ -178,7 +178,7 @@ def _addresses(share: DeviceShare) -> set[str]:
 
 
 def give_back(tx: Transaction, instance_uuid: str) -> None:
-    """Release the share of a server; absent is success."""
+    """Release the share of a server; no error if absent."""
     rows = _NODE_OF.rows(tx.connection, instance_uuid=instance_uuid)
     if rows:
         tx.execute(sa.delete(t.device_shares).where(_SHARE.instance_uuid == instance_uuid))
@@ -202,7 +202,7 @@ def recount(tx: Transaction, node_uuid: str) -> None:
 
 
 def delete(tx: Transaction, node_uuid: str) -> None:
-    """Delete the cells, pools and shares of a hypervisor; absent is success."""
+    """Delete the cells, pools and shares of a hypervisor; no error if absent."""
     tables = (t.numa_cells, t.pci_pools, t.device_shares)
     if sum(tx.execute(sa.delete(table).where(table.c.node_uuid == node_uuid)).rowcount for table in tables):
         tx.log("devices", node_uuid, None)

@@ -80,7 +80,7 @@ def hand_sources_over(tx: Transaction, migrations: Sequence[ServerMigration]) ->
 
 
 def switch(tx: Transaction, migration: ServerMigration) -> None:
-    """Record that the guest is at the destination, with the new flavor; done already is success.
+    """Record that the guest is at the destination, with the new flavor; no error if already done.
 
     Raises: NotFound if the server is gone; ConcurrentUpdate if the move has ended or has no destination.
     """
@@ -92,16 +92,16 @@ def switch(tx: Transaction, migration: ServerMigration) -> None:
 
 
 def leave_source(tx: Transaction, migration: ServerMigration) -> None:
-    """Record that a server has left a source that was declared down, whose guest of it must be removed.
+    """Record that a server has left a source host that was declared down and must later remove the server's guest.
 
-    Done already is success. Raises: as :func:`switch`.
+    No error if already done. Raises: as :func:`switch`.
     """
     switch(tx, migration)
     server_migrations.set_status(tx, migration.uuid, OPEN, MigrationStatus.MIGRATING)
 
 
 def clean_source(tx: Transaction, migration: ServerMigration) -> None:
-    """Release the source of a finished evacuation after its agent has cleaned up; done already is success.
+    """Release the source of a finished evacuation after its agent has cleaned up; no error if already done.
 
     The present host of the server does not matter.
     """
@@ -116,7 +116,7 @@ def clean_source(tx: Transaction, migration: ServerMigration) -> None:
 
 
 def confirm(tx: Transaction, migration: ServerMigration) -> None:
-    """Release the source and end the migration successfully; done already is success.
+    """Release the source and end the migration successfully; no error if already done.
 
     Raises: ConcurrentUpdate if it has ended otherwise, or the guest is not at the destination.
     """
@@ -136,7 +136,7 @@ def confirm(tx: Transaction, migration: ServerMigration) -> None:
 
 
 def forsake(tx: Transaction, migration: ServerMigration) -> None:
-    """Release the source of an abandoned move, and end its migration with status ``error``; ended already is success.
+    """Release the source of an abandoned move, and end its migration with status ``error``; no error if already ended.
 
     The present host and flavor of the server do not matter.
     """
@@ -151,7 +151,7 @@ def forsake(tx: Transaction, migration: ServerMigration) -> None:
 
 
 def revert(tx: Transaction, migration: ServerMigration) -> None:
-    """Release the destination and give the server its source host and old flavor back; done already is success.
+    """Release the destination and give the server its source host and old flavor back; no error if already done.
 
     Raises: ConcurrentUpdate if the migration has ended otherwise.
     """
@@ -159,7 +159,7 @@ def revert(tx: Transaction, migration: ServerMigration) -> None:
 
 
 def undo_claim(tx: Transaction, migration: ServerMigration, status: MigrationStatus = MigrationStatus.ERROR) -> None:
-    """Undo the claim and the switch of a migration, and set its status; done already is success.
+    """Undo the claim and the switch of a migration, and set its status; no error if already done.
 
     The server gets its source, and its old flavor, back. After an open status, such as ``accepted``, another
     destination
@@ -189,7 +189,7 @@ def undo_claim(tx: Transaction, migration: ServerMigration, status: MigrationSta
 
 
 def release_all(tx: Transaction, instance_uuid: str, group_uuid: str | None, host: str | None) -> None:
-    """Release the resources of open migrations of a server that is being deleted, and end them; none is success.
+    """Release the resources of all open migrations of a server that is being deleted, and end these migrations.
 
     ``host``: the host that the caller releases for the server, together with the quota of its present flavor.
     """

@@ -54,6 +54,6 @@ def forgettable(
 
 
 def forget(tx: Transaction, records: Collection[tuple[str, str]]) -> None:
-    """Delete records by (host, instance uuid); absent is success."""
+    """Delete records by (host, instance uuid); no error if absent."""
     for host, uuid in records:
         tx.execute(sa.delete(t.departures).where(_D.host == host, _D.instance_uuid == uuid))

@@ -74,5 +74,5 @@ def due(connection: Connection, hosts: Collection[str]) -> tuple[DueRollback, ..
 
 
 def forget(tx: Transaction, host: str, instance_uuid: str) -> None:
-    """Delete a pending rollback that is done; absent is success."""
+    """Delete a pending rollback that is done; no error if absent."""
     tx.execute(sa.delete(t.homecomings).where(_H.host == host, _H.instance_uuid == instance_uuid))

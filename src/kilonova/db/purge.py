@@ -134,7 +134,7 @@ def _is_purgeable(before: datetime) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _columns_of_servers() -> list[sa.Column[str]]:
-    """Return the columns with the server's uuid of all tables with rows about servers."""
+    """Return the server uuid column of each table that has rows about servers."""
     referring = [
         key.parent for table in t.metadata.sorted_tables for key in table.foreign_keys if key.column is _INSTANCE.uuid
     ]

@@ -125,7 +125,7 @@ def set_limits(tx: Transaction, project_id: str, user_id: str, changed: Limits) 
 
 
 def delete_limits(tx: Transaction, project_id: str, user_id: str = EVERYBODY) -> None:
-    """Delete the limits of a user, or of a project and all of its users; absent is success."""
+    """Delete the limits of a user, or of a project and all of its users; no error if absent."""
     users = sa.and_(_Q.project_id == project_id, _Q.user_id != EVERYBODY)
     if user_id != EVERYBODY:
         users = sa.and_(users, _Q.user_id == user_id)
@@ -198,7 +198,7 @@ def recount(tx: Transaction, project_id: str, user_id: str = EVERYBODY) -> None:
 
 
 def give_back(tx: Transaction, project_id: str, user_id: str, less: Usage) -> None:
-    """Subtract the use of deleted servers."""
+    """Subtract the usage of deleted servers from the usage of a project and user."""
     tx.execute(_GIVE_BACK, {"project": project_id, "user": user_id, **{f"less_{k}": v for k, v in less.items()}})
 
 

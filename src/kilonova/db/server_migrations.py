@@ -203,7 +203,7 @@ def list_page(connection: Connection, query: MigrationQuery) -> tuple[ServerMigr
 def set_status(
     tx: Transaction, uuid: str, expected: Collection[MigrationStatus], status: MigrationStatus
 ) -> ServerMigration:
-    """Change the status of a migration if it is in ``expected``; already having the status is success.
+    """Change the status of a migration if it is in ``expected``; no error if it already has the status.
 
     Only :mod:`kilonova.db.moves` ends a migration, since it also releases its resources.
     Raises: NotFound, ConcurrentUpdate.

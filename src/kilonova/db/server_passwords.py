@@ -26,5 +26,5 @@ def store(tx: Transaction, instance_uuid: str, encrypted: str) -> None:
 
 
 def clear(tx: Transaction, instance_uuid: str) -> None:
-    """Delete the encrypted password of a server; absent is success."""
+    """Delete the encrypted password of a server; no error if absent."""
     tx.execute(sa.delete(_TABLE).where(_TABLE.c.instance_uuid == instance_uuid))

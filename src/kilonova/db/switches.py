@@ -38,5 +38,5 @@ def turn_on(tx: Transaction, name: str, reason: str) -> None:
 
 
 def turn_off(tx: Transaction, name: str) -> None:
-    """Turn a switch off; off already is success."""
+    """Turn a switch off; no error if already off."""
     tx.execute(sa.delete(t.switches).where(_S.name == name))

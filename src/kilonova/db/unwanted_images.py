@@ -20,7 +20,7 @@ _OLDEST = Prepared(sa.select(_U.image_id).order_by(_U.created_at, _U.image_id).l
 
 
 def note(tx: Transaction, image_ids: Iterable[str]) -> None:
-    """Mark images for removal; marked already is success."""
+    """Mark images for removal; no error if already marked."""
     for image_id in image_ids:
         insert_missing(tx, t.unwanted_images, {"image_id": image_id, "created_at": tx.now})
 

@@ -241,9 +241,10 @@ def members(
     after: str = "",
     interrupted: bool = False,
 ) -> tuple[WorkflowRow, ...]:
-    """Return workflows of a batch that ``owner`` runs, sorted by uuid, after the uuid ``after``, or at one step.
+    """Return up to ``limit`` workflows of a batch that ``owner`` runs, sorted by uuid.
 
-    ``interrupted``: only members that an interrupt ends, instead of those that the batch directs.
+    ``leader``: the batch workflow. ``step``: only workflows at this step. ``after``: only uuids above this one.
+    ``interrupted``: return only workflows with an interrupt; otherwise only workflows without one.
     """
     wanted = sa.select(t.workflows).where(
         _W.batch_uuid == leader,

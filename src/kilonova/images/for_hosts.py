@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image data for hosts: the location in a shared store, and a ticket of the host's own."""
+"""Access of hosts to image data: the path in a shared folder, and a ticket that is valid for one host only."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -36,14 +36,14 @@ class DeviceColumns:
         self._assumed.setdefault(uuid, {})[claim_id] = share
 
     def forget(self, uuid: str, claim_id: str) -> None:
-        """Remove an assumed claim; absent is success."""
+        """Remove an assumed claim; no error if absent."""
         claims = self._assumed.get(uuid, {})
         claims.pop(claim_id, None)
         if not claims:
             self._assumed.pop(uuid, None)
 
     def number(self, uuid: str) -> int:
-        """Return the number of a node's device state, assumed claims included."""
+        """Return the id number of a node's device state, which includes assumed claims."""
         devices = self._confirmed.get(uuid, NOTHING)
         for share in self._assumed.get(uuid, {}).values():
             devices = devices.taking(share)

@@ -21,7 +21,7 @@ class MetricColumns:
         self._told.clear()
 
     def remove(self, uuid: str) -> None:
-        """Drop a node's metrics from the next layout on; absent is success."""
+        """Drop a node's metrics from the next layout on; no error if absent."""
         self._told.pop(uuid, None)
 
     def set(self, uuid: str, value: Mapping[str, float], row: int | None) -> None:

@@ -166,7 +166,7 @@ class Mirror:
             self._state.assume(assumption)
 
     def forget(self, claim_id: str) -> None:
-        """Remove an assumed claim; success if it was already confirmed or forgotten."""
+        """Remove an assumed claim; no error if it was already confirmed or forgotten."""
         with self.lock:
             self._state.forget(claim_id)
 

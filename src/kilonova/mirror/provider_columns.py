@@ -164,7 +164,7 @@ class ProviderColumns:
             self._table = None
 
     def remove(self, uuid: str) -> None:
-        """Remove a provider; absent is success."""
+        """Remove a provider; no error if absent."""
         row = self.row_of.get(uuid)
         if row is None:
             return

@@ -184,7 +184,7 @@ class MirrorState:
         self._count_assumed(assumption, 1)
 
     def forget(self, claim_id: str) -> None:
-        """Remove an assumed claim; absent is success."""
+        """Remove an assumed claim; no error if absent."""
         assumption = self.assumed.pop(claim_id, None)
         if assumption is not None:
             self._count_assumed(assumption, -1)

@@ -11,7 +11,10 @@ SPAWN = "spawn"
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """The host of a server. Without a host, ``refused_by`` names the rule that rejected the last host, or ``spawn``."""
+    """The host of a server, or None with the reason.
+
+    ``refused_by``: the rule that left no host, or ``spawn`` if the hosts failed to start the guest.
+    """
 
     host: str | None
     refused_by: str | None = None

@@ -38,7 +38,7 @@ _RANKED_KEPT = 10
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Settings of a play outside the scheduler's own options. Defaults are those of a control process."""
+    """Settings for playing a scenario that are no scheduler options. Defaults are those of a control process."""
 
     ratios: AllocationRatios = field(default_factory=AllocationRatios)
     max_attempts: int = 3

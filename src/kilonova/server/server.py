@@ -347,7 +347,7 @@ def _first(pieces: Iterator[bytes], size: int) -> list[bytes]:
 
 
 class _Permit:
-    """A permit for one of the concurrent uploads and downloads. Obtaining or giving it back twice is success."""
+    """A permit for one of the concurrent uploads and downloads. Both methods may be called more than once."""
 
     def __init__(self, all_of_them: threading.BoundedSemaphore) -> None:
         self._all = all_of_them

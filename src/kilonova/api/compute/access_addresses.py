@@ -7,7 +7,10 @@ from kilonova.api.validation import invalid_field
 
 
 def read_addresses(where: str, ip_v4: str | None, ip_v6: str | None) -> dict[str, str]:
-    """Return column → address, without None. ``where``: name of the object in the body. Raises: InvalidRequest."""
+    """Return column → IP address for the addresses that are set. ``where``: name of their object in the body.
+
+    Raises: InvalidRequest.
+    """
     found = {}
     for field, column, text in (("accessIPv4", "access_ip_v4", ip_v4), ("accessIPv6", "access_ip_v6", ip_v6)):
         if text is not None:

@@ -65,7 +65,7 @@ def zone_of(service: Service, zones: Mapping[str, str], settings: ComputeSetting
 
 
 def latest_news(service: Service) -> Any:
-    """Return the time of the last report or change of a service, or None without any."""
+    """Return the time of the last report or change of a service, or None if both are unknown."""
     return max((moment for moment in (service.last_seen_at, service.updated_at) if moment is not None), default=None)
 
 

@@ -10,7 +10,10 @@ UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def server_id(api: Api, name: str, *, neither: str = "no server") -> str:
-    """Return the id of the server of this name. Raises: InvalidRequest for none (text: ``neither``), or for several."""
+    """Return the id of the only server with this name. ``neither``: start of the error message if no server has it.
+
+    Raises: InvalidRequest if no server or several servers have the name.
+    """
     listed = api.get("compute", "/servers", name=f"^{re.escape(name)}$", all_tenants="1")["servers"]
     found = [server["id"] for server in listed if server["name"] == name]
     if len(found) > 1:

@@ -93,7 +93,7 @@ def show(decisions: Decisions, console: Console) -> None:
 
 
 def _attempts(decisions: Decisions) -> Sequence[int]:
-    """Return the attempt number of each decision among those of the same server and request."""
+    """Return the attempt number of each decision, counted separately for each server and request."""
     made: dict[tuple[str, str], int] = {}
     numbers = dict.fromkeys(range(len(decisions)), 0)
     for number in sorted(numbers, key=lambda number: str(decisions[number]["created_at"])):

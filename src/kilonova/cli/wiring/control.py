@@ -126,7 +126,7 @@ def _told_apart(database: Database) -> Iterator[None]:
 
 
 def _start(settings: Settings, policy: Policy, given: Parts) -> ControlProcess:
-    """Start when the database answers. Raises: ConfigurationError; _DatabaseLostError if it goes away again."""
+    """Wait for the database and start. Raises: ConfigurationError; _DatabaseLostError if it fails during the start."""
     scenario = scenario_of(settings.fake)
     parts = ProcessParts()
     with parts.stopped_on_failure():

@@ -70,7 +70,7 @@ class DiskCopies:
         self.path(uuid, image_id).unlink(missing_ok=True)
 
     def discard(self, uuid: str) -> None:
-        """Remove all copies of a guest's disk; absent is success."""
+        """Remove all copies of a guest's disk; no error if absent."""
         for file in list(self._folder.glob(f"{uuid}.*")):
             file.unlink(missing_ok=True)
 

@@ -16,7 +16,7 @@ _THROUGH = 0o011
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its missing parents; present is success. Raises: OSError."""
+    """Make a folder and its missing parents; no error if it exists. Raises: OSError."""
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)

@@ -43,23 +43,23 @@ class CanPause(Protocol):
     """Ability.PAUSE: pause guests."""
 
     def pause(self, uuid: str) -> None:
-        """Pause a running guest; a paused guest is success. Raises: DriverError."""
+        """Pause a running guest; no error if the guest is already paused. Raises: DriverError."""
 
     def unpause(self, uuid: str) -> None:
-        """Continue a paused guest; a running guest is success. Raises: DriverError."""
+        """Continue a paused guest; no error if the guest already runs. Raises: DriverError."""
 
 
 class CanSuspend(Protocol):
     """Ability.SUSPEND: save guests to disk."""
 
     def suspend(self, uuid: str) -> None:
-        """Save the memory of a running guest to disk and power it off; a suspended guest is success.
+        """Save the memory of a running guest to disk and power it off; no error if the guest is already suspended.
 
         Raises: DriverError.
         """
 
     def resume(self, uuid: str) -> None:
-        """Continue a suspended guest with its saved memory; a running guest is success. Raises: DriverError."""
+        """Continue a suspended guest with its saved memory; no error if the guest already runs. Raises: DriverError."""
 
 
 class CanRebuild(Protocol):
@@ -94,7 +94,7 @@ class CanRescue(Protocol):
     """Ability.RESCUE: boot guests from a rescue image."""
 
     def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
-        """Boot a guest from a rescue image, with its own disk attached; a guest rescued with that image is success.
+        """Boot a guest from a rescue image, with its own disk attached; no error if it already runs from that image.
 
         ``patience``: see :meth:`stop`. During the rescue the config drive of ``guest`` replaces the guest's own; it is
         removed when the rescue ends.
@@ -103,7 +103,7 @@ class CanRescue(Protocol):
         """
 
     def unrescue(self, uuid: str) -> None:
-        """Boot a guest from its own disk again; a guest that already runs from it is success. Raises: DriverError."""
+        """Boot a guest from its own disk again; no error if the guest already runs from it. Raises: DriverError."""
 
 
 class CanSetAdminPassword(Protocol):
@@ -159,20 +159,20 @@ class CanEndMoves(Protocol):
     """Methods that end a cold move or a live migration."""
 
     def return_home(self, guest: GuestSpec, *, power_on: bool) -> PowerState:
-        """Restore the kept guest as it was, and return its power state; a guest that never left is success.
+        """Restore the kept guest as it was, and return its power state; no error if the guest never left.
 
         ``power_on``: start it; a guest that was paused before the move stays paused. Raises: DriverError, also if the
         guest that the move created still exists on this host.
         """
 
     def confirm_move(self, uuid: str) -> None:
-        """Remove the kept guest and nothing else; absent is success. Raises: DriverError.
+        """Remove the kept guest and nothing else; no error if absent. Raises: DriverError.
 
         After a resize on the same host the new guest becomes an ordinary guest.
         """
 
     def abandon_move(self, uuid: str) -> None:
-        """Remove the guest that a move created, completely or partly, on this host; absent is success.
+        """Remove the guest that a move created, completely or partly, on this host; no error if absent.
 
         Guests that were not created by a move stay. Raises: DriverError.
         """
@@ -186,7 +186,7 @@ class CanMoveCold(CanEndMoves, Protocol):
     """
 
     def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
-        """Power a guest off, as in :meth:`stop`, and keep it for the move; a kept guest is success.
+        """Power a guest off, as in :meth:`stop`, and keep it for the move; no error if the guest is already kept.
 
         Raises: DriverError, AgentStopsError.
         """
@@ -194,7 +194,7 @@ class CanMoveCold(CanEndMoves, Protocol):
     def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
         """Create a guest from the one that ``source`` keeps, with the size in ``guest``.
 
-        A guest that a move has already created is success. Raises: DriverError, leaving nothing behind;
+        No error if a move has already created the guest. Raises: DriverError, leaving nothing behind;
         UnsupportedGuest.
         """
 
@@ -238,11 +238,11 @@ class CanMigrateLive(CanEndMoves, Protocol):
     def live_migrate(self, uuid: str, destination: str, monitor: MigrationMonitor) -> PowerState:
         """Copy a running guest to ``destination``, then keep it; return its former state, running or paused.
 
-        A guest that is already kept is success. Raises: MigrationAborted, DriverError; then the guest is unchanged.
+        No error if the guest is already kept. Raises: MigrationAborted, DriverError; then the guest is unchanged.
         """
 
     def activate_migrated(self, uuid: str, *, paused: bool) -> None:
-        """Start an incoming guest, or leave it ``paused``; a guest that is no longer incoming is success.
+        """Start an incoming guest, or leave it ``paused``; no error if the guest is no longer incoming.
 
         Raises: DriverError.
         """
@@ -262,7 +262,7 @@ class CanSnapshot(Protocol):
     """Ability.SNAPSHOT: create images from the disks of guests."""
 
     def snapshot(self, uuid: str, image_id: str, base: ImageData | None, monitor: SnapshotMonitor) -> None:
-        """Copy the present disk of a guest, for an image; an existing copy for that image is success.
+        """Copy the present disk of a guest, for an image; no error if a copy for that image exists.
 
         ``base``: the image that the guest was created from, in case it has to be downloaded again. The guest is not
         changed.
@@ -270,13 +270,13 @@ class CanSnapshot(Protocol):
         """
 
     def upload_snapshot(self, uuid: str, image: ImageData, monitor: SnapshotMonitor) -> None:
-        """Upload the copy for an image and remove it; an upload that was already done is success.
+        """Upload the copy for an image and remove it; no error if it is already uploaded.
 
         Raises: SnapshotCancelled, DriverError; then the copy is kept for a retry.
         """
 
     def discard_snapshot(self, uuid: str) -> None:
-        """Remove the copies of a guest's disk; absent is success. Raises: DriverError."""
+        """Remove the copies of a guest's disk; no error if absent. Raises: DriverError."""
 
 
 class CanCacheImages(Protocol):

@@ -26,7 +26,8 @@ class ShutdownPatience(Protocol):
 class VirtDriver(Protocol):
     """Creates, removes, starts, stops and lists guests.
 
-    Calls block; the agent owns threads and order. Every call is idempotent: "already so" and "absent" are success.
+    Calls block; the agent owns threads and order. Every call is idempotent: no error if the guest already is as
+    requested, or was already removed.
     """
 
     def report(self) -> NodeReport:
@@ -49,19 +50,19 @@ class VirtDriver(Protocol):
         """
 
     def spawn(self, guest: GuestSpec) -> None:
-        """Create and start a guest; a running guest is success. Raises: DriverError, leaving nothing behind.
+        """Create and start a guest; no error if the guest already runs. Raises: DriverError, leaving nothing behind.
 
         UnsupportedGuest, a DriverError, means that the host is healthy but lacks a feature that the guest requests.
         """
 
     def destroy(self, uuid: str) -> None:
-        """Remove a guest, including a kept one, with all disks; absent is success. Raises: DriverError."""
+        """Remove a guest, including a kept one, with all disks; no error if absent. Raises: DriverError."""
 
     def start(self, uuid: str) -> None:
         """Power a guest on. Raises: DriverError."""
 
     def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
-        """Shut a guest down gracefully, and power it off when ``patience`` is over; without it, power off at once.
+        """Shut a guest down gracefully, and power it off after the timeout ``patience``; None: power it off at once.
 
         Raises: DriverError, AgentStopsError.
         """

@@ -13,7 +13,7 @@ class ImageKeeper(Protocol):
         """Return an image in any status; None if it does not exist."""
 
     def remove(self, image_id: str) -> None:
-        """Remove an image. A missing image is success; a protected image stays, which is success too."""
+        """Remove an image. No error if the image is missing, or if it is protected and therefore stays."""
 
     def backups_like(self, image_id: str) -> tuple[str, ...]:
         """Return the backups of the same server, type and owner, including this one, newest first."""

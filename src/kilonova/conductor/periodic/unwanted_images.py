@@ -14,7 +14,7 @@ _AT_ONCE = 100
 
 
 class ImageRemover(PeriodicPart):
-    """Removes the recorded unwanted images. Several processes may do so at once, since a missing image is success."""
+    """Removes the recorded unwanted images. Several processes may do so at once, since a missing image is no error."""
 
     def __init__(self, database: Database, keeper: ImageKeeper, *, every_s: float = _EVERY_S) -> None:
         self._database = database

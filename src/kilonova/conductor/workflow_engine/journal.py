@@ -42,9 +42,10 @@ class Journal:
             return workflows.get(connection, uuid, self._owner)
 
     def end(self, row: WorkflowRow, writes: Sequence[BoundWrite] = ()) -> tuple[WorkflowRow, ...]:
-        """Remove a workflow that has nothing left to do, unless its journal row was changed. Its action has failed.
+        """Delete the row of a workflow that has ended, and record its instance action as failed.
 
-        ``writes``: writes for the same transaction. Returns the waiting workflows that it releases.
+        The row stays if another process has changed it. ``writes``: further writes in the same transaction.
+        Returns the workflows that waited for others of the server and may start now.
         Raises: errors of ``writes``.
         """
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages to agents that wait for a reply without a thread. An overdue reply is asked about."""
+"""Messages to agents whose replies are awaited without a thread.
+
+If a reply is overdue, the agent is asked for the state of the step.
+"""
 
 import logging
 import threading

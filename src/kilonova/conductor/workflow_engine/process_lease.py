@@ -114,7 +114,7 @@ class ProcessLease:
         return self._database.is_sole_process or host_agents.is_alive(tx, self._owner)
 
     def resume_later(self) -> None:
-        """Run :meth:`resume` once this process no longer waits for agents, if it has not run yet."""
+        """Call :meth:`resume` if that was postponed at the start of this process, to wait for agents."""
         if self._waits and (count := self.resume()):
             LOG.info("Resuming %d unfinished workflows", count)
 

@@ -11,8 +11,8 @@
 There are three kinds of hooks. All hooks of a kind have the same parameters:
 
 - ``(services, run)``, followed by ``reply`` for reply handlers: decides, and returns an effect (``do``, ``undo``,
-  ``on_reply``, …). The engine may call it again after a crash, so it must be idempotent: "already done" and "never
-  done" are success.
+  ``on_reply``, …). The engine may call it again after a crash, so it must be idempotent: it is no error if the work
+  is already done, or if an undo finds nothing to undo.
 - ``(tx, run)``: writes to the database in the journal's transaction (:data:`Write`; ``settle`` also gets the power
   state).
 - ``(run)``: makes a message (:func:`~kilonova.conductor.workflow_engine.step_kinds.sends`).

@@ -77,9 +77,9 @@ def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def _woken(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """Complete even if the source cannot restore the guest: the server is in error on a host that counted as dead.
+    """Reply handler of ``ReturnHome``. The undo step completes even if the source cannot restore the guest.
 
-    A pending rollback is recorded; the source's agent executes it at its next start.
+    The source was declared down. A pending rollback is recorded; the source's agent executes it at its next start.
     """
     if not _was_left(run.facts):  # no host was claimed, but the migration must get its final status
         return give_destination_back(services, run)

@@ -222,7 +222,7 @@ def came_to_nothing(services: Services, run: Run[MoveFacts]) -> Unwound:
 
 
 def _stays(tx: Transaction, run: Run[MoveFacts]) -> None:
-    """Settle a server on its source. If its guest was touched, it is in error where the state table says so."""
+    """Settle a server on its source. If its guest was touched, use the failure state of the state table."""
     if shows_its_move(tx, run) is None:
         return
     if run.interrupted is Interrupt.ABORT:

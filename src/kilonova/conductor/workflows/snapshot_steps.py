@@ -84,7 +84,7 @@ def snapshot(services: Services, run: Run[ImageFacts]) -> Effect:
 
 
 def discarded(services: Services, run: Run[ImageFacts], reply: StepReply) -> Effect:
-    """Undo reply handler: an unreachable host counts as undone; it drops the copy when the guest goes."""
+    """Undo reply handler. An unreachable host counts as undone, since it deletes the copy together with the guest."""
     return Completed() if is_unreachable(reply) else complete_or_repeat(services, run, reply)
 
 

@@ -125,7 +125,7 @@ def _take_back(run: Run[UnshelveFacts]) -> DestroyGuest | StopGuest:
 
 
 def _taken_back(services: Services, run: Run[UnshelveFacts], reply: StepReply) -> Effect:
-    """Undo reply handler: an unreachable host counts as clean; a removal record will name the guest."""
+    """Undo reply handler. An unreachable host counts as undone; a pending removal of the guest is recorded later."""
     if is_unreachable(reply):
         return Completed(replace(run.facts, unreachable=True))
     return complete_or_repeat(services, run, reply)

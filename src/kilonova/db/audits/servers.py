@@ -65,7 +65,7 @@ def _label(kind: str, uuid: str) -> str:
 
 
 def allocations_without_server(connection: Connection) -> Iterator[Finding]:
-    """Find allocations of servers and migrations on hypervisors of this cloud where the server or migration is not."""
+    """Find allocations on hypervisors of this cloud whose server or migration is not recorded on that hypervisor."""
     holders = _holders(connection)
     for row in connection.execute(_HELD):
         holder = holders.get(row.consumer_uuid)

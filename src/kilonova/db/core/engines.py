@@ -136,7 +136,7 @@ def open_engines(url: URL, longest_read_s: float | None, response_timeout_s: flo
 
 
 def private_file(name: str) -> None:
-    """Create the file of an SQLite database with mode 0600; SQLite would make it world-readable. Existing is success.
+    """Create the file of an SQLite database with mode 0600, if absent; SQLite would make it world-readable.
 
     SQLite gives its write-ahead log and its shared-memory file the same mode.
     """
@@ -149,7 +149,7 @@ def private_file(name: str) -> None:
 def settle(name: str) -> None:
     """Checkpoint the write-ahead log of an SQLite database, so that the database file alone is a complete copy.
 
-    No other process may be writing. Absent is success.
+    No other process may be writing. No error if absent.
     """
     if name.startswith("file:") or not Path(name).exists():
         return
@@ -229,7 +229,7 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
     watch = ServerWatch(connector(dialect, url, response_timeout_s), response_timeout_s)
 
     def engine(longest_wait_s: float | None, isolation_level: str, *, asks: bool = True, **options: Any) -> Engine:
-        """Create an engine. ``asks``: it serves requests, which must not connect while the server does not answer."""
+        """Create an engine. ``asks``: do not connect, but fail at once, while the database server does not answer."""
 
         def create() -> Any:
             if asks:

@@ -175,7 +175,7 @@ class PreparedInsert:
         self._by_columns: dict[tuple[str, ...], Prepared] = {}
 
     def run(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Insert rows; an empty sequence is success."""
+        """Insert rows; an empty sequence is allowed."""
         if rows:
             columns = tuple(rows[0])
             prepared = self._by_columns.get(columns)

@@ -136,7 +136,7 @@ class ServerWatch:
                 self._thread.start()
 
     def closed(self, connection: Any) -> None:
-        """Remove a connection from the watch; an unknown connection is success."""
+        """Remove a connection from the watch; no error if the connection is unknown."""
         with self._lock:
             known = self._sockets.pop(id(connection), None)
         if known is not None:

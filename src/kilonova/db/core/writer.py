@@ -236,7 +236,10 @@ class Writer:
         return batch
 
     def _finish(self, attempt: _Attempt, *, may_wait: bool) -> None:
-        """Finish the first started transaction and answer its callers. Raises: _NotNow, and it stays the first."""
+        """Finish the oldest started transaction and answer its callers.
+
+        Raises: _NotNow; the transaction then stays the first in the queue.
+        """
         try:
             done = self._transact_until_done(attempt, may_wait=may_wait)
         except _OutcomeUnknown as error:

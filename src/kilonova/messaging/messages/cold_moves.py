@@ -41,7 +41,7 @@ class FinishMove:
 
 @dataclass(frozen=True, slots=True)
 class ReturnHome:
-    """To the source: turn the kept guest into the active guest again; a guest that never left is success.
+    """To the source: turn the kept guest into the active guest again; no error if the guest never left.
 
     Undo step of ``MoveAway`` and ``LiveMigrate``, and the last step of a revert.
     """
@@ -71,7 +71,7 @@ class PendingRollback:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmMove:
-    """To the source: remove the kept guest, and no other. Absent is success."""
+    """To the source: remove the kept guest, and no other. No error if absent."""
 
     step: StepId
     instance_uuid: str
@@ -79,7 +79,7 @@ class ConfirmMove:
 
 @dataclass(frozen=True, slots=True)
 class AbandonMove:
-    """To the destination: remove the guest that a move created there, but no kept guest. Absent is success."""
+    """To the destination: remove the guest that a move created there, but no kept guest. No error if absent."""
 
     step: StepId
     instance_uuid: str

@@ -24,7 +24,7 @@ class SpawnGuest:
 class RebuildGuest:
     """Replace a guest and its disk by a new guest as described in ``guest``.
 
-    ``power_on``: whether the new guest is started. A guest that this order has already created is success.
+    ``power_on``: whether the new guest is started. No error if this order has already created the guest.
     """
 
     step: StepId

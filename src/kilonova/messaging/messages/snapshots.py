@@ -9,7 +9,7 @@ from kilonova.model.image_data import ImageData
 
 @dataclass(frozen=True, slots=True)
 class SnapshotGuest:
-    """Copy the current disk of a guest, for the image ``image_id``; an existing copy is success.
+    """Copy the current disk of a guest, for the image ``image_id``; no error if the copy exists.
 
     ``base``: base image of the guest, for a host whose image cache lacks it.
     """
@@ -22,7 +22,7 @@ class SnapshotGuest:
 
 @dataclass(frozen=True, slots=True)
 class UploadSnapshot:
-    """Upload the copy of a guest's disk to the image service, and delete the copy; already uploaded is success."""
+    """Upload the copy of a guest's disk to the image service, and delete the copy; no error if already uploaded."""
 
     step: StepId
     instance_uuid: str
@@ -31,7 +31,7 @@ class UploadSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class DiscardSnapshot:
-    """Delete the copy of a guest's disk. Absent is success."""
+    """Delete the copy of a guest's disk. No error if absent."""
 
     step: StepId
     instance_uuid: str

@@ -69,7 +69,7 @@ class _Copy:
         return not waits
 
     def is_wanted(self) -> bool:
-        """Return whether a copy that leaves the outbox is still to be sent."""
+        """Return whether the outbox should still send the question, rather than drop it."""
         self._waits_here = False
         return self._is_asked()
 

@@ -282,8 +282,8 @@ class RabbitConductorBus:
 def _read(delivery: Delivery) -> Envelope:
     """Parse a delivery. Raises: msgspec.DecodeError, also for too large or too deeply nested messages."""
     if len(delivery.body) > _MOST_BYTES:
-        raise msgspec.DecodeError(f"It has {len(delivery.body)} bytes, more than {_MOST_BYTES}")
+        raise msgspec.DecodeError(f"The message has {len(delivery.body)} bytes, more than {_MOST_BYTES}")
     try:
         return decode(delivery.body)
     except RecursionError as error:
-        raise msgspec.DecodeError("It is nested too deeply") from error
+        raise msgspec.DecodeError("The message is nested too deeply") from error

@@ -62,7 +62,7 @@ def to_control(process: str) -> str:
 
 
 def declare_agent(channel: Any, agent: str) -> None:
-    """Declare the exchange, queues and bindings of an agent; existing is success. Raises: amqp.AMQPError, OSError."""
+    """Declare the exchange, queues and bindings of an agent, if absent. Raises: amqp.AMQPError, OSError."""
     declare_exchange(channel)
     channel.exchange_declare(from_agent(agent), "fanout", durable=True, auto_delete=False)
     for queue, exchange in ((to_agent(agent), TO_AGENTS), (from_agent(agent), from_agent(agent))):

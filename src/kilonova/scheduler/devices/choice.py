@@ -18,7 +18,7 @@ from kilonova.scheduler.numa_request import numa_request
 
 @dataclass(frozen=True, slots=True)
 class DeviceNeeds:
-    """The NUMA topology and the PCI devices that a server requests. False if it requests neither."""
+    """The NUMA topology and the PCI devices that a server requests. Its bool() is False if both are absent."""
 
     numa: InstanceNuma | None = None
     pci: tuple[PciRequest, ...] = ()

@@ -220,7 +220,7 @@ def _walk(
 
 
 def _forbidden(pool: LegacyPool, spec: RequestSpec) -> BoolArray:
-    """Return the hosts that the mechanism intends to deny to such a server. Shapes: → (H,)."""
+    """Return the hosts that a pool is meant to deny to servers with this request. Shapes: → (H,)."""
     return pool.hosts if pool.is_stranger(spec) else ~pool.home(spec)
 
 

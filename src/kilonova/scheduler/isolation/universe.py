@@ -191,7 +191,7 @@ class Judge:
         return cls(hosts, tuple(switched_on), tuple(made))
 
     def may_use(self, combination: Combination) -> BoolArray:
-        """Return the hosts that all isolating rules allow for such servers. Shapes: → (H,)."""
+        """Return the hosts that all isolating rules allow for a combination's servers. Shapes: → (H,)."""
         all_hosts = self.hosts.all_hosts
         masks = [
             step.mask

@@ -61,7 +61,7 @@ def _view(known: GuestDiagnostics, instance: Instance) -> dict[str, Any]:
 
 
 def _free_view(known: GuestDiagnostics) -> dict[str, Any]:
-    """Return the keys of Nova's libvirt driver (until 2.47), without unknown values. Memory is in KiB."""
+    """Return diagnostics as Nova's libvirt driver does (until 2.47), without unknown values. Memory is in KiB."""
     view: dict[str, int | None] = {f"cpu{cpu.id}_time": cpu.time_ns for cpu in known.cpus}
     for disk in known.disks:
         view |= {f"{disk.device}_{name}": getattr(disk, field) for field, name in _OF_DISKS.items()}

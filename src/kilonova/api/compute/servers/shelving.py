@@ -42,7 +42,7 @@ def shelve(ctx: Context, request: Request) -> Reply:
 
 
 def shelve_offload(ctx: Context, request: Request) -> Reply:
-    """Offload a shelved server from its host; success if that runs already.  Errors: 400, 404, 409."""
+    """Offload a shelved server from its host; no error if an offload already runs.  Errors: 400, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_RULE}:shelve_offload")
     if (instance.vm_state, instance.task_state) == (VmState.SHELVED, TaskState.SHELVING_OFFLOADING):
         return Reply(202)  # clients offload a shelved server without knowing that automatic offloading has started

@@ -70,7 +70,7 @@ class Disks:
             self.make(uuid, file)
 
     def remove(self, uuid: str) -> None:
-        """Remove the disk of a guest, and its copies; absent is success."""
+        """Remove the disk of a guest, and its copies; no error if absent."""
         (self._folder / uuid).unlink(missing_ok=True)
         self.copies.discard(uuid)
 
@@ -83,7 +83,7 @@ class Disks:
         self.copies.keep_only(uuids)
 
     def copy(self, uuid: str, image_id: str, data: Path, check: Callable[[], None]) -> None:
-        """Copy the data of a disk for an image; an existing copy is success. Copies for other images are removed.
+        """Copy the data of a disk for an image; no error if the copy exists. Copies for other images are removed.
 
         ``check`` is called for each chunk; if it raises, no copy is left. Raises: DriverError.
         """

@@ -32,7 +32,7 @@ class Drives:
         self._make(guest, self._file(guest.uuid, _RESCUE_SUFFIX))
 
     def end_rescue(self, uuid: str) -> None:
-        """Remove the config drive of a rescue; absent is success."""
+        """Remove the config drive of a rescue; no error if absent."""
         self._file(uuid, _RESCUE_SUFFIX).unlink(missing_ok=True)
 
     def _make(self, guest: GuestSpec, drive: Path) -> None:
@@ -50,7 +50,7 @@ class Drives:
             raise DriverError(f"Host {self._host} cannot make a config drive: {error.strerror}.") from error
 
     def remove(self, uuid: str) -> None:
-        """Remove the config drives of a guest; absent is success."""
+        """Remove the config drives of a guest; no error if absent."""
         self.end_rescue(uuid)
         self._file(uuid).unlink(missing_ok=True)
 

@@ -56,7 +56,7 @@ class OwnDomain:
             return _state(self.handle, self.handle.state()[0])
 
     def power_on(self) -> None:
-        """Start the domain, or resume it with its saved memory; a running domain is success. Raises: DriverError."""
+        """Start the domain, or resume it with its saved memory; no error if it already runs. Raises: DriverError."""
         with explained(f"start guest {self.uuid}"):
             try:
                 self.handle.create()
@@ -65,7 +65,7 @@ class OwnDomain:
                     raise
 
     def power_off(self) -> None:
-        """Power the domain off at once and discard its saved memory; off already is success. Raises: DriverError."""
+        """Power the domain off at once and discard its saved memory; no error if already off. Raises: DriverError."""
         with explained(f"power off guest {self.uuid}"):
             _power_off(self.handle)
 
@@ -79,7 +79,7 @@ class OwnDomain:
                     raise
 
     def undefine(self, *, for_good: bool = True) -> None:
-        """Power the domain off and undefine it, keeping its disks; absent is success. Raises: DriverError.
+        """Power the domain off and undefine it, keeping its disks; no error if absent. Raises: DriverError.
 
         ``for_good``: also remove its firmware variables and TPM state, which it needs if it is to be defined again.
         """

@@ -116,6 +116,6 @@ class DiskMaker:
 
 
 def remove_rescue(folder: Path) -> None:
-    """Remove the disks of a rescue, the one with the password first; absent is success. Raises: OSError."""
+    """Remove the disks of a rescue, the one with the password first; no error if absent. Raises: OSError."""
     for name in (f"{RESCUE_CONFIG}{_DRAFT}", RESCUE_CONFIG, RESCUE):
         (folder / name).unlink(missing_ok=True)

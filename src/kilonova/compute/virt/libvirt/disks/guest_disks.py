@@ -90,7 +90,7 @@ class GuestDisks:
         return self.present(guest.uuid)
 
     def remove(self, uuid: str) -> None:
-        """Remove all disks of a guest, including kept ones; absent is success. Raises: DriverError."""
+        """Remove all disks of a guest, including kept ones; no error if absent. Raises: DriverError."""
         self.drop_kept(uuid)
         self.remove_made(uuid)
 
@@ -108,7 +108,7 @@ class GuestDisks:
         return tuple(disk.in_folder(folder) for disk in record.disks if disk.role in OF_RESCUES)
 
     def drop_rescue(self, uuid: str) -> None:
-        """Remove the rescue disks of a guest; absent is success. Raises: DriverError."""
+        """Remove the rescue disks of a guest; no error if absent. Raises: DriverError."""
         folder = self.folder(uuid)
         with self._doing("remove", uuid):
             remove_rescue(folder)
@@ -119,7 +119,7 @@ class GuestDisks:
     # --- moves --------------------------------------------------------------------------------------------------------
 
     def keep(self, uuid: str) -> None:
-        """Keep the disks of a guest for a move; kept already is success. Raises: GuestMissing, DriverError."""
+        """Keep the disks of a guest for a move; no error if already kept. Raises: GuestMissing, DriverError."""
         with self._doing("keep", uuid):
             if not self.kept_folder(uuid).exists():
                 self._record(uuid)
@@ -141,7 +141,7 @@ class GuestDisks:
         return self.present(uuid)
 
     def drop_kept(self, uuid: str) -> None:
-        """Remove the kept disks; absent is success. Raises: DriverError."""
+        """Remove the kept disks; no error if absent. Raises: DriverError."""
         with self._doing("remove", uuid):
             self._discard(self.kept_folder(uuid))
 
@@ -163,7 +163,7 @@ class GuestDisks:
         return self.present(guest.uuid)
 
     def remove_made(self, uuid: str) -> None:
-        """Remove the disks of a guest except the kept ones; absent is success. Raises: DriverError."""
+        """Remove the disks of a guest except the kept ones; no error if absent. Raises: DriverError."""
         with self._doing("remove", uuid):
             self._discard(self._draft(uuid))
             self._discard(self.folder(uuid))
@@ -217,7 +217,7 @@ class GuestDisks:
             shutil.rmtree(folder.rename(gone))
 
     def _remove_abandoned(self) -> None:
-        """Remove abandoned drafts and half-removed folders; the age limit spares those of other processes."""
+        """Remove old drafts and half-removed folders. Young ones may be in use by another process."""
         for ending in (_DRAFT, _GONE):
             for folder in self._folder.glob(f"*{ending}"):
                 with contextlib.suppress(OSError):

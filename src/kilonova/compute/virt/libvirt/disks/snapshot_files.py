@@ -59,7 +59,7 @@ class SnapshotFiles:
     def copy_for_image(
         self, uuid: str, image_id: str, source: DiskFile, check: Check, *, disk_format: str = ""
     ) -> None:
-        """Copy a disk and its backing file's data for an image; an existing copy is success. Other copies are removed.
+        """Copy a disk and its backing file's data for an image; no error if the copy exists. Other copies are removed.
 
         ``source``: the disk of a guest that is off, or a :meth:`scratch` file, which is moved if its format fits.
         If ``check`` raises, copying ends and no copy is left. Raises: DriverError.
@@ -98,7 +98,7 @@ class SnapshotFiles:
             copied[0].unlink(missing_ok=True)
 
     def discard(self, uuid: str) -> None:
-        """Remove all copies of a guest's disk; absent is success. Raises: DriverError."""
+        """Remove all copies of a guest's disk; no error if absent. Raises: DriverError."""
         try:
             self._scratch(uuid).unlink(missing_ok=True)
             self._copies.discard(uuid)

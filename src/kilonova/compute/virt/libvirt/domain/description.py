@@ -23,7 +23,7 @@ class VirtType(StrEnum):
 class DiskRole(StrEnum):
     """The purpose of a disk.
 
-    A guest has at most one of each, except ``EPHEMERAL``; the last two exist only in a rescue.
+    A guest has at most one disk of each role except ``EPHEMERAL``; the two rescue roles exist only during a rescue.
     """
 
     ROOT = "root"
