@@ -129,12 +129,12 @@ _FOREIGN_HOST = "which is not the agent's"
 _FOREIGN_SESSION = "does not own session"
 AT_CONTROL = (
     # Who has written it?
-    Dropped("sign as nobody", lambda a: a.publish(reply(a), user_id=None), "it has no verified user"),
+    Dropped("sign as nobody", lambda a: a.publish(reply(a), user_id=None), "the message has no verified user"),
     Dropped("copies to all queues", lambda a: a.publish(reply(a), **everywhere(a)), _FOREIGN_HOST),
     Dropped(
         "copies to all queues, signed by nobody",
         lambda a: a.publish(reply(a), user_id=None, **everywhere(a)),
-        "it has no verified user",
+        "the message has no verified user",
     ),
     # Speak for the host of another.
     Dropped("reply for another", lambda a: a.publish(reply(a)), _FOREIGN_HOST),
@@ -217,10 +217,14 @@ AT_CONTROL = (
     Dropped("no JSON", lambda a: a.publish(b"\x80\x04\x95cos\nsystem\n"), "malformed"),
     Dropped("no text", lambda a: a.publish(b'"\xff\xfe"'), "is dropped"),
     Dropped(
-        "a content type that is no text", lambda a: a.publish_odd(b"\x80\x00\x02\xff\xfe"), "it has no verified user"
+        "a content type that is no text",
+        lambda a: a.publish_odd(b"\x80\x00\x02\xff\xfe"),
+        "the message has no verified user",
     ),
     Dropped(
-        "a time at the end of all times", lambda a: a.publish_odd(b"\x00\x40" + b"\x7f" * 8), "it has no verified user"
+        "a time at the end of all times",
+        lambda a: a.publish_odd(b"\x00\x40" + b"\x7f" * 8),
+        "the message has no verified user",
     ),
     Dropped(
         "a routing key that is no text", lambda a: a.publish(b"", key=b"\xff\xfe"), "a message that cannot be read"

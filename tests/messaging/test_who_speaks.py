@@ -119,8 +119,8 @@ def test_only_what_the_broker_vouches_for_is_heard(
     assert heard.messages == [reply(uuid="good")]
     assert not heard.questions
     for why in (
-        "it has no verified user",
-        "it is a StepReply for host 'node2', which is not the agent's",
+        "the message has no verified user",
+        "the message is a StepReply for host 'node2', which is not the agent's",
         "agents may not send a StopGuest",
         "JSON is malformed",
         "Version 99 of the messages is not understood",
@@ -336,7 +336,7 @@ def test_a_message_of_any_size_is_not_read(ends: RabbitEnds, caplog: pytest.LogC
     huge = Delivery(b" " * (64 * 2**20 + 1), from_agent(ends.agent_name), ends.agent_name, 0, 0)
     with caplog.at_level(logging.WARNING):
         ends.conductor._hear(ends.agent_name, huge)
-    assert "It has 67108865 bytes, more than 67108864" in caplog.text
+    assert "The message has 67108865 bytes, more than 67108864" in caplog.text
 
 
 def _connection(broker: Broker, user: str) -> amqp.Connection:

@@ -189,7 +189,7 @@ def test_options_of_request_filters_are_in_the_groups_where_nova_has_them(tmp_pa
         (MINIMAL + "[scheduler]\nmax_attempts = 0\n", "max_attempts"),
         (MINIMAL + "[filter_scheduler]\nhost_subset_size = 0\n", "host_subset_size"),
         (MINIMAL + "[DEFAULT]\nservice_down_time = -1\n", "service_down_time"),
-        (MINIMAL + "[pci]\nalias = gpu\n", "[pci] alias = gpu: it is not valid JSON"),
+        (MINIMAL + "[pci]\nalias = gpu\n", "[pci] alias = gpu: the value is not valid JSON"),
         (MINIMAL + "[filter_scheduler]\npci_weight_multiplier = -1\n", "pci_weight_multiplier"),
         ("this is no configuration", "0.conf"),
     ],

@@ -24,7 +24,7 @@ class Backend:
     """Services for API handlers.
 
     ``image_proxy``: for the image routes of microversions up to 2.35 (metadata: 2.38).
-    ``driver_name``: external scheduler driver that replaces the engine, None without one.
+    ``driver_name``: external scheduler driver that replaces the engine, or None.
     """
 
     settings: Settings

@@ -40,7 +40,7 @@ class Compiled:
             if _is_explainable(instance):
                 return self._explain(instance)
         except RecursionError:
-            return invalid_field("body", "It is nested too deeply.")
+            return invalid_field("body", "The body is nested too deeply.")
         return self._first_error(instance)
 
     def _explain(self, instance: Any) -> InvalidRequest:

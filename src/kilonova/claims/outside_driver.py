@@ -286,9 +286,9 @@ def _read(said: Any, hosts: HostTable, count: int) -> tuple[Destination, ...]:
         raise _Nonsense(f"a list was expected, not {type(said).__name__}")
     read = tuple(_destination(item, hosts) for item in said)
     if len(read) < count:
-        raise _Nonsense(f"it named {len(read)} of {count} hosts")
+        raise _Nonsense(f"the driver named {len(read)} of {count} hosts")
     if len(read) > count:
-        raise _Nonsense(f"it named {len(read)} hosts for {count} servers")
+        raise _Nonsense(f"the driver named {len(read)} hosts for {count} servers")
     return read
 
 

@@ -71,7 +71,9 @@ def replay_all(
     of: bytes | None = None
     for stored in found:
         if stored.inputs is None or stored.server_index is None:
-            yield NoReplay("Its inputs were not stored: a third-party driver or an older release made it.")
+            yield NoReplay(
+                "The inputs of the decision were not stored: a third-party driver or an older release made it."
+            )
             continue
         # All servers of a failed request share one stored refusal, so the same inputs may occur again.
         if known is None or of != stored.inputs or (isinstance(known, _ReplaySession) and known.is_past(stored)):
@@ -82,7 +84,7 @@ def replay_all(
         try:
             yield known if isinstance(known, NoReplay) else known.replay(stored)
         except RuleFailed as error:
-            yield NoReplay(f"It fails with the present rules: {error.message}")
+            yield NoReplay(f"The decision fails with the present rules: {error.message}")
 
 
 def _begin(
@@ -91,7 +93,7 @@ def _begin(
     inputs, configured = decode(stored)
     checkpoint = checkpoints.find(connection, inputs.seq)
     if checkpoint is None:
-        return NoReplay("It is older than the oldest checkpoint.")
+        return NoReplay("The decision is older than the oldest checkpoint.")
     try:
         commits = change_log.between(connection, checkpoint.seq, inputs.seq)
         if commits is None:

@@ -53,7 +53,7 @@ class ResourceTimer(PeriodicPart):
         """Report the hypervisors that have changed. A hypervisor that does not answer does not delay the others."""
         session = self._session()
         if not session:
-            return  # a new session reports all hypervisors
+            return  # no session: the next session reports all hypervisors
         changed: list[Agent] = []
         reports: dict[str, NodeReport] = {}
         for agent in self._agents:

@@ -93,6 +93,6 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
 
 
 def without_effect(group: str, name: str) -> str | None:
-    """Return the reason why an option has no effect, or None if it has one."""
+    """Return the reason why an option has no effect, or None if it has an effect."""
     found = next((option for option in INEFFECTIVE.get(group, ()) if option.name == name), None)
     return None if found is None else str(found.help)

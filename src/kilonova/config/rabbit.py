@@ -16,7 +16,7 @@ _VERSIONS = {"TLSv1_2": TLSVersion.TLSv1_2, "TLSv1_3": TLSVersion.TLSv1_3}
 
 @dataclass(frozen=True, slots=True)
 class RabbitSettings:
-    """Options of the connection to RabbitMQ. ``transport``: the parameters made of them, None without a broker.
+    """Options of the connection to RabbitMQ. ``transport``: the resulting parameters, or None if no broker is set.
 
     Units: seconds.
     """

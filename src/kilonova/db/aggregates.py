@@ -261,7 +261,7 @@ def _has_instances(tx: Transaction, host: str) -> bool:
 
 
 def _read(connection: Connection, aggregate_id: int | None) -> tuple[Aggregate, ...]:
-    """Return the aggregate ``aggregate_id`` as a tuple of one or none; None: all aggregates."""
+    """Return the aggregates with the id ``aggregate_id``, at most one; None: all aggregates."""
     rows = sa.select(t.aggregates).order_by(t.aggregates.c.id)
     members = sa.select(t.aggregate_hosts.c.aggregate_id, t.aggregate_hosts.c.host).order_by(t.aggregate_hosts.c.id)
     pairs = sa.select(t.aggregate_metadata).order_by(t.aggregate_metadata.c.key)

@@ -163,7 +163,7 @@ def replace(tx: Transaction, requests: Sequence[ConsumerRequest]) -> None:
 
     Raises: ConcurrentUpdate for a consumer's generation; InvalidRequest for an unknown provider or resource class;
     Conflict if an inventory is missing, its units do not allow the amount, or its capacity would be exceeded.
-    A provider that is over capacity still accepts a request that does not increase its use.
+    A provider that is over capacity still accepts a request that does not increase its usage.
     """
     _replace_all(tx, [requests])
 
@@ -251,7 +251,7 @@ def allocate(tx: Transaction, uses: Sequence[Mapping[str, Any]]) -> None:
 
 
 def hand_over(tx: Transaction, heirs: Mapping[str, str], kind: str) -> None:
-    """Move all allocations of consumers to other consumers (giver → taker); the use of providers stays the same.
+    """Move all allocations of consumers to other consumers (giver → taker); the usage of providers stays the same.
 
     New takers get the type ``kind`` and the project and user of the giver. Givers without allocations are skipped. The
     consumer rows of givers stay, because callers write new allocations for them. The generations of givers and takers

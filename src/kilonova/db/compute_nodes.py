@@ -49,7 +49,7 @@ _FIGURES = {"VCPU": "vcpus", "MEMORY_MB": "memory_mib", "DISK_GB": "disk_gib"}
 
 @dataclass(frozen=True, slots=True)
 class NodeUsage:
-    """Totals and use of VCPU, MEMORY_MB and DISK_GB of a hypervisor, and its number of servers.
+    """Totals and usage of VCPU, MEMORY_MB and DISK_GB of a hypervisor, and its number of servers.
 
     Reserved amounts count as used. ``busy_instances``: servers with a task state. Units: cores, MiB, GiB.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guard rows of NUMA cells and PCI pools, and the share of them that each server holds.
 
-A cell is one row with a version, updated by compare-and-swap. A pool is one row whose use may not exceed its total. The
-devices of a server are chosen when it takes its share, so mirrors need no PCI addresses. Shares are stored in the same
-transaction, so the use is always the sum of the shares; a report of different hardware recomputes it. Every change logs
-all devices of the hypervisor for the mirrors.
+A cell is one row with a version, updated by compare-and-swap. A pool is one row whose usage may not exceed its total.
+The devices of a server are chosen when it takes its share, so mirrors need no PCI addresses. Shares are stored in the
+same transaction, so the usage is always the sum of the shares; a report of different hardware recomputes it. Every
+change logs all devices of the hypervisor for the mirrors.
 """
 
 from collections import Counter, defaultdict
@@ -59,7 +59,7 @@ def report_all(tx: Transaction, said: Mapping[str, HostDevices]) -> None:
 
 
 def _report(tx: Transaction, node_uuid: str, known: HostDevices, said: HostDevices) -> None:
-    """Store the devices that an agent reports for a hypervisor, and recompute their use.
+    """Store the devices that an agent reports for a hypervisor, and recompute their usage.
 
     A pool keeps its number. A pool that is no longer reported stays, with no devices, until no server holds one of
     them.
@@ -122,7 +122,7 @@ def of_guest(connection: Connection, instance_uuid: str) -> GuestDevices:
 
 
 def shares(connection: Connection) -> tuple[Taking, ...]:
-    """Return the share of every server."""
+    """Return the NUMA and PCI shares of all servers."""
     rows = connection.execute(sa.select(t.device_shares).order_by(_SHARE.instance_uuid))
     return tuple(Taking(row.instance_uuid, row.node_uuid, share_from_json(row.body)) for row in rows)
 
@@ -186,7 +186,7 @@ def give_back(tx: Transaction, instance_uuid: str) -> None:
 
 
 def hand_over(tx: Transaction, heirs: Mapping[str, str]) -> None:
-    """Move shares to other holders (giver → taker); the use of the hypervisors stays the same."""
+    """Move shares to other holders (giver → taker); the usage of the hypervisors stays the same."""
     _HAND_OVER.run(tx, [{"giver": giver, "taker": taker} for giver, taker in sorted(heirs.items())])
 
 
@@ -270,7 +270,7 @@ def _with_numbers(known: HostDevices, said: HostDevices) -> HostDevices:
 
 
 def _facts(devices: HostDevices) -> tuple[Any, ...]:
-    """Return cells and non-empty pools without their use, for comparison."""
+    """Return cells and non-empty pools without their usage, for comparison."""
     cells = [(cell.id, cell_facts(cell)) for cell in devices.cells]
     pools = [(pool.number, pool.identity, pool.total, pool.addresses) for pool in devices.pools if pool.total]
     return cells, pools
@@ -308,7 +308,7 @@ def _store(tx: Transaction, node_uuid: str, devices: HostDevices) -> None:
 
 
 def _write_use(tx: Transaction, before: _Read, after: Mapping[str, HostDevices]) -> bool:
-    """Write the use of each hypervisor; False if a guard fails, and the caller must roll back."""
+    """Write the usage of each hypervisor; False if a guard fails, and the caller must roll back."""
     cells: list[dict[str, Any]] = []
     pools: list[dict[str, Any]] = []
     for uuid, host in sorted(after.items()):

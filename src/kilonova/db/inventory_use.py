@@ -31,7 +31,7 @@ _CHANGE = ManyRows(
 
 
 def change(tx: Transaction, amounts: Mapping[InventoryKey, int]) -> bool:
-    """Add amounts, which may be negative, to the use of inventories.
+    """Add amounts, which may be negative, to the usage of inventories.
 
     Returns False if an inventory is missing or its capacity would be exceeded. The other rows are changed nevertheless,
     so

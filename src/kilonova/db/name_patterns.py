@@ -27,7 +27,7 @@ _BETWEEN_LOOKS = 64
 def read_pattern(parameter: str, text: str) -> Any:
     """Compile a user's regular expression. Raises: InvalidRequest that names the parameter."""
     if len(text) > LONGEST:
-        raise _bad(parameter, f"it is longer than {LONGEST} characters")
+        raise _bad(parameter, f"the pattern is longer than {LONGEST} characters")
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
@@ -39,7 +39,7 @@ def read_pattern(parameter: str, text: str) -> Any:
         said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
         raise _bad(parameter, f"not a regular expression ({said[:200]})") from None
     if pattern.programsize > MOST_INSTRUCTIONS:
-        raise _bad(parameter, "it has too many repetitions")
+        raise _bad(parameter, "the pattern has too many repetitions")
     return pattern
 
 
@@ -64,7 +64,10 @@ def matching(
         if number % _BETWEEN_LOOKS == 0:
             deadline.check()
             if clock() > ends_at:
-                raise _bad(next(iter(patterns)), f"it takes more than {LONGEST_SEARCH_S:g} seconds; use a simpler one")
+                raise _bad(
+                    next(iter(patterns)),
+                    f"the search takes more than {LONGEST_SEARCH_S:g} seconds; use a simpler pattern",
+                )
         if all(text is not None and search(text) is not None for search, text in zip(searches, texts, strict=True)):
             found.append(row_id)
             if len(found) == wanted:

@@ -304,7 +304,7 @@ _USAGES = Prepared(
 
 
 def log_usage(tx: Transaction, provider_ids: Collection[int]) -> None:
-    """Log generation and use of providers whose allocations changed, by one query."""
+    """Log generation and usage of providers whose allocations changed, by one query."""
     if not provider_ids:
         return
     usages: dict[tuple[str, int], dict[str, int]] = {}

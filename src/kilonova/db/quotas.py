@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas: limits of projects, users and quota classes, and the use that counts against them.
+"""Quotas: limits of projects, users and quota classes, and the usage that counts against them.
 
 A project has one row that counts all of its servers; so has each user with own limits in it. Creating and deleting
 servers changes these rows in the same transaction. Only one transaction writes at a time (ADR 6), so a value that
@@ -138,7 +138,7 @@ def delete_limits(tx: Transaction, project_id: str, user_id: str = EVERYBODY) ->
 
 
 def usage_of(connection: Connection, project_id: str, user_id: str = EVERYBODY) -> Usage:
-    """Return the stored use of a project, or of a user in it."""
+    """Return the stored usage of a project, or of a user in it."""
     wanted = sa.select(*(_Q[name] for name in COUNTED)).where(*_is(project_id, user_id))
     row = connection.execute(wanted).first()
     if row is not None:
@@ -147,7 +147,7 @@ def usage_of(connection: Connection, project_id: str, user_id: str = EVERYBODY) 
 
 
 def counted(connection: Connection, project_id: str, user_id: str = EVERYBODY) -> Usage:
-    """Compute the use of a project, or of a user in it, from its servers."""
+    """Compute the usage of a project, or of a user in it, from its servers."""
     mine = sa.select(*_AMOUNTS).where(*_COUNTS, _I.project_id == project_id)
     if user_id != EVERYBODY:
         mine = mine.where(_I.user_id == user_id)
@@ -173,7 +173,7 @@ def counted_everywhere(connection: Connection) -> dict[tuple[str, str], Usage]:
 
 
 def _counted_while_resized(connection: Connection) -> Iterator[tuple[tuple[str, str], Usage]]:
-    """Yield (project, user) and the use beyond the present flavor, for each server that is being resized."""
+    """Yield (project, user) and the usage beyond the present flavor, for each server that is being resized."""
     wanted = sa.select(t.server_migrations.c.uuid, _I.project_id, _I.user_id, _I.flavor)
     joined = wanted.join_from(t.instances, t.server_migrations, t.server_migrations.c.instance_uuid == _I.uuid)
     for uuid, project_id, user_id, flavor in connection.execute(joined.where(*_COUNTS, *_RESIZES)):
@@ -190,7 +190,7 @@ def stored(connection: Connection) -> dict[tuple[str, str], Usage]:
 
 
 def recount(tx: Transaction, project_id: str, user_id: str = EVERYBODY) -> None:
-    """Store the use of a project, or of a user in it, as computed from its servers."""
+    """Store the usage of a project, or of a user in it, as computed from its servers."""
     used = dict(counted(tx.connection, project_id, user_id).items())
     key = {"project_id": project_id, "user_id": user_id}
     if not insert_missing(tx, t.quotas, {**key, **used, "limits": {}}):
@@ -203,7 +203,7 @@ def give_back(tx: Transaction, project_id: str, user_id: str, less: Usage) -> No
 
 
 def count_again(tx: Transaction, project_id: str, user_id: str, more: Usage) -> None:
-    """Add the use of servers that were not counted for a while, without a check of limits."""
+    """Add the usage of servers that were temporarily not counted, without a check of limits."""
     tx.execute(_GIVE_BACK, {"project": project_id, "user": user_id, **{f"less_{k}": -v for k, v in more.items()}})
 
 
@@ -239,7 +239,7 @@ def room(connection: Connection, request: QuotaRequest, configured: Limits) -> i
 
 @dataclass(slots=True)
 class _Account:
-    """A quota row within one transaction: its use, the use taken so far, and the limits applied to the latter."""
+    """A quota row within one transaction: its stored usage, the usage added so far, and the limits for the latter."""
 
     used: Usage
     limits: Limits

@@ -63,7 +63,7 @@ class MigrationQuery:
 
 @dataclass(frozen=True, slots=True)
 class OtherSide:
-    """The host, other than its recorded one, where a moving server holds resources, and its flavor there."""
+    """The second host of a moving server, where it holds resources but is not recorded, with its flavor there."""
 
     migration: ServerMigration
     host: str

@@ -150,7 +150,7 @@ def decode(data: bytes) -> Envelope:
     try:
         return _decode(data)
     except UnicodeDecodeError as error:
-        raise msgspec.DecodeError(f"It is not UTF-8: {error.reason}") from error
+        raise msgspec.DecodeError(f"The message is not UTF-8: {error.reason}") from error
 
 
 def _decode(data: bytes) -> Envelope:

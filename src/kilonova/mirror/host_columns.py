@@ -48,7 +48,7 @@ class HostColumns:
         self._last_seen = array("d")
         #: Number of the process that runs the host's agent, from 1; 0 for none.
         self._process = array("i")
-        #: Process uuid → its number. By number, ``_up``: whether it is up, ``_silent_since``: last sign of life if not.
+        #: Process uuid → its index in ``_up`` (whether it is up) and ``_silent_since`` (last heartbeat if it is down).
         self._processes: dict[str, int] = {}
         self._up = array("b", [0])
         self._silent_since = array("d", [0.0])
@@ -68,7 +68,7 @@ class HostColumns:
         if value is not None:
             self._disabled[number], self._forced_down[number] = value.disabled, value.forced_down
             seen = value.last_seen
-            # the change has no time: keep the last heartbeat, unless the service was created again since
+            # The change has no heartbeat time: keep the known one, unless the service was created again since then.
             if seen is None:
                 seen = max(self._last_seen[number] if had else 0.0, value.created or 0.0)
             self._last_seen[number] = seen

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NUMA cells and PCI pools of a host with their use, and the share of them that one server uses."""
+"""NUMA cells and PCI pools of a host with their usage, and the share of them that one server uses."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -43,7 +43,7 @@ class HostDevices:
         ) and all(count <= free.get(number, 0) for number, count in share.devices)
 
     def taking(self, share: DeviceShare) -> "HostDevices":
-        """Return the host with ``share`` added to its use, without checking that it fits."""
+        """Return the host with ``share`` added to its usage, without checking that it fits."""
         return self._moved([share], 1)
 
     def without(self, share: DeviceShare) -> "HostDevices":
@@ -51,7 +51,7 @@ class HostDevices:
         return self._moved([share], -1)
 
     def used_by(self, shares: Iterable[DeviceShare]) -> "HostDevices":
-        """Return the host with its use replaced by the sum of ``shares``."""
+        """Return the host with its usage replaced by the sum of ``shares``."""
         return self._idle()._moved(shares, 1)  # noqa: SLF001  its own kind
 
     def with_addresses(self, share: DeviceShare, taken: Collection[str]) -> DeviceShare:

@@ -237,7 +237,7 @@ class GuestSpec:
     ``reserved``: NUMA cells, pinned CPUs and devices that the claim reserved on the host.
     ``image``: location of the image data; None in a cloud without an image service.
     ``ordered_at``: when the conductor ordered the creation; drivers store it in the guest's metadata as the mark.
-    ``config_drive``: contents of the config drive, None for a guest without one.
+    ``config_drive``: contents of the config drive, or None if the guest has none.
     ``user_data`` may contain secrets, so ``repr``, and therefore logs, omit it.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NUMA: the cells of a host with their use, and the cells that a server requests.
+"""NUMA: the cells of a host with their usage, and the cells that a server requests.
 
 A host cell has shared CPUs (``cpuset``), over which the vCPUs of many guests float, and dedicated ones (``pcpuset``),
 each of which is pinned to one vCPU of one guest.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas: limited resources, their use by servers, and checks of requests against limits."""
+"""Quotas: limited resources, their usage by servers, and checks of requests against limits."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

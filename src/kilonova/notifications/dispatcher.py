@@ -23,7 +23,7 @@ from kilonova.notifications.sinks import Sink
 LOG = logging.getLogger(__name__)
 #: Seconds that a stopping process waits for its queue to be sent.
 CLOSING_S = 5.0
-#: Seconds that it waits if a send has already taken longer than CLOSING_S, and for connections to close.
+#: Seconds that a stopping process waits for connections to close, and for a send that already took over CLOSING_S.
 _LAST_S = 1.0
 
 
@@ -73,7 +73,7 @@ class Dispatcher:
         return self._queue.unfinished_tasks == 0
 
     def tell(self, happening: Happening, who: Requester | None = None) -> None:
-        """Queue an event. ``who``: the requester, None for an event without one."""
+        """Queue an event. ``who``: the requester, or None if the event has none."""
         try:
             self._queue.put_nowait((happening, who))
         except queue.Full:

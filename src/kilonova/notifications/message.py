@@ -39,7 +39,7 @@ class Message:
     """One notification.
 
     ``publisher``: its publisher_id. ``is_error``: it is sent with priority ERROR. ``payload``: JSON-compatible values.
-    ``who``: the requester, None for an event without one.
+    ``who``: the requester, or None if the event has none.
     """
 
     format: Format

@@ -109,7 +109,7 @@ class MessageBuilder:
     clock: Callable[[], datetime] = utc_now
 
     def messages(self, happening: Happening, who: Requester | None) -> Iterator[Message]:
-        """Yield the messages of an event. ``who``: the requester, None for an event without one."""
+        """Yield the messages of an event. ``who``: the requester, or None if the event has none."""
         for message in self._all(happening, who):
             if message.format in self.formats:
                 yield message

@@ -31,7 +31,8 @@ from kilonova.notifications.message import Phase
 class Publisher:
     """Publishes events from any thread without blocking.
 
-    ``dispatcher``: None without a driver; then nothing is computed. ``updates``: whether ServerChanged is published.
+    ``dispatcher``: None if no notification driver is configured; then nothing is computed. ``updates``: whether
+    ServerChanged is published.
     """
 
     def __init__(self, dispatcher: Dispatcher | None = None, *, updates: bool = False) -> None:
@@ -49,7 +50,7 @@ class Publisher:
         return self._dispatcher is not None and self._dispatcher.is_busy
 
     def tell(self, happening: Happening, who: Requester | None = None) -> None:
-        """Publish an event. ``who``: the requester, None for an event without one."""
+        """Publish an event. ``who``: the requester, or None if the event has none."""
         if self._dispatcher is None or (isinstance(happening, ServerChanged) and not self._updates):
             return
         self._dispatcher.tell(happening, who)

@@ -163,7 +163,7 @@ def test_the_log_is_kept_as_far_back_as_the_oldest_checkpoint(database: Database
     with database.read() as connection:
         assert len(connection.execute(sa.select(t.checkpoints.c.id)).all()) == 2
     first_outcome, second, third = replayed(cell)
-    assert first_outcome == NoReplay("It is older than the oldest checkpoint.")
+    assert first_outcome == NoReplay("The decision is older than the oldest checkpoint.")
     assert second == first_outcome
     assert isinstance(third, Replay)
     assert third.differences == ()

@@ -87,8 +87,8 @@ def is_image_data(method: str, path: str) -> bool:
 class AgentsApi:
     """WSGI application of the agents API.
 
-    ``data``: None without an image service, or without Kilonova's own user in it. ``has_agent``: whether a host has an
-    agent session. ``room``: limits concurrent transfers.
+    ``data``: None if no image service, or no user for Kilonova there, is configured. ``has_agent``: whether a host has
+    an agent session. ``room``: limits concurrent transfers.
     """
 
     office: TicketOffice

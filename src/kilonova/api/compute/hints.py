@@ -32,7 +32,7 @@ def read_hints(ctx: Context, given: Mapping[str, object], *, field: str = FIELD)
                 field, f"The name of a hint has {len(name)} characters; at most {LONGEST_NAME} are allowed."
             )
         if _is_deeper(value, DEEPEST):
-            raise invalid_field(f"{field}.{name}", f"It is nested more than {DEEPEST} levels deep.")
+            raise invalid_field(f"{field}.{name}", f"The value is nested more than {DEEPEST} levels deep.")
     largest, size = ctx.backend.settings.api.max_hints_size, len(orjson.dumps(given))
     if size > largest:
         raise invalid_field(field, f"The hints have {size} bytes of JSON; at most {largest} are allowed.")

@@ -178,9 +178,9 @@ def _wants_servers(request: Request) -> bool:
 
 
 def _one(request: Request) -> Callable[[Sequence[NodeKey]], Sequence[NodeKey]]:
-    """Return a selector of the hypervisor in the path.
+    """Return a function that selects the hypervisor in the path and raises NotFound if it does not exist.
 
-    It raises NotFound. Raises: InvalidRequest for a malformed uuid (since 2.53).
+    Raises: InvalidRequest for a malformed uuid (since 2.53).
     """
     given = request.path["hypervisor_id"]
     wanted = uuid_id(given, "hypervisor id") if request.version >= _BY_UUID else given

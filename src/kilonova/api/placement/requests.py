@@ -104,5 +104,5 @@ def _http_date(timestamp: int) -> str:
 
 
 def newest(*moments: datetime | None) -> datetime | None:
-    """Return the latest of the times, or None without any."""
+    """Return the latest of the times, or None if there are no times."""
     return max((moment for moment in moments if moment is not None), default=None)

@@ -79,7 +79,7 @@ def make_proxy(settings: "ProxySettings") -> "ConsoleProxy":
 
 
 def _tls_of(proxy: "ConsoleProxySettings") -> ssl.SSLContext | None:
-    """Return the TLS context, or None without a certificate. Raises: ConfigurationError."""
+    """Return the TLS context, or None if no certificate is configured. Raises: ConfigurationError."""
     from kilonova.server.listening import tls_context  # noqa: PLC0415 - start-up time
 
     if proxy.cert_file is None:

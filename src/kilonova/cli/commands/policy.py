@@ -159,7 +159,7 @@ def _public(credentials: "Credentials") -> dict[str, Any]:
 def _caller(
     conf: Any, token: str | None, user: str | None, project: str | None, roles: Sequence[str] | None
 ) -> "Credentials | None":
-    """Return the caller's credentials, or None without a caller. Raises: InvalidRequest for an incomplete caller."""
+    """Return the caller's credentials, or None if no option names a caller. Raises: InvalidRequest."""
     from kilonova.api.policy import Credentials  # noqa: PLC0415 - start-up time
 
     if token is not None:

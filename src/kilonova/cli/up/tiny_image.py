@@ -16,7 +16,7 @@ _SECTOR_BYTES = 512
 _OBEYS_ACPI = 445
 _PARTITION_TABLE = 446
 
-#: Machine code of ``tiny_image.S``; tests/guests compares them.
+#: Machine code of ``tiny_image.S``; tests/guests compares both.
 _CODE = bytes.fromhex(
     "fa31c08ed88ec08ed0bc007cfbfcea137c00008816057db80102e8a0007308c706007e0000eb0aff06007eb80103e88c0080"
     "3ebd7d007407ba0206b80001efbe067de89f00be1c7de89900a1007ee87b00be227de88d000fb6067504e86d00be467de87f"

@@ -101,8 +101,8 @@ class Core:
     """The core of a control process: everything except APIs and periodic tasks. Its agent directory polls already.
 
     ``upkeep``: to be started when the process is complete. ``office``: issues the tickets for image data.
-    ``image_remover``: removes images that are no longer needed; None without an image service. ``resumed``: number of
-    unfinished workflows that were found and resumed.
+    ``image_remover``: removes images that are no longer needed; None if no image service is configured.
+    ``resumed``: number of unfinished workflows that were found and resumed.
     """
 
     database: Database

@@ -33,7 +33,7 @@ def ticket_office(settings: Settings, database: Database) -> TicketOffice:
 
 
 def image_store(settings: Settings, session: Any) -> ImageStore | None:
-    """Return the store of image data, or None without a session at the image service."""
+    """Return the store of image data, or None if there is no session at the image service."""
     if session is None:
         return None
     from kilonova.images.glance_data import GlanceData  # noqa: PLC0415 - brings an HTTP client
@@ -42,7 +42,7 @@ def image_store(settings: Settings, session: Any) -> ImageStore | None:
 
 
 def image_keeper(settings: Settings, session: Any) -> ImageKeeper | None:
-    """Return the client that reads and removes images for Kilonova itself, or None without a session."""
+    """Return the client that reads and removes images for Kilonova itself, or None if there is no session."""
     if session is None:
         return None
     from kilonova.images.glance_keeper import GlanceKeeper  # noqa: PLC0415 - brings an HTTP client

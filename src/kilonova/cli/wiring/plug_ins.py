@@ -22,7 +22,7 @@ from kilonova.scheduler.driver import Scheduler
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of plug-in. ``fits``: returns whether a class is one; ``needs``: what it requires, for error messages."""
+    """A kind of plug-in. ``fits``: returns whether a class is of this kind; ``needs``: its requirements, for errors."""
 
     group: str
     fits: Callable[[Any], bool]

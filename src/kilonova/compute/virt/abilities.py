@@ -66,10 +66,10 @@ class CanRebuild(Protocol):
     """Ability.REBUILD: replace guests by new ones on the same host."""
 
     def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
-        """Replace a guest, including a kept one, by a new guest as described; there may be no guest before.
+        """Replace a guest, including a kept one, by a new guest as described, or create it if no guest exists.
 
         A guest with the same ``ordered_at`` was created by this order already: only its power state is set. The image
-        is fetched before anything is removed. Raises: DriverError, leaving the old guest as it was, or none;
+        is fetched before anything is removed. Raises: DriverError: the old guest is unchanged or removed;
         UnsupportedGuest.
         """
 

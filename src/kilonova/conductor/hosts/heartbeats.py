@@ -15,7 +15,7 @@ WRITTEN_EVERY_S = 1.0
 
 
 class Heartbeats:
-    """Collects heartbeats until a periodic task calls :meth:`write`. ``lease``: lifetime of a session after one."""
+    """Collects heartbeats until a periodic task calls :meth:`write`. ``lease``: lifetime of a session after each."""
 
     def __init__(self, database: Database, lease: timedelta) -> None:
         self._database = database

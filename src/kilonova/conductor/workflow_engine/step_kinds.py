@@ -62,7 +62,7 @@ def one_way(
     interrupts: Mapping[Interrupt, Do[F]] = _NO_INTERRUPTS,
     blocking: bool = False,
 ) -> Step[F]:
-    """Return a step without undo: it leaves nothing, or it is past the point of no return."""
+    """Return a step without undo: a failed one leaves nothing behind, or the workflow can no longer be rolled back."""
     return Step(name, do, NOTHING, on_reply, shows=shows, event=event, interrupts=interrupts, blocking=blocking)
 
 

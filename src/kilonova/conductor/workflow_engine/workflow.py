@@ -393,7 +393,7 @@ class Step(Generic[F]):
 
     @property
     def leaves_nothing(self) -> bool:
-        """Return True if the step needs no undo when it has failed or not started."""
+        """Return True if a step that failed or never started needs no undo."""
         return self.undo in (NOTHING, CALL_OFF)
 
     def shown(self, facts: F) -> TaskState | None:

@@ -30,7 +30,7 @@ LoggedIsolation = int
 
 
 class LoggedProvider(msgspec.Struct, frozen=True):
-    """A resource provider. Later changes of its use are logged as :class:`LoggedUse`. Key: its uuid."""
+    """A resource provider. Later changes of its usage are logged as :class:`LoggedUse`. Key: its uuid."""
 
     id: int
     name: str
@@ -43,7 +43,7 @@ class LoggedProvider(msgspec.Struct, frozen=True):
 
 
 class LoggedUse(msgspec.Struct, frozen=True):
-    """The use of a provider, as resource class → amount, of all its inventories. Key: the provider's uuid."""
+    """The usage of a provider, as resource class → amount, of all its inventories. Key: the provider's uuid."""
 
     generation: int
     used: Mapping[str, int]

@@ -30,7 +30,7 @@ class Job(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Result of a transaction. ``commit``: its change-log row, None without one; ``outcomes``: one for each job."""
+    """Result of a transaction. ``commit``: its change-log row, None if it has none; ``outcomes``: one for each job."""
 
     commit: Commit | None
     outcomes: Sequence[Any]

@@ -73,7 +73,7 @@ class Link:
 
     @property
     def epoch(self) -> int:
-        """Number of the current connection, 0 without one. Deliveries and consumers of other epochs are void."""
+        """Number of the current connection; 0: disconnected. Deliveries and consumers of other epochs are void."""
         return self._epoch if self._is_connected else 0
 
     @property

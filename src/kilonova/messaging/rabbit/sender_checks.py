@@ -32,11 +32,11 @@ def check_writer(routes: Routes, agent: str, delivery: Delivery) -> None:
     Raises: Forbidden.
     """
     if not delivery.user:
-        raise Forbidden("it has no verified user")
+        raise Forbidden("the message has no verified user")
     if delivery.user != agent:
-        raise Forbidden(f"it was sent by user {delivery.user!r} of the broker")
+        raise Forbidden(f"the message was sent by user {delivery.user!r} of the broker")
     if delivery.exchange != from_agent(agent):
-        raise Forbidden(f"it came through exchange {delivery.exchange!r}")
+        raise Forbidden(f"the message came through exchange {delivery.exchange!r}")
     if agent not in routes.enrolled():
         raise Forbidden("the agent is not enrolled")
 
@@ -45,7 +45,7 @@ def check_hosts(routes: Routes, agent: str, message: Message) -> None:
     """Check that a message names only hosts for which its agent is enrolled. Raises: Forbidden."""
     for host in _hosts_of(message):
         if not routes.may_speak(agent, host):
-            raise Forbidden(f"it is a {type(message).__name__} for host {host!r}, which is not the agent's")
+            raise Forbidden(f"the message is a {type(message).__name__} for host {host!r}, which is not the agent's")
 
 
 def _hosts_of(message: Message) -> Iterator[str]:

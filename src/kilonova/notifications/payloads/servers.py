@@ -173,7 +173,7 @@ class InstanceExistsPayload(InstancePayload):
 
 
 def common_fields(instance: Instance, who: Requester | None, *, bdms: bool, shares: bool) -> dict[str, Any]:
-    """Return the fields of every server payload. ``who``: the requester, None for an event without one."""
+    """Return the fields of every server payload. ``who``: the requester, or None if the event has none."""
     properties = {present_name(name): value for name, value in instance.image_properties.items()}
     return {
         "uuid": instance.uuid,

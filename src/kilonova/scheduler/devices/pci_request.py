@@ -106,9 +106,9 @@ def _object(text: str) -> Mapping[str, Any]:
     try:
         given: Any = json.loads(text)
     except ValueError as error:
-        raise _wrong(text, f"it is not valid JSON: {error}") from None
+        raise _wrong(text, f"the value is not valid JSON: {error}") from None
     if not isinstance(given, dict) or not str(given.get("name", "")).strip():
-        raise _wrong(text, "it must be a JSON object with a name")
+        raise _wrong(text, "the value must be a JSON object with a name")
     if unknown := sorted(set(given) - _KEYS):
         raise _wrong(text, f"unknown key {unknown[0]!r}")
     for key in ("vendor_id", "product_id"):

@@ -101,7 +101,7 @@ def require_small(texts: Sequence[str]) -> None:
     """Raise QueryTooLarge, naming the exceeded limit, if the hint is too long, too large or too deeply nested."""
     for text in texts:
         if len(text) > LONGEST:
-            raise QueryTooLarge(f"It has {len(text)} characters; the limit is {LONGEST}.")
+            raise QueryTooLarge(f"The query has {len(text)} characters; the limit is {LONGEST}.")
         try:
             inside: list[Any] = [json.loads(text)]
         except (ValueError, RecursionError):
@@ -110,9 +110,9 @@ def require_small(texts: Sequence[str]) -> None:
         while inside := [item for outer in inside if isinstance(outer, list) for item in outer]:
             values, depth = values + len(inside), depth + 1
         if values > MOST_VALUES:
-            raise QueryTooLarge(f"It has {values} operators and values; the limit is {MOST_VALUES}.")
+            raise QueryTooLarge(f"The query has {values} operators and values; the limit is {MOST_VALUES}.")
         if depth > _DEEPEST:
-            raise QueryTooLarge(f"It is nested {depth} levels deep; the limit is {_DEEPEST}.")
+            raise QueryTooLarge(f"The query is nested {depth} levels deep; the limit is {_DEEPEST}.")
 
 
 def _check(query: Any) -> None:

@@ -198,7 +198,7 @@ def read_trusted_certs(
 
 
 def read_key(ctx: Context, name: str | None) -> PublicKey | None:
-    """Return the caller's key pair named by ``key_name``, or None without a name. Raises: InvalidRequest."""
+    """Return the caller's key pair of this name, or None if ``name`` is None. Raises: InvalidRequest."""
     if name is None:
         return None
     try:

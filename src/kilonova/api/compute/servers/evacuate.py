@@ -73,7 +73,7 @@ def _forced(version: Version, asked: Evacuation) -> bool:
         return asked.host is not None
     forced = version < _NEVER_FORCED and as_bool(asked.force)
     if forced and asked.host is None:
-        raise invalid_field("force", "It is allowed only together with host.")
+        raise invalid_field("force", "The field is allowed only together with host.")
     return forced
 
 

@@ -120,7 +120,7 @@ def _sort(request: Request, *, is_admin: bool) -> tuple[tuple[str, bool], ...]:
         if column is None:
             if key in _ALIKE or (key in _PASSED_OVER and request.version <= _PASSED_OVER_UNTIL):
                 continue
-            raise invalid_parameter("sort_key", key, "It is not a sort key.")
+            raise invalid_parameter("sort_key", key, "This is not a sort key.")
         if key in _ADMIN_SORT_KEYS and not is_admin:
             raise Forbidden(f"Only administrators can sort servers by {key}", field="sort_key")
         descending = (

@@ -54,7 +54,7 @@ def _own_image(ctx: Context, instance: Instance) -> Image:
     with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     if stored is None or stored.spec.image is None:
-        raise invalid_field("rescue_image_ref", "It is required for a server created without an image.")
+        raise invalid_field("rescue_image_ref", "The field is required for a server created without an image.")
     return stored.spec.image
 
 

@@ -45,7 +45,7 @@ class ConsoleEntry:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedGuest:
-    """One guest. Its sizes are 0 if it comes from an old file without them.
+    """One guest. Its sizes are 0 if its file was written by an old release without sizes.
 
     ``console``: its last console entries, the newest at the end.
     ``rescue_image_ref``: the image it was rescued with; None if it runs from its own disk.

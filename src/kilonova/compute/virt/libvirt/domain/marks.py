@@ -29,7 +29,7 @@ class GuestMark:
     """The mark of a guest.
 
     ``ordered_at``: time of the order that created the guest, in UTC without a zone.
-    ``rescue_image``: the image it is rescued with, None without a rescue.
+    ``rescue_image``: the rescue image, or None if the guest is not rescued.
     ``administrator``: the account whose password can be set.
     ``must_be_quiet``: whether its guest agent must freeze the file systems while its disk is copied.
     The other fields are information for operators.
