@@ -58,7 +58,7 @@ class ProcessParts:
             raise
 
     def stop(self) -> None:
-        """Stop all parts in reverse order. A failed stop is logged, and the other parts are stopped all the same."""
+        """Stop all parts in reverse order. If the stop of a part fails, log that and stop the other parts."""
         while self._started:
             name, stop = self._started.pop()
             try:

@@ -161,7 +161,7 @@ def carry_out(
         case CacheImages():
             return PowerState.NOSTATE  # the order concerns no guest
         case CallOff():
-            pass  # its arrival has already cancelled the queued order of the workflow
+            pass  # the queued order of the workflow was cancelled when this message arrived
         case DiscardSnapshot():
             _discard_snapshot(able, order.instance_uuid)
     return _state(driver, order.instance_uuid)

@@ -87,7 +87,7 @@ def _body(request: Request, body: bytes, kind: str) -> Response:
             "Content-Length": str(len(body)),
             "Cache-Control": "no-cache",
             "X-Content-Type-Options": "nosniff",
-            "Referrer-Policy": "no-referrer",  # the URL of the page contains the token
+            "Referrer-Policy": "no-referrer",  # keeps the token, which is in the URL, from other sites
         }
     )
     answer.body = b"" if request.method == "HEAD" else body

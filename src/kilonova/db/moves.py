@@ -204,7 +204,7 @@ def release_all(tx: Transaction, instance_uuid: str, group_uuid: str | None, hos
 
 
 def log_other_side(tx: Transaction, migration_uuid: str) -> None:
-    """Log the other host of a moving server for the mirrors, or that it no longer has one."""
+    """Log the second host of a moving server for the mirrors, or that the server no longer has a second host."""
     side = next(server_migrations.other_sides(tx.connection, migration_uuid), None)
     tx.log("instance", migration_uuid, None if side is None else other_side_value(side))
 

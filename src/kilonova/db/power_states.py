@@ -25,7 +25,7 @@ _OF_SERVERS = Prepared(sa.select(*_COLUMNS).where(_I.uuid.in_(sa.bindparam("uuid
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The recorded state of a server without a task. ``seen``: time of its last change as ISO text; empty if none."""
+    """The recorded state of a server without a task. ``seen``: time of its last change as ISO text, or ""."""
 
     uuid: str
     host: str | None

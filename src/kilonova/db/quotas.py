@@ -173,7 +173,7 @@ def counted_everywhere(connection: Connection) -> dict[tuple[str, str], Usage]:
 
 
 def _counted_while_resized(connection: Connection) -> Iterator[tuple[tuple[str, str], Usage]]:
-    """Yield (project, user) and the usage beyond the present flavor, for each server that is being resized."""
+    """Yield (project, user) and the usage above that of the present flavor, for each server that is being resized."""
     wanted = sa.select(t.server_migrations.c.uuid, _I.project_id, _I.user_id, _I.flavor)
     joined = wanted.join_from(t.instances, t.server_migrations, t.server_migrations.c.instance_uuid == _I.uuid)
     for uuid, project_id, user_id, flavor in connection.execute(joined.where(*_COUNTS, *_RESIZES)):

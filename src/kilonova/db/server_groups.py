@@ -22,7 +22,7 @@ def get(connection: Connection, uuid: str) -> ServerGroup:
 
 
 def list_for(connection: Connection, project_id: str | None) -> tuple[ServerGroup, ...]:
-    """Return the groups of a project in order of creation; None: of every project."""
+    """Return the groups of a project in order of creation. ``project_id``: None for the groups of all projects."""
     statement = sa.select(t.server_groups).order_by(t.server_groups.c.id)
     if project_id is not None:
         statement = statement.where(t.server_groups.c.project_id == project_id)

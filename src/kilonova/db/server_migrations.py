@@ -269,7 +269,7 @@ def claim_destinations(tx: Transaction, rows: Sequence[Mapping[str, str]]) -> in
 
 
 def other_sides(connection: Connection, migration_uuid: str | None = None) -> Iterator[OtherSide]:
-    """Yield the other host of each moving server, for all migrations in progress or for one.
+    """Yield the second host of each moving server, for all migrations in progress or for one of them.
 
     A resize on the same hypervisor has none.
     """

@@ -98,7 +98,8 @@ class GlanceData:
         try:
             return self._glance.request(path, method, redirect=False, **more)
         except (exceptions.ClientException, HTTPError) as error:
-            LOG.warning("Request of Kilonova's user to the image service failed: %s", error)  # hosts get no details
+            # The details are logged only, because hosts may not see them.
+            LOG.warning("Request of Kilonova's user to the image service failed: %s", error)
             raise Unavailable(_UNREACHABLE) from error
 
 

@@ -90,7 +90,7 @@ def present_name(name: str) -> str:
 
 
 def canonical_value(name: str, value: str) -> str:
-    """Return the canonical spelling of a value; values of properties without one are unchanged."""
+    """Return the canonical spelling of a property's value; the value itself if the property defines no spelling."""
     canonical = _CANONICAL.get(name)
     return value if canonical is None else canonical(value)
 

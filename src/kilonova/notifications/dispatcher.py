@@ -28,7 +28,7 @@ _LAST_S = 1.0
 
 
 def _nobody() -> None:
-    """Do nothing (default counter)."""
+    """Count nothing; the default of the counters."""
 
 
 @dataclass(frozen=True, slots=True)

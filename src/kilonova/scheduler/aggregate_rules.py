@@ -29,9 +29,9 @@ def in_any(hosts: HostTable, wanted: Sequence[bool]) -> BoolArray:
 def if_concerned(
     hosts: HostTable, concerns: Callable[[Aggregate], bool], satisfied: Callable[[Aggregate], bool]
 ) -> BoolArray:
-    """Return the hosts with no aggregate for which ``concerns`` is True, or with one that is ``satisfied``.
+    """Return the hosts that pass a rule which applies only to hosts in certain aggregates. Shapes: → (H,).
 
-    Shapes: → (H,).
+    A host passes if ``concerns`` is False for all its aggregates, or if ``satisfied`` is True for one of them.
     """
     aggregates = hosts.aggregates.aggregates
     concerned = in_any(hosts, [concerns(aggregate) for aggregate in aggregates])

@@ -48,6 +48,6 @@ _REMOVED: Mapping[str, str] = {
 }
 ROUTES: Routes = {
     **{path: dict.fromkeys(methods.split(), Endpoint(gone)) for path, methods in _REMOVED.items()},
-    # This route still answers up to 2.43; from 2.44 on it does not exist (404).
+    # Up to 2.43 the reply is 410; from 2.44 on the route does not exist (404).
     "/servers/{server_id}/os-virtual-interfaces": {"GET": Endpoint(gone, until=Version(2, 43))},
 }

@@ -40,7 +40,7 @@ class Names:
 
 
 def read_resources(text: str) -> dict[str, int]:
-    """Parse ``VCPU:2,MEMORY_MB:1024``. Raises: InvalidRequest."""
+    """Parse resource amounts such as ``VCPU:2,MEMORY_MB:1024``. Raises: InvalidRequest."""
     form = (
         "Badly formed resources parameter. Expected resources query string parameter in form: "
         "?resources=VCPU:2,MEMORY_MB:1024."

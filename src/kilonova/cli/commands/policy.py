@@ -186,7 +186,7 @@ def _caller(
 
 
 def _conf(config_file: Sequence[str] | None, data: Path | None) -> Any:
-    """Return the oslo.config of a cloud, or one without files if no cloud is given and the default folder has none."""
+    """Return the oslo.config of a cloud; without files if no cloud is given and none is in the default folder."""
     if config_file or data or conf_of_folder(None).is_file():
         return settings_of_cloud(config_file, data).conf
     return _without_files()

@@ -122,7 +122,7 @@ class GuestReports:
         self._find_agent = find_agent
 
     def take(self, message: GuestsFound) -> None:
-        """Handle a report."""
+        """Handle a host's report of its guests."""
         if not self._may_act():
             return
         with self._database.read() as connection:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timeout of builds."""
+"""Operation that fails builds after the operator's timeout."""
 
 from datetime import timedelta
 

@@ -59,7 +59,7 @@ class Deletes:
         self._starter.go_on(self._database.write(begin))
 
     def force(self, uuid: str, who: Requester) -> None:
-        """Start deleting a server for good, even one that is being soft-deleted."""
+        """Start deleting a server permanently, even if it is being soft-deleted."""
 
         def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
             current = instances.find(tx.connection, uuid)

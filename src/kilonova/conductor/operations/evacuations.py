@@ -29,7 +29,7 @@ class Evacuations:
         forced: bool = False,
         stops: bool = False,
     ) -> None:
-        """Start evacuating a server, to ``host`` if it is given; ``forced``: without asking the filters.
+        """Start evacuating a server, to ``host`` if it is given; ``forced``: bypass the filters.
 
         ``left``: the host that was found down. ``stops``: power the server off afterwards. The server's other workflows
         roll back first, without waiting for the dead host.

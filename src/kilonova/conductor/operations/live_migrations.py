@@ -26,7 +26,7 @@ class LiveMigrations:
         self._starter = starter
 
     def begin(self, uuid: str, who: Requester, *, host: str | None = None, forced: bool = False) -> None:
-        """Start live-migrating a server, to ``host`` if it is given; ``forced``: without asking the filters.
+        """Start live-migrating a server, to ``host`` if it is given; ``forced``: bypass the filters.
 
         Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if the server is already on that host.
         """

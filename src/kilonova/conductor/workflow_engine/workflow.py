@@ -62,7 +62,7 @@ class Interrupt(StrEnum):
 
 
 class HostIsBackError(Exception):
-    """A host that was unreachable has a live agent again: the step must be sent after all."""
+    """A host that counted as unreachable has a live agent again, so the step must be sent to it."""
 
     def __init__(self, host: str) -> None:
         super().__init__(host)
@@ -413,7 +413,7 @@ Settle = Callable[[Transaction, Run[F], PowerState | None], object] | SettleToge
 
 
 def WRITE_NOTHING(_tx: Transaction, _run: Run[HasHost], _power_state: PowerState | None) -> None:  # noqa: N802 - as NOTHING
-    """Settle hook of a workflow that does not change its server, or has none."""
+    """Settle hook of a workflow that has no server or does not change it."""
 
 
 @dataclass(frozen=True, slots=True)

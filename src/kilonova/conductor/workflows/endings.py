@@ -73,9 +73,9 @@ def _fail_at_host(tx: Transaction, run: Run[HasHost]) -> None:
     fail(tx, run, None if power_state is None else TRANSITIONS[run.row.kind].failed, power_state)
 
 
-#: End with a fault on the server, in the state that the table has for a failure, or the previous one.
+#: Ends with a fault on the server. Its state: the failure state in the state table, or else the previous state.
 failed = failing(_fail)
-#: End with a fault on the server, as ``failed``; keep the previous state if the host never received the action.
+#: Like ``failed``, but the server keeps its previous state if the host never received the order.
 failed_at_host = failing(_fail_at_host)
 
 

@@ -159,7 +159,7 @@ def _evacuated(tx: Transaction, run: Run[MoveFacts], _power_state: PowerState | 
 
 
 def _unwound(services: Services, run: Run[MoveFacts]) -> Unwound:
-    """Try the next host, or leave the server in error, at its source or where it is stranded."""
+    """Try the next host, or leave the server in error: on its source, or on an unreachable destination."""
     if run.interrupted is not None:
         return Ended()
     again = next_try(services, run)

@@ -44,7 +44,7 @@ FIRST_STATUS: Mapping[str, MigrationStatus] = {
 class MoveFacts:
     """Facts of a move. ``migration``: its UUID. ``source``: the first host; ``destination``: None until claimed.
 
-    ``requested``: the destination that the user asked for, ``forced``: without asking the filters.
+    ``requested``: the destination that the user asked for, ``forced``: bypass the filters.
     ``stays``: the source is a possible destination too.
     ``forsaken``: an abandoned move: the server no longer is its result, so only the source is cleaned up.
     ``runs``, ``paused``: state of the guest before the move. ``touched``: it was powered off, or its copy was started.

@@ -19,7 +19,7 @@ from kilonova.errors import FromNewerRelease
 #: Version 2 logs heartbeats of processes, not of hosts: older readers ignore these and would declare every host down.
 VERSION = 2
 
-#: Process of hosts whose agent runs in no known process.
+#: Stands for the process of a host's agent if that process is unknown.
 NOWHERE = ""
 #: Figures of an inventory: total, reserved, min_unit, max_unit, step_size, allocation_ratio, capacity, used.
 InventoryFigures = tuple[int, int, int, int, int, float, int, int]

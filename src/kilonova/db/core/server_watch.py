@@ -37,7 +37,7 @@ class Watch(Protocol):
         """Whether the server hangs: connected, but without answers."""
 
     def require_answers(self) -> None:
-        """Raises: Unavailable, while the server does not answer."""
+        """Raise Unavailable if the database server does not answer at present."""
 
     def wait(self, timeout_s: float) -> None:
         """Wait until the server answers, but no longer than ``timeout_s``."""

@@ -81,7 +81,7 @@ def _stored_request(ctx: Context, instance: Instance) -> StoredRequest:
     with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     if stored is None:
-        raise Conflict(f"Nothing is recorded of what was asked for instance {instance.uuid}.")
+        raise Conflict(f"The create request of instance {instance.uuid} is not stored.")
     return stored
 
 

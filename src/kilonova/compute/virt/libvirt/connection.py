@@ -127,7 +127,7 @@ class Connection:
             LOG.warning("libvirtd at %s cannot be reached; retrying: %s", self._uri, why)
 
     def close(self) -> None:
-        """Drop the event connection for good. Each thread's own connection is closed when the thread ends."""
+        """Close the event connection permanently. Each thread's own connection is closed when the thread ends."""
         with self._lock:
             self._is_closed = True
             self._let_go()

@@ -122,5 +122,5 @@ class HostCapabilities:
 
     @property
     def boards(self) -> Iterator[MachineType]:
-        """Each machine type once."""
+        """The distinct machine types."""
         return iter({board.name: board for board in self.machines.values()}.values())
