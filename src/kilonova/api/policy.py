@@ -196,7 +196,7 @@ class Policy:
 
     def allows(self, name: str, target: Mapping[str, Any], credentials: Credentials) -> bool:
         if credentials.scope is None or not credentials.user_id:
-            return False  # oslo.policy would treat the token as one of project ""
+            return False  # oslo.policy would treat a token without project as a token for the project ""
         enforcer = self._in_force()
         memory = enforcer.memory
         if memory is None:

@@ -42,7 +42,7 @@ vm_memory_high_watermark.absolute = 512MB
 disk_free_limit.absolute = 100MB
 raft.wal_max_size_bytes = 67108864
 """
-#: Erlang's host table, so that it needs neither a name server nor the system's files.
+#: Erlang's configuration of host names: localhost is listed here, so no name server or system file is used.
 _HOSTS = """\
 {lookup, [file, native]}.
 {host, {127,0,0,1}, ["localhost"]}.

@@ -33,5 +33,5 @@ class Building:
             tx.log("instance", claim.instance_uuid, value)
 
 
-#: Default placing of an order.
+#: The placing of new servers, the default of orders.
 NEW_SERVER = Building()

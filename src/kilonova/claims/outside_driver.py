@@ -198,7 +198,8 @@ class OutsideDriver:
         context = RequestContext.of(replace(cloud, spec=spec))
         request_spec, filter_properties = as_driver_arguments(spec, tried)
         if spec.move is None and self._runs_instances:
-            with contextlib.suppress(NotImplementedError):  # some drivers only raise this in the method
+            # Some drivers define schedule_run_instance, but only raise NotImplementedError in it.
+            with contextlib.suppress(NotImplementedError):
                 return self._launched(context, request_spec, filter_properties)
         return self._driver.select_destinations(context, request_spec, filter_properties)
 

@@ -160,7 +160,7 @@ def counted(connection: Connection, project_id: str, user_id: str = EVERYBODY) -
 
 
 def counted_everywhere(connection: Connection) -> dict[tuple[str, str], Usage]:
-    """Compute (project, user) → use from all servers, with :data:`EVERYBODY` as user for a whole project."""
+    """Compute (project, user) → usage from all servers, with :data:`EVERYBODY` as user for a whole project."""
     sums: dict[tuple[str, str], Usage] = {}
     by_user = sa.select(_I.project_id, _I.user_id, *_AMOUNTS).where(*_COUNTS).group_by(_I.project_id, _I.user_id)
     for project_id, user_id, instances, cores, ram in connection.execute(by_user):
@@ -184,7 +184,7 @@ def _counted_while_resized(connection: Connection) -> Iterator[tuple[tuple[str, 
 
 
 def stored(connection: Connection) -> dict[tuple[str, str], Usage]:
-    """Return (project, user) → use, from all rows."""
+    """Return (project, user) → usage, from all rows."""
     columns = (_Q.project_id, _Q.user_id, *(_Q[name] for name in COUNTED))
     return {(row[0], row[1]): Usage(*row[2:]) for row in connection.execute(sa.select(*columns))}
 

@@ -43,4 +43,4 @@ def show_hosts(answer: Mapping[str, Any], console: Console) -> None:
         )
     console.print(table)
     if answer.get("hosts_links"):
-        console.print(f"There are more: --marker {found[-1]['host']}")
+        console.print(f"Show more with --marker {found[-1]['host']}")

@@ -68,4 +68,4 @@ def show_strays(answer: Mapping[str, Any], console: Console) -> None:
     console.print()
     console.print("To remove a guest and its disks: kilonova hosts remove-guest HOST GUEST")
     if answer.get("strays_links"):
-        console.print(f"There are more: --marker {strays[-1]['id']}")
+        console.print(f"Show more with --marker {strays[-1]['id']}")

@@ -133,7 +133,7 @@ def show_list(answer: Mapping[str, Any], console: Console) -> None:
             )
         )
     if answer.get("workflows_links"):
-        console.print(f"There are more: --marker {flows[-1]['id']}")
+        console.print(f"Show more with --marker {flows[-1]['id']}")
 
 
 def show_one(flow: Mapping[str, Any], console: Console) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heartbeats of agent processes: those of about one second are written in one transaction."""
+"""Heartbeats of agent processes, batched: the heartbeats of about one second are written in one transaction."""
 
 import threading
 from concurrent.futures import Future

@@ -124,7 +124,7 @@ def leave_behind(
 def require_absent(services: Services, tx: Transaction, host: str) -> None:
     """Raise HostIsBackError if a live process has the agent of a host that was unreachable."""
     process = host_agents.process_of(tx.connection, host)
-    # a sole process finds only its own stale record
+    # Without other control processes, a record of this process is stale: the host's agent has not registered again.
     is_own = process == services.owner and services.database.is_sole_process
     if process is not None and not is_own and host_agents.is_alive(tx, process):
         raise HostIsBackError(host)

@@ -273,7 +273,7 @@ _BARE = msgspec.json.Decoder(list[tuple[str, str, msgspec.Raw]])
 _VERSIONED = msgspec.json.Decoder(_Versioned)
 #: Kind as read → the kind, and the decoder of its values.
 _KNOWN: Mapping[str, tuple[Kind, msgspec.json.Decoder[Any]]] = {
-    # Not strict: some databases return a boolean as 0 or 1.
+    # strict=False, because some databases return a boolean as 0 or 1.
     kind: (kind, msgspec.json.Decoder(payload | None, strict=False))
     for kind, payload in _PAYLOADS.items()
 }

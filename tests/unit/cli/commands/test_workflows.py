@@ -73,7 +73,7 @@ def test_the_list_says_what_is_stuck_and_where_it_goes_on() -> None:
     assert f"{UUID} resize {SERVER} move-away stuck 1 day, 1:01:01" in lines
     assert lines[-2:] == [
         "1 workflow stuck: `kilonova workflows show WORKFLOW` shows the reason.",
-        f"There are more: --marker {UUID}",
+        f"Show more with --marker {UUID}",
     ]
     assert printed(workflows.show_list, {"workflows": []}) == ["There are no unfinished workflows."]
 

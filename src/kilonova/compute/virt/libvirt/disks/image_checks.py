@@ -72,14 +72,14 @@ def _found_in(file: Path, image: ImageData) -> str:
             if found.keys() == {"iso", "gpt"}:  # a hybrid image, bootable from a CD and from a disk
                 del found["gpt"]
             if len(found) != 1:
-                raise _unusable(image, f"it looks like several formats at once: {', '.join(sorted(found))}")
+                raise _unusable(image, f"the data matches several formats: {', '.join(sorted(found))}")
             ((name, inspector),) = found.items()
             inspector.safety_check()
     except format_inspector.SafetyCheckFailed as error:
         what = "; ".join(str(why) for why in error.failures.values())
-        raise _unusable(image, f"it is not safe: {what}") from error
+        raise _unusable(image, f"the data is not safe: {what}") from error
     except format_inspector.ImageFormatError as error:
-        raise _unusable(image, f"it cannot be read: {error}") from error
+        raise _unusable(image, f"the data cannot be read: {error}") from error
     return name
 
 
@@ -88,7 +88,7 @@ def _described(file: Path, image: ImageData, disk_format: str, vmdk_types: Colle
     try:
         described: dict[str, Any] = orjson.loads(disk_tool.describe(file, QEMU_FORMATS[disk_format]))
     except (CommandFailed, orjson.JSONDecodeError) as error:
-        raise _unusable(image, "qemu-img cannot read it within its limits") from error
+        raise _unusable(image, "qemu-img cannot read the data within its limits") from error
     data = described.get("format-specific", {}).get("data", {})
     wrong = [
         ("it has a backing file", "backing-filename" in described or "full-backing-filename" in described),
