@@ -109,7 +109,7 @@ def _found(message: HostsStarted | GuestsFound) -> Found:
 class GuestReports:
     """Handles agents' reports of guests and orders removals.
 
-    ``may_act``: returns whether this process holds its lease; otherwise a report is dropped, and comes again later.
+    ``may_act``: returns whether this process holds its lease; otherwise reports are dropped, since hosts repeat them.
     ``find_agent``: checks in the database whether a host that seemed unreachable can be reached.
     """
 

@@ -72,6 +72,6 @@ class HostsRegistered:
     homecomings: Mapping[str, tuple[PendingRollback, ...]] = field(default_factory=dict)
 
 
-#: Messages of a process with agents that it waits for an :data:`Answer` to.
+#: Messages for which a process with agents waits for an :data:`Answer`.
 Question = HostsStarted | Heartbeat
 Answer = HostsRegistered | HeartbeatAnswer

@@ -127,7 +127,7 @@ class WeigherScores:
         return changed
 
     def rescale(self, alive: BoolArray, indices: IntArray) -> bool:
-        """Update the shares of ``indices``, or of all hosts if the scale has changed. Return True in the latter case.
+        """Update the shares of ``indices``, or of all hosts if the scale has changed; return whether it has changed.
 
         Raises: ValueError, for ratings or multipliers that are not finite numbers.
         """
