@@ -25,7 +25,8 @@ ALLOWED: dict[str, set[str]] = {
     "identifiers": set(),
     "clock": set(),
     "wsgi_keys": set(),
-    "server": {"errors", "wsgi_keys"},
+    "process_signals": set(),
+    "server": {"errors", "process_signals", "wsgi_keys"},
     "deadline": {"errors"},
     "lease": set(),
     "periodic": {"clock", "errors"},
@@ -56,7 +57,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": {
         "api", "claims", "clock", "bundled_services", "compute", "conductor", "config", "console_proxy", "db", "errors",
         "identifiers", "identity", "images", "lease", "logs", "messaging", "metrics", "mirror", "model",
-        "notifications", "periodic", "process_parts", "scenario", "scheduler", "server",
+        "notifications", "periodic", "process_parts", "process_signals", "scenario", "scheduler", "server",
     },
     "wsgi": {"cli"},
     "__main__": {"cli"},

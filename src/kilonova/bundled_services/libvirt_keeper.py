@@ -32,6 +32,7 @@ _CLONE_NEWNS, _CLONE_NEWUTS = 0x00020000, 0x04000000  # linux/sched.h
 _MS_BIND, _MS_REC, _MS_SLAVE = 0x1000, 0x4000, 0x80000  # linux/mount.h
 _MNT_DETACH = 2
 _STOP_S = 10
+_AWAITED = {signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD}
 
 #: Folder of a system libvirtd → the node's folder that is mounted there instead.
 PLACES = {
@@ -70,34 +71,51 @@ def main() -> None:
         sys.exit(f"{error.strerror}; root in this container cannot create namespaces: run as another user")
     except OSError as error:
         sys.exit(str(error))
-    daemon_pid = daemon.pid
-    ended = False
-
-    def stop(_number: int, _frame: object) -> None:
-        """Stop libvirtd. SIGTERM comes from the supervisor, or from the kernel when the supervisor has exited."""
-        if not ended:
-            os.kill(daemon_pid, signal.SIGTERM)
-            signal.alarm(_STOP_S)
-        if ends_guests and os.getppid() != parent:
-            _kill_children(but=daemon_pid)
-
-    def lose_patience(_number: int, _frame: object) -> None:
-        if not ended:
-            os.kill(daemon_pid, signal.SIGKILL)
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGALRM, lose_patience)
+    # Blocked signals stay pending until sigwaitinfo(); a handler would miss one just before waitid() blocks.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     die_with_parent(parent, signal.SIGTERM)
-    os.write(report, f"{daemon_pid}\n".encode())
+    os.write(report, f"{daemon.pid}\n".encode())
     os.close(report)
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            pid = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # the pid is not reused before waitpid() below
-            assert pid is not None
-            ended = ended or pid.si_pid == daemon_pid
-            os.waitpid(pid.si_pid, 0)
-            if ended and ends_guests and os.getppid() != parent:
-                _kill_children(but=0)
+    _Keeper(daemon.pid, parent, ends_guests=ends_guests).run()
+
+
+class _Keeper:
+    """Waits for signals and children until no child is left."""
+
+    def __init__(self, daemon_pid: int, parent: int, *, ends_guests: bool) -> None:
+        self._daemon_pid = daemon_pid
+        self._parent = parent
+        self._ends_guests = ends_guests
+        self._ended = False
+
+    def run(self) -> None:
+        while self._reap():
+            match signal.sigwaitinfo(_AWAITED).si_signo:
+                case signal.SIGTERM:
+                    self._stop()
+                case signal.SIGALRM if not self._ended:
+                    os.kill(self._daemon_pid, signal.SIGKILL)
+
+    def _stop(self) -> None:
+        """Stop libvirtd. SIGTERM comes from the supervisor, or from the kernel when the supervisor has exited."""
+        if not self._ended:
+            os.kill(self._daemon_pid, signal.SIGTERM)
+            signal.alarm(_STOP_S)
+        if self._ends_guests and os.getppid() != self._parent:
+            _kill_children(but=self._daemon_pid)
+
+    def _reap(self) -> bool:
+        """Reap the children that have exited; return whether any is left."""
+        try:
+            # The pid is not reused before waitpid() below.
+            while (exited := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)) is not None:
+                self._ended = self._ended or exited.si_pid == self._daemon_pid
+                os.waitpid(exited.si_pid, 0)
+                if self._ended and self._ends_guests and os.getppid() != self._parent:
+                    _kill_children(but=0)
+        except ChildProcessError:
+            return False
+        return True
 
 
 def _enter_namespaces(folder: Path, host: str) -> None:

@@ -6,7 +6,10 @@ import signal
 from collections.abc import Callable
 from typing import Protocol
 
+from kilonova.process_signals import wakeup
+
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_MANY = 4096
 
 
 class Serving(Protocol):
@@ -21,13 +24,15 @@ def serve_until_told(server: Serving, on_hangup: Callable[[], None] | None = Non
 
     ``on_hangup``: handler of SIGHUP; without it SIGHUP ends the process as usual.
     """
-    told = os.eventfd(0, os.EFD_CLOEXEC)
-    if on_hangup is not None:
-        signal.signal(signal.SIGHUP, lambda _number, _frame: on_hangup())
-    for number in _SIGNALS:
-        signal.signal(number, lambda _number, _frame: os.eventfd_write(told, 1))
-    server.start()
-    os.read(told, 8)  # os.read() returns on a signal, while os.eventfd_read() would raise InterruptedError
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+    received: set[int] = set()
+    with wakeup() as signals:
+        if on_hangup is not None:
+            signal.signal(signal.SIGHUP, lambda _number, _frame: on_hangup())
+        for number in _SIGNALS:
+            signal.signal(number, lambda number, _frame: received.add(number))
+        server.start()
+        while not received:
+            os.read(signals, _MANY)
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
     server.stop()
