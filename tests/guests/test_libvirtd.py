@@ -207,7 +207,7 @@ def test_it_is_nobody_elses_business(libvirt_node: LibvirtNode) -> None:
 def test_a_folder_that_qemu_may_not_enter_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     os.chown(tmp_path, 65534, 65534)
-    with pytest.raises(ConfigurationError, match=f"may not enter {tmp_path}"):
+    with pytest.raises(ConfigurationError, match=f"cannot enter {tmp_path}"):
         Libvirtd(tmp_path / "libvirt").start()
 
 
