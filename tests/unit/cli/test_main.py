@@ -10,7 +10,6 @@ import pytest
 from kilonova import __version__
 from kilonova.cli.application import COMMANDS
 from kilonova.cli.main import main
-from kilonova.cli.up.data_folder import default_folder
 
 
 @pytest.mark.parametrize(
@@ -84,11 +83,3 @@ def test_ctrl_c_ends_a_command_that_is_still_being_imported_without_a_word(modul
         check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")
-
-
-def test_the_data_folder_follows_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", "/data")
-    assert default_folder() == Path("/data/kilonova")
-    monkeypatch.setenv("XDG_DATA_HOME", "")
-    monkeypatch.setenv("HOME", "/home/someone")
-    assert default_folder() == Path("/home/someone/.local/share/kilonova")

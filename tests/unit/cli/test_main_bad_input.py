@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What commands say to files, addresses and texts that are none: one line, exit code 2, or 1 for what may pass."""
 
-import errno
-import subprocess
-import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,7 +9,6 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from kilonova.cli.application import run
 from kilonova.cli.main import main
 
 _BINARY = bytes(range(128, 256))
@@ -150,28 +146,3 @@ def test_a_field_that_is_not_in_an_answer(odd_service: str, tmp_path: Path, caps
     login = f"endpoint: '{odd_service}/200:%7B%7D!', token: t"
     (tmp_path / "clouds.yaml").write_text(f"clouds: {{kilonova: {{auth_type: admin_token, auth: {{{login}}}}}}}")
     assert "without the field 'count'" in said_of(["servers", "count", "--data", str(tmp_path)], 1, capsys)
-
-
-def test_what_a_terminal_would_obey_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
-    said = said_of(["servers", "set-hints", "vm", "a\x1b[31m\nb\u202e"], 2, capsys)
-    assert said[:-1].isprintable()
-
-
-@pytest.mark.parametrize(
-    ("redirection", "code", "words"),
-    [(">&-", 0, ""), ("> /dev/full", 1, "No space left"), ("| true", 1, "")],
-)
-def test_an_output_that_nobody_takes_is_no_traceback(redirection: str, code: int, words: str) -> None:
-    command = f"set -o pipefail; {sys.executable} -m kilonova docs notifications {redirection}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    assert words in done.stderr
-    assert done.stderr.count("\n") == bool(words)
-
-
-def test_what_the_system_refuses_about_a_file_names_it(capsys: pytest.CaptureFixture[str]) -> None:
-    def command(**_: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", "/etc/shadow")
-
-    assert run(command, ["policy"]) == 1
-    assert capsys.readouterr().err == "kilonova: /etc/shadow: Permission denied\n"

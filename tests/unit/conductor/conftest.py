@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from kilonova.scenario.model import SimulatedHost
-from support.cell import Cell, NewCell, new_cell
+from support.cell import IMAGE, Cell, NewCell, new_cell
+from support.folder_images import FolderImages
 
 
 @pytest.fixture
@@ -23,3 +24,11 @@ def cell_of(sqlite_template: Path, tmp_path: Path) -> Iterator[NewCell]:
     yield start
     for cell in started:
         cell.database.close()
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> FolderImages:
+    """An image service with the image of all servers."""
+    images = FolderImages(tmp_path / "images")
+    images.add(IMAGE.id, b"what servers are made of")
+    return images

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kilonova.console_proxy import endpoints, listener
+from kilonova.console_proxy import endpoints
 from kilonova.console_proxy.proxy import ProxyLimits
 from support.console_hosts import TOKEN, hypervisor, proxy_before
-from support.viewers import connect, refused
+from support.viewers import connect
 from support.waiting import wait_until
 
 URL = f"/?token={TOKEN}"
@@ -122,13 +122,6 @@ def test_a_message_that_is_too_long_ends_the_console() -> None:
         viewer.close()
 
 
-def was_cut_off(connection: socket.socket) -> bool:
-    try:
-        return connection.recv(1) == b""
-    except ConnectionResetError:
-        return True
-
-
 def _head_of(length: int) -> Any:
     class Head:
         opcode = 2
@@ -137,26 +130,6 @@ def _head_of(length: int) -> Any:
             return bytes([0x82, 0xFF]) + struct.pack(">Q", length) + bytes(4)
 
     return Head()
-
-
-def test_connections_that_ask_for_nothing_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "_MORE_SOCKETS", 5)
-    with hypervisor(echo) as port, proxy_before(port, limits=ProxyLimits(connections=1)) as (_, own):
-        silent = [socket.create_connection(("127.0.0.1", own), timeout=5) for _ in range(6)]
-        one_more = socket.create_connection(("127.0.0.1", own), timeout=5)
-        assert was_cut_off(one_more)
-        for each in (*silent, one_more):
-            each.close()
-        wait_until(lambda: refused(own, URL) == 101, "room")
-
-
-def test_requests_that_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "_OPEN_S", 0.5)
-    with hypervisor(echo) as port, proxy_before(port) as (_, own):
-        slow = socket.create_connection(("127.0.0.1", own), timeout=5)
-        slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
-        assert was_cut_off(slow)
-        slow.close()
 
 
 def test_a_console_that_cannot_be_reached() -> None:

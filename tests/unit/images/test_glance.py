@@ -9,7 +9,6 @@ import pytest
 
 from kilonova.errors import NotFound, Unavailable
 from kilonova.images.glance import GlanceImages, image_of
-from kilonova.images.source import FixedImages
 from kilonova.model.image import Image
 
 
@@ -120,14 +119,6 @@ def test_nobody_there() -> None:
         GlanceImages("http://127.0.0.1:9").get("i", token="t", project_id="p")
 
 
-def test_fixed_images() -> None:
-    images = FixedImages([Image("i")])
-    assert images.get("i", token=None, project_id="p").id == "i"
-    assert [image.id for image in images.list(token=None)] == ["i"]
-    with pytest.raises(NotFound):
-        images.get("j", token=None, project_id="p")
-
-
 def test_images_are_found_by_name(glance: Glance) -> None:
     images = images_of(glance, [0.0])
     listed = [{"id": "i", "name": 'a "b"', "status": "active"}, {"id": "j", "name": "other", "status": "active"}]
@@ -136,12 +127,6 @@ def test_images_are_found_by_name(glance: Glance) -> None:
     glance.answers["/v2/images?name=in:%22x%22"] = 503, {}
     with pytest.raises(Unavailable):
         images.named("x", token="t", project_id="p")
-
-
-def test_fixed_images_are_found_by_name() -> None:
-    fixed = FixedImages([Image("i", "cirros"), Image("j", "other")])
-    assert fixed.named("cirros", token=None, project_id="p") == (Image("i", "cirros"),)
-    assert fixed.named("none", token=None, project_id="p") == ()
 
 
 def test_all_images_are_listed_page_by_page_and_hidden_ones_too(glance: Glance) -> None:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import logging
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -33,30 +31,6 @@ def test_without_a_size_nothing_is_rotated(tmp_path: Path) -> None:
         handler.handle(record("x" * 100))
     handler.close()
     assert [path.name for path in tmp_path.iterdir()] == ["a.log"]
-
-
-_PROGRAM = """
-import logging, os, sys
-from pathlib import Path
-from kilonova.logs.rotation import LogFile
-from kilonova.logs.setup import configure
-configure(file=LogFile(Path(sys.argv[1]), max_bytes=2000, kept=3))
-for number in range(60):
-    logging.getLogger("kilonova").info("logged %d", number)
-os.write(2, b"printed at the end")
-os.write(1, b", twice")
-"""
-
-
-@pytest.mark.parametrize("same", [True, False])
-def test_what_is_printed_into_the_log_goes_where_the_log_goes(tmp_path: Path, same: bool) -> None:
-    log, other = tmp_path / "a.log", tmp_path / "output"
-    with (log if same else other).open("ab") as output:
-        subprocess.run([sys.executable, "-c", _PROGRAM, str(log)], stdout=output, stderr=output, check=True)
-    assert (tmp_path / "a.log.1").exists()
-    assert (log if same else other).read_text().endswith("printed at the end, twice")
-    assert "printed" not in (tmp_path / "a.log.1").read_text()
-    assert other.exists() != same
 
 
 def test_a_full_disk_costs_records_and_nothing_else(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whoever tells never waits, and what cannot be sent is counted."""
 
-import json
 import logging
 import threading
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from kilonova.notifications.dispatcher import Counters, Dispatcher
 from kilonova.notifications.events import FlavorActed
 from kilonova.notifications.message import Format, Message
 from kilonova.notifications.message_builder import MessageBuilder
-from kilonova.notifications.sinks import FileSink, context_of
+from kilonova.notifications.sinks import FileSink
 from support.recorded_notifications import RecordingSink
 from support.waiting import wait_until
 
@@ -121,24 +120,7 @@ def test_an_end_sends_what_waits() -> None:
     assert len(sink.messages) == 500
 
 
-def test_a_file_has_a_line_for_each_that_only_its_owner_can_read(tmp_path: Path) -> None:
-    path = tmp_path / "notifications.log"
-    dispatcher = Dispatcher(WORDING, [FileSink(path, "WARN")], queue_size=10)
-    dispatcher.tell(happening("a\nb"), WHO)
-    dispatcher.close()
-    (line,) = path.read_text().splitlines()
-    said = json.loads(line)
-    assert (said["event_type"], said["publisher_id"], said["priority"]) == ("flavor.create", "nova-api:here", "WARN")
-    assert (said["payload"]["nova_object.data"]["name"], said["_context_request_id"]) == ("a\nb", "req-1")
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
 def test_only_the_wanted_format_is_sent() -> None:
     for wanted in Format:
         messages = list(MessageBuilder("here", frozenset({wanted})).messages(happening(), WHO))
         assert [each.format for each in messages] == ([Format.VERSIONED] if wanted is Format.VERSIONED else [])
-
-
-def test_who_asked_is_told_without_a_token() -> None:
-    assert context_of(WHO) == {"request_id": "req-1", "user_id": "alice", "project_id": "wonder"}
-    assert context_of(None) == {"request_id": None, "user_id": None, "project_id": None}

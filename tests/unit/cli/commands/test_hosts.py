@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-import io
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from kilonova.cli.commands import hosts, strays
 from kilonova.cli.main import main
@@ -62,12 +60,6 @@ def test_strays_are_shown_with_what_may_be_done(api: FakeApi, capsys: pytest.Cap
     assert "Delete the server." in out
     assert "kilonova hosts remove-guest HOST GUEST" in out
     assert "--marker 8" in out
-
-
-def test_no_strays_are_good_news() -> None:
-    out = io.StringIO()
-    strays.show_strays({"strays": []}, Console(file=out, width=120))
-    assert "every reported guest is where its server is recorded" in out.getvalue()
 
 
 @pytest.mark.parametrize(("asked", "said"), [(True, "removes guest"), (False, "is not reachable")])

@@ -35,17 +35,6 @@ def test_the_embedded_cloud_enables_what_acts_on_aggregate_metadata(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "more",
-    [
-        "[filter_scheduler]\nenabled_filters = ComputeFilter\n",
-        "[DEFAULT]\nscheduler_default_filters = ComputeFilter\n",
-    ],
-)
-def test_an_operator_who_chooses_filters_gets_these(tmp_path: Path, more: str) -> None:
-    assert filters_of(tmp_path, more=more) == ("ComputeFilter",)
-
-
-@pytest.mark.parametrize(
     ("section", "name"), [("filter_scheduler", "enabled_filters"), ("DEFAULT", "scheduler_default_filters")]
 )
 def test_a_scenario_that_chooses_filters_gets_these(tmp_path: Path, section: str, name: str) -> None:

@@ -10,7 +10,6 @@ import pytest
 from kilonova.cli.main import main
 from kilonova.cli.up import cloud_files, libvirt
 from kilonova.cli.up.agents import require_possible, share_out
-from kilonova.cli.up.announcement import Announcement
 from kilonova.cli.up.cloud_files import Cloud
 from kilonova.cli.up.libvirt import GuestsOnStop, LibvirtSide, host_name
 from kilonova.cli.wiring.addresses import Address
@@ -125,14 +124,6 @@ def test_with_agents_the_last_one_has_the_host_alone() -> None:
         require_possible(2, 0, {}, "metal7")
     with pytest.raises(ConfigurationError, match="--agents 1 is too few"):
         require_possible(1, 2, {}, "metal7")
-
-
-@pytest.mark.parametrize("real_guests", [True, False])
-def test_what_to_type_next_shows_the_console_of_a_real_guest(cloud: Cloud, real_guests: bool) -> None:
-    said = Announcement(
-        cloud, 1.0, companions=True, unlimited=True, real_guests=real_guests, agents=False, data=""
-    ).text()
-    assert ("openstack console log show first\n" in said) is real_guests
 
 
 def _conf(cloud: Cloud, **more: Any) -> configparser.ConfigParser:

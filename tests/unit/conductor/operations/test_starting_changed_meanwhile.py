@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.db import request_specs
 from kilonova.errors import ConcurrentUpdate, UnexpectedTaskState
 from kilonova.model.instance import VmState
-from support.cell import BIGGER, IMAGE, RESCUE_IMAGE, Cell, NewCell, asker, host
+from support.cell import BIGGER, IMAGE, RESCUE_IMAGE, Cell, NewCell, host
 from support.folder_images import FolderImages
 
 
@@ -53,14 +52,6 @@ def test_it_is_not_moved_to_the_host_on_which_it_is_by_then(cell_of: NewCell, ac
     assert cell.check() == {uuid: VmState.ACTIVE}
 
 
-def test_it_is_not_evacuated_from_a_host_that_nobody_found_to_be_down(cell_of: NewCell) -> None:
-    cell, uuid = left_for_node2(cell_of)
-    with pytest.raises(ConcurrentUpdate, match="no longer on host node1"):
-        cell.conductor.operations.evacuations.begin(uuid, "node1", asker("req-late"))
-    cell.work_off()
-    assert (cell.check(), cell.instance(uuid).host) == ({uuid: VmState.ACTIVE}, "node2")
-
-
 def test_it_is_not_resized_to_the_flavor_that_it_has_by_then(cell_of: NewCell) -> None:
     cell = cell_of(host("node1"), host("node2"))
     (uuid,) = cell.boot()
@@ -73,24 +64,6 @@ def test_it_is_not_resized_to_the_flavor_that_it_has_by_then(cell_of: NewCell) -
         with pytest.raises(ConcurrentUpdate, match=f"now has flavor {BIGGER.flavor_id}"):
             cell.resize(uuid, flavor)
     cell.work_off()
-    assert cell.check() == {uuid: VmState.ACTIVE}
-
-
-def test_it_is_not_rebuilt_from_an_image_that_was_found_to_suit_another_flavor(cell_of: NewCell) -> None:
-    cell = cell_of(host("node1"), host("node2"))
-    (uuid,) = cell.boot()
-    cell.work_off()
-    seen = cell.instance(uuid)
-    with cell.database.read() as connection:
-        request = request_specs.get_many(connection, [seen])[uuid]
-    cell.resize(uuid)
-    cell.work_off()
-    cell.confirm(uuid)
-    cell.work_off()
-    with pytest.raises(ConcurrentUpdate):
-        cell.conductor.operations.rebuilds.rebuild(
-            uuid, seen.flavor, request, IMAGE, asker("req-late"), user_data=None, values={}
-        )
     assert cell.check() == {uuid: VmState.ACTIVE}
 
 

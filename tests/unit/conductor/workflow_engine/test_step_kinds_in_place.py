@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kilonova.compute.virt.fake.guests import GuestFile, SimulatedGuest
-from kilonova.db import instance_actions, workflows
+from kilonova.db import instance_actions
 from kilonova.errors import DriverError
 from kilonova.model.image import Image
 from kilonova.model.instance import PowerState, VmState
@@ -121,27 +121,6 @@ def test_a_hard_reboot_after_a_rescue_that_failed_takes_the_servers_own_disk(run
     assert (server.vm_state, server.power_state) == (VmState.ACTIVE, PowerState.RUNNING)
     assert guest(cell, uuid).rescue_image_ref is None
     cell.check()
-
-
-@pytest.mark.parametrize("act", [Cell.rescue, Cell.change_password])
-def test_a_password_leaves_the_journal_with_the_step_that_used_it(running: Running, act: Any) -> None:
-    cell, uuid = running
-    act(cell, uuid)
-    stored = []
-    while cell.bus.step():
-        with cell.database.read() as connection:
-            stored.append([PASSWORD in str(row.facts) for row in workflows.of_instance(connection, uuid)])
-    assert stored[-1] == []
-    assert not any(map(any, stored[stored.index([]) :]))
-
-
-def test_a_password_is_not_what_an_operator_reads_of_a_workflow(running: Running) -> None:
-    cell, uuid = running
-    cell.change_password(uuid)
-    with cell.database.read() as connection:
-        (row,) = workflows.of_instance(connection, uuid)
-    assert PASSWORD not in repr(cell.conductor.runner.registry[row.kind].run(row).facts)
-    cell.bus.run()
 
 
 def test_a_delete_takes_over_from_a_rescue(running: Running) -> None:

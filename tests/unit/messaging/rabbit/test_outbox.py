@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-import logging
 from typing import Any
 
 import pytest
 
-from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.messaging.rabbit import outbox as module
-from kilonova.messaging.rabbit.acknowledgements import Acknowledgements
 from kilonova.messaging.rabbit.outbox import CONFIRMED_WITHIN_S, WINDOW, Outbox
 from kilonova.messaging.rabbit.outgoing import OutgoingMessage
 
@@ -16,7 +13,6 @@ class Channel:
 
     def __init__(self, breaks_after: int = 10**9) -> None:
         self.published: list[str] = []
-        self.acknowledged: list[tuple[int, bool]] = []
         self._left = breaks_after
 
     def basic_publish(self, message: Any, exchange: str, key: str, *, mandatory: bool) -> None:
@@ -27,9 +23,6 @@ class Channel:
         if self._left < 0:
             raise ConnectionResetError
         self.published.append(message.body.decode())
-
-    def basic_ack(self, tag: int, *, multiple: bool = False) -> None:
-        self.acknowledged.append((tag, multiple))
 
 
 class Clock:
@@ -121,27 +114,3 @@ def test_what_the_broker_refuses_is_dropped_and_logged(caplog: pytest.LogCapture
 def test_a_broker_that_is_away_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 10)
     assert len(filled(*map(str, range(12)))) == 10
-
-
-def test_deliveries_are_acknowledged_together_up_to_the_first_that_is_open() -> None:
-    channel, open_ones = Channel(), Acknowledgements()
-    for tag in range(1, 9):
-        open_ones.delivered(tag)
-    open_ones.acknowledge(channel, [3, 1, 2, 6])
-    assert channel.acknowledged == [(3, True), (6, False)]
-    open_ones.acknowledge(channel, [6, 2, 99])
-    open_ones.acknowledge(channel, [4, 5])
-    assert channel.acknowledged == [(3, True), (6, False), (5, True)]
-    open_ones.acknowledge(channel, [8, 7])
-    assert channel.acknowledged[-1] == (8, True)
-
-
-def test_a_complaint_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
-    complaints = RateLimitedLog(logging.getLogger("kilonova.test"), clock)
-    for _ in range(1000):
-        complaints.complain("one", "It hurts.")
-    complaints.complain("another", "It itches.")
-    clock.now += 61
-    complaints.complain("one", "It hurts.")
-    assert caplog.messages == ["It hurts.", "It itches.", "It hurts. (999 more like it since the last time)"]

@@ -15,7 +15,6 @@ from kilonova.compute.virt.libvirt.disks.disk_records import (
     read_record,
     write_record,
 )
-from kilonova.compute.virt.libvirt.disks.file_systems import of_ephemeral_disks
 from kilonova.compute.virt.libvirt.domain.description import DiskFile, DiskRole
 from kilonova.errors import DriverError
 
@@ -57,11 +56,3 @@ def test_which_images_disks_need(tmp_path: Path) -> None:
     (tmp_path / "b" / "disks.json").write_text("{")
     with pytest.raises(DriverError, match=r"b/disks\.json cannot be read"):
         bases_in_use(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("os_type", "default_format", "expected"),
-    [("linux", "", "ext4"), ("windows", "", "ntfs"), ("", "", "vfat"), ("bsd", "", "vfat"), ("windows", "xfs", "xfs")],
-)
-def test_the_file_system_of_ephemeral_disks(os_type: str, default_format: str, expected: str) -> None:
-    assert of_ephemeral_disks(os_type, default_format) == expected

@@ -71,12 +71,3 @@ def test_a_device_that_only_libvirtd_may_open_is_used_if_operators_say_so(
 def test_who_asks_for_qemu_gets_it_and_nothing_is_tried(tmp_path: Path) -> None:
     assert _choice(tmp_path, "qemu", "touch $0.tried; " + _WORKS) == "qemu"
     assert not (tmp_path / "emulator.tried").exists()
-
-
-def test_of_other_architectures_a_machine_is_made(tmp_path: Path) -> None:
-    device = tmp_path / "kvm"
-    device.touch()
-    program = stand_in(tmp_path, 'echo "$*" > $0.asked')
-    assert choose_virt_type("", program, "ppc64le", ("kvm",), KvmTrial(device)) == "kvm"
-    assert "-accel kvm" in (tmp_path / "emulator.asked").read_text()
-    assert "-machine pseries" in (tmp_path / "emulator.asked").read_text()

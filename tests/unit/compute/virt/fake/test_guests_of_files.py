@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of simulated hypervisors: those that earlier releases wrote are read as what they mean."""
+"""State files of simulated hypervisors, also those that earlier releases wrote."""
 
 import json
 import os

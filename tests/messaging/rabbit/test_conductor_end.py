@@ -4,8 +4,6 @@
 import logging
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import amqp
@@ -32,72 +30,12 @@ from kilonova.messaging.messages import (
 from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 from kilonova.messaging.rabbit.conductor_end import RabbitConductorBus
 from kilonova.messaging.rabbit.outgoing import Delivery
-from kilonova.messaging.rabbit.topology import DELIVERED_AT_MOST, from_agent, to_agent, to_control
+from kilonova.messaging.rabbit.topology import DELIVERED_AT_MOST, from_agent
 from kilonova.messaging.routes import Route
-from support.broker import CONTROL, RESTRICTED, Broker
+from support.broker import CONTROL, Broker
+from support.rabbit_clients import STEP, Hand, Heard, reply
 from support.rabbit_ends import RabbitEnds, connected
 from support.waiting import wait_until
-
-STEP = StepId("w", "s", 1)
-
-
-class Heard:
-    """What reached the conductor."""
-
-    def __init__(self) -> None:
-        self.messages: list[Any] = []
-        self.questions: list[tuple[Any, str]] = []
-
-    def handle(self, message: Any) -> None:
-        self.messages.append(message)
-
-    def answer(self, question: Any, sender: Any) -> HeartbeatAnswer:
-        self.questions.append((question, sender.agent))
-        return HeartbeatAnswer(question.session, question.number, counts=True)
-
-
-@pytest.fixture
-def ends(broker: Broker) -> Iterator[RabbitEnds]:
-    made = RabbitEnds(broker)
-    made.serve_agent("node1", lambda _: None)
-    made.routes.allowed = lambda agent, host: (agent, host) == (made.agent_name, "node1")
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def heard(ends: RabbitEnds) -> Heard:
-    made = Heard()
-    ends.serve_conductor(made.handle, made.answer)
-    return made
-
-
-def reply(host: str = "node1", uuid: str = "a") -> StepReply:
-    return StepReply(STEP, host, uuid)
-
-
-class Hand:
-    """A client of the broker that does as it likes with an account."""
-
-    def __init__(self, broker: Broker, user: str) -> None:
-        self._broker, self._user = broker, user
-
-    def try_to(self, do: Any) -> str:
-        """Return what the broker says to it; "" when it is done."""
-        connection = amqp.Connection(
-            f"localhost:{self._broker.server.port}", self._user, self._user, confirm_publish=True, connect_timeout=5
-        )
-        connection.connect()
-        with closing(connection):
-            try:
-                do(connection.channel())
-            except amqp.AMQPError as error:
-                return str(error)
-        return ""
-
-    def publish(self, exchange: str, message: Any, key: str = "", **properties: Any) -> str:
-        body = message if isinstance(message, bytes) else encode(Envelope(message))
-        return self.try_to(lambda channel: channel.basic_publish(amqp.Message(body, **properties), exchange, key))
 
 
 def test_only_what_the_broker_vouches_for_is_heard(
@@ -126,35 +64,6 @@ def test_only_what_the_broker_vouches_for_is_heard(
         "Version 99 of the messages is not understood",
     ):
         assert f"A message of agent {ends.agent_name} is dropped: {why}" in caplog.text
-
-
-def test_what_an_agent_may_not_do_in_the_broker(broker: Broker, ends: RabbitEnds, heard: Heard) -> None:
-    other = RabbitEnds(broker)
-    hand, mine, theirs = Hand(broker, ends.agent_name), ends.agent_name, other.agent_name
-    refused = {
-        "read": lambda channel: channel.basic_get(to_agent(theirs)),
-        "read what agents say": lambda channel: channel.basic_get(from_agent(mine)),
-        "purge": lambda channel: channel.queue_purge(to_agent(theirs)),
-        "delete": lambda channel: channel.queue_delete(to_agent(theirs)),
-        "delete its own": lambda channel: channel.queue_delete(to_agent(mine)),
-        "declare": lambda channel: channel.queue_declare("mine"),
-        "bind": lambda channel: channel.queue_bind(to_agent(mine), "to", theirs),
-        "bind to others": lambda channel: channel.queue_bind(to_agent(mine), from_agent(theirs)),
-        "delete an exchange": lambda channel: channel.exchange_delete("to"),
-    }
-    for what, do in refused.items():
-        assert "ACCESS_REFUSED" in hand.try_to(do), what
-    assert "ACCESS_REFUSED" in hand.publish(from_agent(theirs), reply())
-    assert "ACCESS_REFUSED" in hand.publish("to", reply(), theirs)
-    assert "ACCESS_REFUSED" in hand.publish("", reply(), from_agent(theirs))
-    assert "ACCESS_REFUSED" in hand.publish("", reply(), to_control(ends.process))
-    assert "PRECONDITION_FAILED" in hand.publish(from_agent(mine), reply(), user_id=theirs)
-    everywhere = {"CC": [from_agent(theirs), to_agent(theirs), to_control(ends.process)]}
-    assert hand.publish(from_agent(mine), reply(), application_headers=everywhere) == ""
-    hand.publish(from_agent(mine), reply(uuid="last"), user_id=mine)
-    wait_until(lambda: heard.messages, "the last one is heard")
-    assert heard.messages == [reply(uuid="last")]
-    other.close()
 
 
 def test_who_is_no_longer_enrolled_is_heard_no_more(
@@ -240,21 +149,6 @@ def test_an_agent_of_an_older_release_is_not_sent_what_it_does_not_know(ends: Ra
     ends.cast("node1", StopGuest(STEP, "a"))
     wait_until(lambda: came, "what it knows comes")
     assert came == [StopGuest(STEP, "a")]
-
-
-def test_queues_that_an_operator_has_made(
-    broker: Broker, ends: RabbitEnds, heard: Heard, caplog: pytest.LogCaptureFixture
-) -> None:
-    ends.conductor.close()
-    missing = broker.new_agent()
-    ends.routes.agents.add(missing)
-    bus = RabbitConductorBus(broker.transport(RESTRICTED), new_uuid(), ends.routes, LocalBus())
-    bus.serve_conductor(heard.handle, heard.answer)
-    bus.start()
-    ends.tell(reply())
-    wait_until(lambda: heard.messages, "the agent with queues is heard")
-    wait_until(lambda: f"agent {missing} cannot be heard" in caplog.text, "it is said who has none")
-    bus.close()
 
 
 def test_what_is_meant_for_another_session_is_dropped_and_asked_for_again(ends: RabbitEnds, heard: Heard) -> None:

@@ -3,8 +3,6 @@
 
 import os
 import struct
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +10,12 @@ from pathlib import Path
 import pytest
 
 from kilonova.compute.files.images import HostImages
-from kilonova.compute.virt.libvirt.disks.commands import CommandFailed, Limits, run
 from kilonova.compute.virt.libvirt.disks.guest_disks import GuestDisks
 from kilonova.config.libvirt import LibvirtSettings
-from kilonova.errors import ImageUnusable, SnapshotCancelled
+from kilonova.errors import ImageUnusable
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import GuestSpec
 from support.real_images import MIB, RealImages, qemu_img
-from support.waiting import wait_until
 
 Attempt = Callable[..., None]
 
@@ -188,38 +184,3 @@ def test_a_disk_with_partitions_is_raw(service: RealImages, tmp_path: Path) -> N
     GuestDisks(tmp_path, images, LibvirtSettings()).make(
         GuestSpec(uuid="g1", name="g1", hostname="g1", vcpus=1, memory_mib=64, root_gib=1, image=image)
     )
-
-
-def test_qemu_img_ends_with_whoever_waits_for_it(tmp_path: Path) -> None:
-    noted = tmp_path / "pid"
-    program = (
-        "from kilonova.compute.virt.libvirt.disks.commands import run\n"
-        f"run(['sh', '-c', 'echo $$ >{noted}; exec sleep 60'])\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", program]) as process:
-        wait_until(lambda: noted.exists() and noted.read_text().endswith("\n"), "the program to run")
-        status = Path(f"/proc/{int(noted.read_text())}/stat")
-        assert status.exists()
-        process.kill()
-        process.wait()
-        wait_until(lambda: not status.exists() or ") Z " in status.read_text(), "the program to end")
-
-
-def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    with pytest.raises(CommandFailed, match=r"sleep took longer than 0 seconds"):
-        run(["sleep", "60"], Limits(wall_s=0.2))
-    with pytest.raises(CommandFailed, match="nothing-of-this-name"):
-        run(["nothing-of-this-name"])
-    with pytest.raises(CommandFailed, match="dd failed"):
-        run(["dd", "if=/dev/zero", f"of={tmp_path / 'large'}", "bs=1M", "count=2"], Limits(output_bytes=MIB))
-
-
-def test_a_program_is_given_up_when_it_is_not_wanted_any_more() -> None:
-    looks = iter(range(3))
-
-    def check() -> None:
-        if next(looks, None) is None:
-            raise SnapshotCancelled
-
-    with pytest.raises(SnapshotCancelled):
-        run(["sleep", "60"], check=check)

@@ -1,82 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of other releases: older ones are brought up, and what this release does not know stays as it is."""
+"""Workflow rows of another release stay as they are, and facts survive every step."""
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
-from kilonova.conductor.workflow_engine import facts as codec
-from kilonova.conductor.workflow_engine.facts import UnknownFactsError
 from kilonova.conductor.workflow_engine.workflow import Interrupt
 from kilonova.db import workflows
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from support.workbench import Workbench, note, step, workflow
-
-
-@dataclass(frozen=True)
-class Trip:
-    """The facts of today: version 3."""
-
-    host: str
-    seats: tuple[int, ...] = ()
-
-
-def _name_the_host(stored: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"host": stored["node"], "seat": stored["seat"]}
-
-
-def _allow_more_seats(stored: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"host": stored["host"], "seats": [stored["seat"]]}
-
-
-UPGRADES = (_name_the_host, _allow_more_seats)
-
-
-def test_facts_of_every_earlier_version_are_brought_up() -> None:
-    expected = Trip("a", (7,))
-    assert codec.decode({"version": 1, "node": "a", "seat": 7}, Trip, UPGRADES) == expected
-    assert codec.decode({"version": 2, "host": "a", "seat": 7}, Trip, UPGRADES) == expected
-    assert codec.decode(codec.encode(expected, UPGRADES), Trip, UPGRADES) == expected
-    assert codec.encode(expected, UPGRADES)["version"] == 3
-
-
-def test_a_field_of_a_later_release_is_ignored_and_a_missing_one_has_its_default() -> None:
-    assert codec.decode({"version": 3, "host": "a", "wheels": 4}, Trip, UPGRADES) == Trip("a")
-
-
-@pytest.mark.parametrize(
-    "stored",
-    [
-        {"host": "a"},
-        {"version": 0, "host": "a"},
-        {"version": 4, "host": "a"},
-        {"version": "3", "host": "a"},
-        {"version": 3},
-        {"version": 3, "host": 5},
-        {"version": 3, "host": "a", "seats": "many"},
-    ],
-)
-def test_what_cannot_be_read_says_so(stored: Mapping[str, Any]) -> None:
-    with pytest.raises(UnknownFactsError):
-        codec.decode(stored, Trip, UPGRADES)
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        {"version": 1, "node": "a"},
-        {"version": 2, "host": "a"},
-    ],
-)
-def test_facts_that_an_upgrade_cannot_bring_up_cannot_be_read(damaged: Mapping[str, Any]) -> None:
-    with pytest.raises(UnknownFactsError):
-        codec.decode(damaged, Trip, UPGRADES)
-
 
 # --- rows that a runner cannot run ------------------------------------------------------------------------------------
 

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""File systems of ephemeral disks, by guest operating system and configured default."""
+
+import pytest
+
+from kilonova.compute.virt.libvirt.disks.file_systems import of_ephemeral_disks
+
+
+@pytest.mark.parametrize(
+    ("os_type", "default_format", "expected"),
+    [("linux", "", "ext4"), ("windows", "", "ntfs"), ("", "", "vfat"), ("bsd", "", "vfat"), ("windows", "xfs", "xfs")],
+)
+def test_the_file_system_of_ephemeral_disks(os_type: str, default_format: str, expected: str) -> None:
+    assert of_ephemeral_disks(os_type, default_format) == expected

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kilonova.conductor.workflow_engine.workflow import (
+    AGENT_TOO_OLD,
+    CALL_OFF,
+    NOTHING,
+    UNREACHABLE,
+    Completed,
+    Failure,
+    Gone,
+    Interrupt,
+    SendToAgent,
+    ServerGoneError,
+    failure_of,
+)
+from kilonova.db.workflows import WorkflowRow
+from kilonova.messaging.messages import CallOff, StepId, StepReply
+from kilonova.model.instance import PowerState
+from support.workbench import Facts, note, step, workflow
+
+FLOW = workflow(step("claim", note), step("spawn", undo=note), step("finish", note), point_of_no_return="spawn")
+ROW = FLOW.first_row(
+    WorkflowRow(uuid="w", kind="reboot", instance_uuid="i", reservation_id="", request_id="req-1", step=""), Facts()
+)
+
+
+def reply(error: str) -> StepReply:
+    return StepReply(StepId("w", "spawn", 1), "node1", "i", error, power_state=PowerState.SHUTDOWN)
+
+
+@pytest.mark.parametrize(("error", "unreachable"), [(UNREACHABLE, True), (AGENT_TOO_OLD, False)])
+def test_a_host_that_never_heard_of_a_step_says_nothing_of_the_power_state(error: str, unreachable: bool) -> None:
+    failure = Failure.of(reply(error))
+    assert (failure.unreachable, failure.known_power_state) == (unreachable, None)
+
+
+def test_a_host_that_failed_says_in_which_power_state_the_guest_is() -> None:
+    failure = Failure.of(replace(reply("The disk hangs."), details="errno 5"))
+    assert failure.known_power_state is PowerState.SHUTDOWN
+    assert failure.as_fault().details == "Host: node1\nerrno 5"
+
+
+def test_a_failure_that_another_release_stored_keeps_its_message() -> None:
+    assert failure_of(ROW) is None
+    stored = replace(ROW, failure={"message": "No room.", "fault_of": "something new"})
+    assert failure_of(stored) == Failure("No room.")
+
+
+@pytest.mark.parametrize(("at", "can"), [("claim", True), ("spawn", True), ("finish", False)])
+def test_a_failure_after_the_point_of_no_return_is_not_undone(at: str, can: bool) -> None:
+    assert FLOW.can_walk_back(at) is can
+    assert not replace(FLOW, forward_only=True).can_walk_back(at)
+
+
+def test_the_row_of_the_next_step_is_a_new_attempt_and_a_new_version() -> None:
+    run = FLOW.run(replace(ROW, tries=3))
+    after = FLOW.after(run, Facts("b"))
+    assert after is not None
+    assert (after.step, after.attempt, after.version, after.tries) == ("spawn", ROW.attempt + 1, ROW.version + 1, 0)
+    assert FLOW.run(after).facts == Facts("b")
+    last = FLOW.run(replace(ROW, step="finish"))
+    assert FLOW.after(last) is None
+
+
+def test_a_step_whose_undo_has_something_to_do_is_journalled_before_it_begins() -> None:
+    assert FLOW.may_lag(ROW)
+    assert not FLOW.may_lag(replace(ROW, step="spawn"))
+    assert FLOW.may_lag(replace(ROW, step="spawn", undoing=True))
+
+
+def test_steps_need_names_of_their_own() -> None:
+    with pytest.raises(AssertionError):
+        workflow(step("a"), step("a"))
+
+
+def test_an_order_on_its_way_is_called_off_only_where_somebody_may_overtake_it() -> None:
+    services: Any = None
+    run = FLOW.run(ROW)
+    assert CALL_OFF(services, run) == Completed(durable=False)
+    assert CALL_OFF(services, FLOW.run(replace(ROW, interrupt=Interrupt.EVACUATE.value))) == Completed(durable=False)
+    effect = CALL_OFF(services, FLOW.run(replace(ROW, interrupt=Interrupt.DELETE.value)))
+    assert effect == SendToAgent("a", CallOff(run.step_id, "i"))
+
+
+def test_a_step_without_its_server_has_nothing_to_do() -> None:
+    def gone(*_: Any) -> Any:
+        raise ServerGoneError
+
+    services: Any = None
+    assert step("act", gone).act(services, FLOW.run(ROW)) == Gone()
+    assert step("act", note, CALL_OFF).leaves_nothing
+    assert step("act", gone, NOTHING).leaves_nothing
+    assert not step("act", note, note).leaves_nothing

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The request id of log lines and of calls to other services."""
+
+import logging
+
+import pytest
+
+from kilonova.logs.formatter import OneLineFormatter
+from kilonova.logs.request_context import RequestContext, outgoing_headers, working_for
+
+LOCAL = "req-0f6b2c1e-4e4b-4a83-9a53-5c1c7a1f6f10"
+
+
+GLOBAL = "req-11111111-4e4b-4a83-9a53-5c1c7a1f6f10"
+
+
+def record(message: str, *arguments: object, error: BaseException | None = None) -> logging.LogRecord:
+    caught = None if error is None else (type(error), error, None)
+    return logging.LogRecord("kilonova.thing", logging.WARNING, __file__, 7, message, arguments, caught)
+
+
+@pytest.mark.parametrize(
+    ("request_context", "prefix"),
+    [
+        (RequestContext(LOCAL, "ann", "blue"), f"[{LOCAL} ann blue] "),
+        (RequestContext(LOCAL, "ann", "blue", GLOBAL), f"[{GLOBAL} {LOCAL} ann blue] "),
+        (RequestContext(LOCAL), f"[{LOCAL} - -] "),
+    ],
+)
+def test_a_line_begins_with_the_request_it_is_about(request_context: RequestContext, prefix: str) -> None:
+    formatter = OneLineFormatter()
+    with working_for(request_context):
+        assert f" WARNING kilonova.thing {prefix}it broke" in formatter.format(record("it broke"))
+    assert " WARNING kilonova.thing it broke" in formatter.format(record("it broke"))
+
+
+def test_other_services_are_told_under_which_id_they_are_asked() -> None:
+    assert outgoing_headers() == {}
+    with working_for(RequestContext(LOCAL)):
+        assert outgoing_headers() == {"X-OpenStack-Request-ID": LOCAL}
+    with working_for(RequestContext(LOCAL, global_request_id=GLOBAL)):
+        assert outgoing_headers() == {"X-OpenStack-Request-ID": GLOBAL}
