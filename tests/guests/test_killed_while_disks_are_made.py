@@ -20,7 +20,7 @@ from support.real_images import MIB, RealImages, qemu_img
 _AGENT = """
 import sys
 from pathlib import Path
-from test_killed_while_disks_are_made import disks_in, guests
+from guests.test_killed_while_disks_are_made import disks_in, guests
 disks = disks_in(Path(sys.argv[1]))
 print("ready", flush=True)
 for guest in guests(sys.argv[2]):
