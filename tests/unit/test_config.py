@@ -180,9 +180,9 @@ def test_options_of_request_filters_are_in_the_groups_where_nova_has_them(tmp_pa
     ("content", "words"),
     [
         ("", "[database] connection is not set"),
-        (MINIMAL + "[api]\nbind = nowhere\n", "[api] bind must be HOST:PORT"),
-        (MINIMAL + "[api]\nbind = host:0\n", "[api] bind must be HOST:PORT"),
-        (MINIMAL + "[api]\nbind = host:²\n", "[api] bind must be HOST:PORT"),
+        (MINIMAL + "[api]\nbind = nowhere\n", "[api] bind: The address must be HOST:PORT"),
+        (MINIMAL + "[api]\nbind = host:0\n", "[api] bind: The address must be HOST:PORT"),
+        (MINIMAL + "[api]\nbind = host:²\n", "[api] bind: The address must be HOST:PORT"),
         (MINIMAL + "[api]\nauth_strategy = none\n", "auth_strategy"),
         (MINIMAL + "[api]\nmax_limit = many\n", "max_limit"),
         (MINIMAL + "[api]\nmax_limit = 0\n", "max_limit"),
@@ -216,7 +216,7 @@ def test_what_hosts_of_real_guests_offer(tmp_path: Path) -> None:
     assert resources.image_type_exclude_list == ("vmdk",)
     assert '{"vendor_id": "10de"}' in resources.device_spec
     assert read(tmp_path, MINIMAL).host_resources == HostResourceSettings()
-    with pytest.raises(ConfigurationError, match=r"\[compute\] cpu_shared_set cannot be read"):
+    with pytest.raises(ConfigurationError, match=r"\[compute\] cpu_shared_set: The CPU list is invalid"):
         read(tmp_path, MINIMAL + "[compute]\ncpu_shared_set = all\n")
 
 
@@ -257,8 +257,8 @@ def test_the_broker_as_operators_write_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "what"),
     [
-        ("transport_url = http://a:secret@r1", r"\[DEFAULT\] transport_url must begin with rabbit://"),
-        ("transport_url = rabbit://a:secret@r1:port", r"names 'r1:port', which has an invalid port"),
+        ("transport_url = http://a:secret@r1", r"\[DEFAULT\] transport_url: The URL must begin with rabbit://"),
+        ("transport_url = rabbit://a:secret@r1:port", r"The URL contains 'r1:port', which has an invalid port"),
         ("transport_url = rabbit://a:secret@r1/v?ssl=1", r"set the options after .* in \[oslo_messaging_rabbit\]"),
         ("transport_url = rabbit://a@r1", "needs a password for each user"),
         ("[oslo_messaging_rabbit]\nssl_ca_file = /ca.pem", "ssl_ca_file needs ssl = true"),

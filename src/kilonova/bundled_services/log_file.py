@@ -13,7 +13,7 @@ from kilonova.logs.rotation import LogFile
 
 
 def take_over(path: str | None) -> None:
-    """Redirect the log of a service that has been configured to ``path``, or to standard error if it is None."""
+    """Redirect the log of a configured service to the file ``path``; None: to standard error."""
     setup.take_over(None if path is None else LogFile(Path(path), LOG_BYTES, LOGS_KEPT))
 
 

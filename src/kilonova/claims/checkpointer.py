@@ -18,8 +18,8 @@ _CHANGES_A_PART = 2_000
 class Checkpointer(PeriodicPart):
     """Takes a checkpoint at the start, every ``every``, and after ``commits`` commits; keeps the last ``kept``.
 
-    Of several processes on a database, the first to find one due takes it. ``kept`` 0 disables checkpoints. A
-    checkpoint that is incomplete when the process stops is dropped.
+    If several processes share a database, the first one to find that a checkpoint is due takes it. ``kept`` 0 disables
+    checkpoints. A checkpoint that is incomplete when the process stops is dropped.
     """
 
     def __init__(

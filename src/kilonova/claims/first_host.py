@@ -67,8 +67,7 @@ class FirstHost:
     def _write(self, tx: Transaction, claims: Sequence[Claim]) -> int:
         """Write the hosts of the instances that still wait; return their number.
 
-        Claims of one kind show the same task state next, so it is a parameter of the statement and not a value of each
-        row.
+        Most claims set the same new task state, so one statement writes all rows with an equal task state.
         """
         rows: dict[str, list[dict[str, object]]] = defaultdict(list)
         for claim in claims:

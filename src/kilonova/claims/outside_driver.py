@@ -295,7 +295,7 @@ def _read(said: Any, hosts: HostTable, count: int) -> tuple[Destination, ...]:
 
 def _destination(item: Any, hosts: HostTable) -> Destination:
     if not isinstance(item, Mapping):
-        raise _Nonsense(f"a destination is a dict, not {type(item).__name__}")
+        raise _Nonsense(f"a destination must be a dict, not {type(item).__name__}")
     host, node = item.get("host"), item.get("nodename")
     if not isinstance(host, str) or not (node is None or isinstance(node, str)):
         raise _Nonsense("a destination must name a host, and a node or None", f"{host!r}, {node!r}")

@@ -18,5 +18,5 @@ def parse_address(text: str) -> Address:
     """Parse ``HOST:PORT``. Raises: ValueError."""
     host, _, port = text.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
-        raise ValueError(f"must be HOST:PORT, not {text!r}.")
+        raise ValueError(f"The address must be HOST:PORT, not {text!r}.")
     return Address(host.strip("[]"), int(port))

@@ -20,10 +20,10 @@ class PortRange:
 
     @classmethod
     def of(cls, text: str) -> "PortRange":
-        """Parse a range. Raises: ValueError, whose text follows the name of the option."""
+        """Parse a range. Raises: ValueError."""
         first, _, last = (part.strip() for part in str(text).partition(":"))
         if not (first.isdecimal() and last.isdecimal() and 1024 <= int(first) <= int(last) <= 65535):
-            raise ValueError(f"must be two ports from 1024 to 65535, such as 10000:20000, not '{text}'.")
+            raise ValueError(f"The range must be two ports from 1024 to 65535, such as 10000:20000, not '{text}'.")
         return cls(int(first), int(last))
 
     def __str__(self) -> str:

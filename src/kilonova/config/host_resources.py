@@ -12,7 +12,7 @@ def _cpus(text: str) -> frozenset[int]:
     try:
         return parse_cpus(text)
     except ValueError as error:
-        raise ValueError(f"cannot be read: {error}.") from None
+        raise ValueError(f"The CPU list is invalid: {error}.") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def read_section(section: type[SomeSection], conf: Any) -> SomeSection:
         try:
             values[setting.field] = setting.option.to_field(value, setting.hint)
         except ValueError as error:
-            raise ConfigurationError(f"[{group}] {name} {error}") from error
+            raise ConfigurationError(f"[{group}] {name}: {error}") from error
     return section(**values)
 
 

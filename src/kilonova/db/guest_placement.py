@@ -205,7 +205,10 @@ def _records(
 
 
 def _left_by_moves(connection: Connection, uuids: Collection[str]) -> Iterator[tuple[str, str, datetime]]:
-    """Yield (host, uuid, time) for each host that a server left by a finished move or by a failed move to it."""
+    """Yield (host, uuid, time) for each host that a server has left by a move that ended.
+
+    This is the source of a successful move, and the destination of a failed one.
+    """
     for uuid, status, source, dest, created_at, updated_at in _ENDED.rows(connection, uuids=list(uuids)):
         if dest is not None and dest != source:
             yield (source if status in _WELL else dest), uuid, updated_at or created_at

@@ -28,11 +28,10 @@ MOST_OF_A_HOST, MOST_OF_A_PROCESS = 2_000, 50_000
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The changes by which the table of strays follows new reports. False if there are none.
+    """Changes of the table of stray guests that new reports require. Its bool() is False if there are none.
 
     ``altered``: strays of another kind or with another recorded host than before. ``switched``: strays of which only
-    the
-    power state has changed.
+    the power state has changed.
     """
 
     appeared: tuple[StrayGuest, ...] = ()

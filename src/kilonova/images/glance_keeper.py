@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 _OK, _NO_CONTENT, _FORBIDDEN = 200, 204, 403
 _GONE = frozenset({400, 404, 410})
 _BACKUP_OF = ("image_type", "backup_type", "instance_uuid", "owner")
-#: Most backups listed of one server and backup type: Glance's own limit of a page.
+#: Maximum number of backups listed for one server and backup type: the page limit of Glance.
 _BACKUPS = 1000
 
 

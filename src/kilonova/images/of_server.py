@@ -7,7 +7,7 @@ from kilonova.model.image import Image
 from kilonova.model.instance import Instance
 from kilonova.model.new_image import NewImage
 
-#: Properties tied to the data of the server's base image or to how it was made; they never hold for a new image.
+#: Properties that describe the data or the origin of the server's base image; a new image does not inherit them.
 _OF_ITS_DATA = frozenset(
     {
         "img_signature", "img_signature_hash_method", "img_signature_key_type", "img_signature_certificate_uuid",

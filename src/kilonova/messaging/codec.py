@@ -80,7 +80,7 @@ class Envelope:
 
     ``host``: the host of an agent process that the message is for.
     ``session``: the session of the agent process that the message is for, or from.
-    ``reply_to``: the control process that awaits the reply; "" if any control process may take it.
+    ``reply_to``: the control process that awaits the reply; "" if any control process may handle it.
     ``question``: correlation id of a question and its answer; "" for other messages.
     ``urgent``: whether the message overtakes messages that are not urgent.
     ``version``: message version of the writer.

@@ -88,7 +88,7 @@ def pool_of(message: AgentMessage) -> AgentPool:
 class ThreadPools(Generic[L]):
     """A thread pool for each member of an enum.
 
-    ``threads``: pool → maximum number of threads, started on demand. The pools are closed in this order.
+    ``threads``: pool → maximum number of threads, started on demand. The pools are closed in the order of ``threads``.
     """
 
     def __init__(self, name: str, threads: Mapping[L, int]) -> None:

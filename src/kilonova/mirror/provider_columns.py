@@ -227,7 +227,7 @@ class ProviderColumns:
         )
 
     def _own(self) -> None:
-        """Copy the arrays that tables share, so they can be changed."""
+        """Copy the arrays that are shared with tables made earlier, so that they can be changed."""
         if self._shared:
             self.row_of = dict(self.row_of)
             self._inventory = {name: column.copy(order="K") for name, column in self._inventory.items()}

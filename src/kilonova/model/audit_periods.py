@@ -46,16 +46,16 @@ class AuditPeriods:
 
     @classmethod
     def parse(cls, text: str) -> "AuditPeriods":
-        """Parse ``unit`` or ``unit@offset``. Raises: ValueError, whose text continues the name of an option."""
+        """Parse ``unit`` or ``unit@offset``. Raises: ValueError."""
         name, given, offset = text.strip().partition("@")
         if name not in {*Unit}:
-            raise ValueError(f"is {text!r}; use one of {', '.join(Unit)}, optionally followed by @ and an offset.")
+            raise ValueError(f"{text!r} is no period; use one of {', '.join(Unit)}, optionally with @ and an offset.")
         unit = Unit(name)
         least, most = _OFFSETS[unit]
         if not given:
             return cls(unit, least)
         if not (offset.isascii() and offset.isdigit() and least <= int(offset) <= most):
-            raise ValueError(f"is {text!r}; the offset of a {unit} must be a number from {least} to {most}.")
+            raise ValueError(f"In {text!r}, the offset of a {unit} must be a number from {least} to {most}.")
         return cls(unit, int(offset))
 
     def last_completed(self, now: datetime) -> Period:

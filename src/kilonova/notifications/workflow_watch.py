@@ -123,7 +123,7 @@ class WorkflowWatch:
 def _as_told(rule: Rule, before: Instance | None, now: Instance) -> Instance:
     """Return a server as the notification shows it: a deleted server still shows its last host.
 
-    ``shutdown`` shows the server before the delete, because the guest is shut down first.
+    The notification ``shutdown`` shows the server as it was before the delete, because the guest is shut down first.
     """
     if before is None or now.deleted_at is None or now.host is not None:
         return now
@@ -170,7 +170,7 @@ def _details(connection: Connection, event: WorkflowEvent, instance: Instance, r
 
 
 def _failures(connection: Connection, event: WorkflowEvent, instance: Instance) -> Iterator[Happening]:
-    """Yield the error events besides the action's own: from the host that failed, or for a missing valid host."""
+    """Yield further error events of a failed workflow, besides its action's: of the failed host, or of the scheduling."""
     failure = event.failure
     if failure is None:
         return

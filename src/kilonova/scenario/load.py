@@ -53,7 +53,7 @@ def load_scenario(path: Path) -> Scenario:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigurationError(f"Scenario {path}: {error}") from error
     if not isinstance(content, dict):
-        raise ConfigurationError(f"Scenario {path}: must be a mapping.")
+        raise ConfigurationError(f"Scenario {path}: the content must be a mapping.")
     scenario = scenario_of({"name": path.stem, **content}, f"Scenario {path}")
     folders = tuple(str((path.parent / folder).resolve()) for folder in scenario.python_path)
     for folder in folders:
@@ -140,7 +140,7 @@ def _capabilities(value: Any, where: str) -> Capabilities:
 
 def _record(kind: type[T], value: Any, where: str) -> T:
     if not isinstance(value, dict):
-        raise ConfigurationError(f"{where}: must be a mapping.")
+        raise ConfigurationError(f"{where} must be a mapping.")
     fields = {item.name: item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
     unknown = sorted(set(map(str, value)) - set(fields))
     if unknown:

@@ -74,9 +74,10 @@ def _finite(text: str) -> float:
 
 
 def _smallest(hosts: HostTable, key: str, default: float, convert: Callable[[str], float], largest: float) -> Any:
-    """Return the smallest value of ``key`` for each host, or the plain ``default`` if no host has an aggregate with it.
+    """Return an array with the smallest value of ``key`` for each host.
 
-    The array has the data type of ``largest``.
+    If no host is in an aggregate with the key, return the number ``default`` instead of an array. ``largest``: initial
+    value of the minimum, which determines the array's data type.
     """
     aggregates = hosts.aggregates
     found = [index for index, aggregate in enumerate(aggregates.aggregates) if key in aggregate.metadata]

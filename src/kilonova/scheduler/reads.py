@@ -11,9 +11,10 @@ from enum import StrEnum
 
 
 class Elsewhere(StrEnum):
-    """Places where a name can be in use. Some rules read a name only if it is also in use in another place.
+    """Places where a name can be in use: flavors, images, aggregates or hosts.
 
-    The value is the text to show when it is not in use there.
+    Some rules read a name in one place only if it is also in use in another one: an image property, for example, only
+    if aggregates have it as metadata. The value is the text shown for a name that is not in use at that place.
     """
 
     EXTRA_SPECS = "no flavor asks for it"

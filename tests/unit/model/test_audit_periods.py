@@ -37,7 +37,7 @@ def test_the_last_period_that_is_over(text: str, begin: datetime, end: datetime)
 
 @pytest.mark.parametrize("text", ["", "week", "day@24", "day@-1", "month@0", "month@29", "year@13", "hour@x", "day@²"])
 def test_what_is_no_period(text: str) -> None:
-    with pytest.raises(ValueError, match="is "):
+    with pytest.raises(ValueError, match=r"is no period|must be a number"):
         AuditPeriods.parse(text)
 
 

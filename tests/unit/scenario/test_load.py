@@ -121,7 +121,7 @@ def test_project_references_are_filled_in() -> None:
         (small(flavors=[{"name": "tiny", "public": "no"}]), r"flavors\[0\]: public must be true or false"),
         (small(flavors=[{"name": "tiny", "extra_specs": ["a"]}]), r"flavors\[0\]: extra_specs must be a mapping"),
         (small(images=[{"name": "disk", "properties": {"a": ["b"]}}]), r"properties.a must be a string, not \['b'\]"),
-        (small(images=["disk"]), r"images\[0\]: must be a mapping"),
+        (small(images=["disk"]), r"images\[0\] must be a mapping"),
         (small(options={"filter_scheduler": "x"}), "options.filter_scheduler must be a mapping"),
         (small(aggregates=[{"name": "x", "hosts": ["node9"]}]), "aggregate x: unknown host 'node9'. Known: node1"),
         (small(aggregates=[{"name": "x", "metadata": {"a": "${project:b}"}}]), "unknown project 'b'"),

@@ -63,7 +63,7 @@ def _require_no_choice_of_hosts(request: Request) -> None:
     """Raise InvalidRequest naming a parameter that filters hosts although ``hosts=true`` is missing."""
     for name in HOSTS_CHOSEN_BY:
         if (value := request.param(name)) is not None:
-            raise invalid_parameter(name, value, "This filter of hosts needs hosts=true.")
+            raise invalid_parameter(name, value, "This parameter filters hosts, so it needs hosts=true.")
 
 
 def _add_unread(ctx: Context, connection: Connection, views: Sequence[dict[str, Any]]) -> None:

@@ -93,9 +93,9 @@ def _tree_requests(table: ProviderTable, found: Sequence[TreeCandidate], version
 
 
 def _remembered_summaries(table: ProviderTable, query: CandidateQuery, rows: IntArray, version: Version) -> list[bytes]:
-    """Return summaries of providers for 1.29 and later, encoding only those whose usage has changed since.
+    """Return summaries of providers for 1.29 and later from a cache; encode only those whose usage has changed.
 
-    All other fields of a summary depend on the table's version, and so does the cache.
+    The cache belongs to one version of the table, and all other fields of a summary are constant in that version.
     """
     if not table.used.shape[1]:
         return [text.encode() for text in _summaries(table, query, rows, version)]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Find and repair inconsistencies of inventories and allocations.")
 
-#: Most rounds of audit and repair: a repair may reveal another finding.
+#: Maximum number of rounds of audit and repair: a repair may reveal another finding.
 _ROUNDS = 4
 
 

@@ -84,5 +84,5 @@ def _present_key(connection: Connection, instance: Instance) -> PublicKey | None
     try:
         return keypairs.get(connection, instance.user_id, instance.key_name or "").public_half
     except NotFound:
-        LOG.warning("Server %s: key pair %s was deleted; its config drive has none", instance.uuid, instance.key_name)
+        LOG.warning("Server %s: key pair %s was deleted; the config drive has no key", instance.uuid, instance.key_name)
         return None

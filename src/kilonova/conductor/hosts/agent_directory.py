@@ -27,8 +27,9 @@ _READ_AFTER_S = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 class AgentDirectory(PeriodicPart):
     """Implements ``Routes`` from memory; :meth:`refresh` updates it.
 
-    ``lease``: how long the route of a host is kept after its session has ended, and longer while the host counts as up.
-    Its agent may be about to start the next session; that one rejects old messages, which are then sent again.
+    ``lease``: how long the route of a host is kept after its session has ended; while the host counts as up, the route
+    is kept longer. Meanwhile the agent may start its next session, which rejects messages for the ended one, so that
+    they are sent again.
     ``on_moved``: called with hosts that have a new session, or whose session was given up. ``on_enrolled``: called when
     agents were enrolled or revoked.
     """

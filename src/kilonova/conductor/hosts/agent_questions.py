@@ -7,8 +7,8 @@
                  └─▶ no answer soon: the host is slow ──▶ answered      a few threads for all hosts, fewer for one
                                                      └──▶ given up      after the time limit
 
-While a host is slow, a thread needs one of these few places before it may send a question. If none is free, the request
-is refused at once.
+While a host is slow, a thread needs one of a few permits before it may send a question. If no permit is free, the
+request is refused at once.
 """
 
 import threading

@@ -136,7 +136,8 @@ def _require_finished(tx: Transaction, migration: ServerMigration) -> None:
 class NewMove:
     """A requested move. ``kind``: type of its migration. ``flavor``: new flavor; None: unchanged.
 
-    ``host``, ``forced``, ``stays``, ``stops``: as in :class:`MoveFacts`, where ``host`` is ``requested``.
+    ``host``: the destination that the user requested (``requested`` in :class:`MoveFacts`). ``forced``, ``stays``,
+    ``stops``: as in :class:`MoveFacts`.
     """
 
     workflow: Workflow[MoveFacts]

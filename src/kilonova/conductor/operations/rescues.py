@@ -28,7 +28,7 @@ class Rescues:
 
     def rescue(self, uuid: str, image: Image, admin_password: str, who: Requester) -> None:
         """Start rescuing a server: it boots from ``image``, with its own disk attached."""
-        # The host needs no other properties, and there may be many.
+        # Send only the image properties that the host needs for a rescue: an image may have many others.
         said = {name: str(image.properties[name]) for name in RESCUE_PROPERTIES if image.properties.get(name)}
         image = replace(image, properties=said)
         self._start(RESCUE, lambda server: RescueFacts(server.host or "", image, admin_password), uuid, who)

@@ -16,7 +16,7 @@ class States:
         self._database = starter.services.database
 
     def reset(self, instance: Instance, state: VmState, who: Requester) -> None:
-        """Set a server's vm_state and clear its task state. A running workflow finds that and rolls back.
+        """Set a server's vm_state and clear its task state. A running workflow detects the change and rolls back.
 
         A soft-deleted server, or one being soft-deleted, is restored and charged to its quotas again. Raises: NotFound.
         """

@@ -15,7 +15,7 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.lease import Lease
 
 LOG = logging.getLogger(__name__)
-#: Time after which a stored workflow of this process that it has not started counts as forgotten.
+#: A workflow that this process owns and has not started this long after its creation counts as forgotten.
 _FORGOTTEN_AFTER = timedelta(seconds=60)
 
 
@@ -23,8 +23,8 @@ class ProcessLease:
     """Renews the lease of a control process, and resumes the workflows that the process takes over.
 
     ``has_all_agents``: returns whether all known agents on the bus have reported their hosts. A new process takes over
-    unfinished workflows when that is so, or after the duration of one lease. After a restart of the whole cloud they
-    would otherwise fail, since no host is reachable yet. ``clock``: in seconds.
+    unfinished workflows as soon as this returns True, or after the duration of one lease. Without this wait, the
+    workflows would fail after a restart of the whole cloud, since no host is reachable yet. ``clock``: in seconds.
     """
 
     def __init__(

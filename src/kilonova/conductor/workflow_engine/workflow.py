@@ -211,8 +211,8 @@ class SendToAgent:
     ``asked_after_s``: seconds without a reply after which the agent is asked for the state of the step; None: the
     default.
     ``facts``: the facts to keep in memory, not in the journal, while the workflow waits; None: unchanged.
-    ``once``: task state that the agent has reached → message to send instead, should the agent have lost the step
-    since.
+    ``once``: the last task state that the agent reported for the step → message to send in place of ``message``, if the
+    agent has lost the step since that report.
     """
 
     host: str

@@ -32,7 +32,7 @@ def find_server(connection: Connection, uuid: str) -> tuple[Instance, StoredRequ
 def describe(services: Services, run: Run[HasHost], host: str, flavor: Flavor | None = None) -> GuestSpec:
     """Return the description of a workflow's guest for ``host``. Raises: ServerGoneError.
 
-    ``flavor``: None: the server's own flavor.
+    ``flavor``: flavor of the guest; None for the server's own flavor.
     """
     with services.database.read() as connection:
         instance, request = find_server(connection, run.instance_uuid)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Query of the newest seq of a database server, made before every decision: one round trip on its own connection.
 
-A thread that arrives while a query is running waits for the next one, whose answer all threads share that arrived
-meanwhile. So each answer is at least as new as the call, and no thread waits for more than two queries.
+A thread that calls while a query is running waits for the next query. All threads that called meanwhile share the
+answer of that query. So each answer is at least as new as the call, and no thread waits for more than two queries.
 """
 
 import contextlib

@@ -47,9 +47,9 @@ Outcome = TypeVar("Outcome")
 _MAX_BATCH = 256
 _MAX_TRIES = 12
 _LONGEST_WAIT_S = 1.0
-#: Number of retries that a caller with the baton makes: enough for a server restarted since the last transaction.
+#: Number of retries by a caller in its own thread: enough if the server was restarted since the last transaction.
 _OWN_TRIES = 2
-#: Seconds between two checks, by a waiting request, of whether the server is unreachable.
+#: Interval in seconds at which a waiting request checks whether the database server is unreachable.
 _LOOK_EVERY_S = 0.25
 _NOTHING_WRITTEN = f"{AWAY} Nothing was written."
 _UNKNOWN = "The database cannot be reached; it is not known whether this was written."

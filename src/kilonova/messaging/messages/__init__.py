@@ -20,6 +20,6 @@ Interrupt = LiveMigrationInterrupt | CancelSnapshot | AskStep
 #: Messages that are carried out one after the other for each instance, and answered with a :class:`StepReply`.
 Order = GuestOrder | RescueOrder | ColdMoveOrder | LiveMigrationOrder | SnapshotOrder | ImageOrder | CallOff
 AgentMessage = Order | Interrupt | AskGuests | AskPowerStates | GuestQuestion
-#: Reports about guests, which any control process may take.
+#: Reports about guests, which any control process may handle.
 GuestReport = GuestsFound | PowerStates | PowerStatesAnswer
 ConductorMessage = StepReply | StepStatus | TaskReached | MigrationProgress | GuestReport | GuestAnswer

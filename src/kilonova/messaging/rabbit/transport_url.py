@@ -86,13 +86,13 @@ def parse_transport_url(text: str) -> TransportUrl:
     """Parse a transport URL. Raises: ValueError, whose message never contains a password."""
     scheme, _, rest = text.partition("://")
     if scheme != "rabbit":
-        raise ValueError("must begin with rabbit://, the only supported kind of broker")
+        raise ValueError("The URL must begin with rabbit://; other brokers are not supported")
     servers, _, virtual_host = rest.partition("/")
     if "?" in virtual_host:
-        raise ValueError("must end with the virtual host; set the options after '?' in [oslo_messaging_rabbit]")
+        raise ValueError("The URL must end with the virtual host; set the options after '?' in [oslo_messaging_rabbit]")
     brokers = tuple(_broker(part) for part in servers.split(",") if part)
     if not brokers:
-        raise ValueError("names no host")
+        raise ValueError("The URL names no host")
     return TransportUrl(brokers, unquote(virtual_host) or "/")
 
 
@@ -100,7 +100,7 @@ def _broker(part: str) -> BrokerAddress:
     account, _, place = part.rpartition("@")
     user, colon, password = account.partition(":")
     if not user:
-        raise ValueError(f"has no user for {place}; each host needs its own, as in rabbit://USER:PASSWORD@HOST")
+        raise ValueError(f"The URL has no user for {place}; each host needs its own, as in rabbit://USER:PASSWORD@HOST")
     host, port = _host_and_port(place)
     return BrokerAddress(host, port, unquote(user), unquote(password) if colon else None)
 
@@ -109,14 +109,14 @@ def _host_and_port(place: str) -> tuple[str, int | None]:
     if place.startswith("["):  # IPv6
         host, closed, rest = place[1:].partition("]")
         if not closed or (rest and not rest.startswith(":")):
-            raise ValueError(f"names {place!r}, which is not an address with a port")
+            raise ValueError(f"The URL contains {place!r}, which is not an address with a port")
         text = rest[1:]
     else:
         host, _, text = place.partition(":")
     if not host:
-        raise ValueError("names no host")
+        raise ValueError("The URL names no host")
     if not text:
         return host, None
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65_536:
-        raise ValueError(f"names {place!r}, which has an invalid port")
+        raise ValueError(f"The URL contains {place!r}, which has an invalid port")
     return host, int(text)

@@ -85,7 +85,7 @@ class LaterRoom(NamedTuple):
     amount: int
 
     def lost(self, hosts: HostTable, rows: IntArray) -> IntArray:
-        """Return those of ``rows`` that have no room left."""
+        """Return the ``rows`` whose hosts have no room for one more server."""
         column = hosts.column(self.resource_class)
         if column is None:
             return rows

@@ -34,7 +34,10 @@ HERE = "state_dir = {here}\n"
             f"[DEFAULT]\ntransport_url = rabbit://a:hush77@h1,b:hush77@h2/\n[fake]\nhosts = 1\n{HERE}",
             "has several user names; an agent process needs a single one",
         ),
-        ("[DEFAULT]\ntransport_url = kafka://a:hush77@h/\n", "[DEFAULT] transport_url must begin with rabbit://"),
+        (
+            "[DEFAULT]\ntransport_url = kafka://a:hush77@h/\n",
+            "[DEFAULT] transport_url: The URL must begin with rabbit://",
+        ),
         ("[DEFAULT]\nreport_interval = soon\n", "report_interval"),
     ],
 )

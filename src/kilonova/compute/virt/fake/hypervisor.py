@@ -172,7 +172,10 @@ class SimulatedHypervisor:
         return guest
 
     def own(self, uuid: str) -> SimulatedGuest:
-        """Return a guest with the origin SPAWNED, so that a revert does not remove it as the product of the move."""
+        """Return a guest as an ordinary one (origin SPAWNED).
+
+        The revert of a move removes only guests whose origin is that move.
+        """
         return replace(self.present(uuid), origin=Origin.SPAWNED)
 
     def set_state(self, uuid: str, state: PowerState) -> None:

@@ -36,8 +36,8 @@ def require_consistent(settings: HostResourceSettings) -> None:
         )
     if settings.reserved_host_cpus and (shared is not None or dedicated is not None):
         raise ConfigurationError(
-            "[DEFAULT] reserved_host_cpus excludes [compute] cpu_shared_set and cpu_dedicated_set: a CPU "
-            "that is in neither is the host's own."
+            "[DEFAULT] reserved_host_cpus cannot be combined with [compute] cpu_shared_set or cpu_dedicated_set: CPUs "
+            "that are in neither set are already reserved for the host."
         )
 
 
