@@ -71,8 +71,8 @@ _SCREENS = """\
 remote_display_port_min = {first}
 remote_display_port_max = {last}
 """
-#: Makes libvirt probe the CPU of an emulator with two QMP commands instead of some 400, which take as long as the start
-#: of such a guest. Not with KVM: there the two commands do not show all CPU features.
+#: Makes libvirt probe the CPU of an emulator with two QMP commands instead of about 400, which take as long as the
+#: start of a guest without KVM. It is not set with KVM, where the two commands do not show all CPU features.
 _FEW_QUESTIONS = 'capability_filters = ["cpu-unavailable-features"]\n'
 _FIRST_PORT, _PORTS, _PORT_RANGES = 5900, 200, 130
 

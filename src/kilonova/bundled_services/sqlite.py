@@ -48,7 +48,7 @@ def lock_on_first_write(engines: Any = Engine) -> None:
     """Make transactions take SQLite's write lock at their first write, on one engine or all.
 
     oslo.db opens each transaction with a plain BEGIN. A transaction that reads and then writes fails at once if another
-    one has written in between, despite the busy timeout: a 500 as soon as two clients work concurrently. Here the
+    one has written in between, despite the busy timeout, so concurrent clients would get a 500. Here the
     reads before the first write run outside the transaction, as under READ COMMITTED, which these services expect of a
     database server.
     """

@@ -45,7 +45,7 @@ def reboot(
                 return_home(able, order.guest, power_on=False)
             reboots.hard_reboot(uuid, order.guest)
         return PowerState.RUNNING
-    if state is not PowerState.RUNNING:  # cannot shut down: the control process orders a hard reboot
+    if state is not PowerState.RUNNING:  # the guest cannot shut down; the control process orders a hard reboot
         return state
     begins(TaskState.REBOOT_STARTED)
     with shutdowns.patience(uuid, shutdowns.times.reboot_s) as patience:

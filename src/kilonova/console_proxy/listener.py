@@ -28,7 +28,7 @@ from kilonova.model.console import ConsoleProtocol
 
 LOG = logging.getLogger(__name__)
 _BINARY = Subprotocol("binary")
-#: Timeout of the opening handshake in seconds, with the check of the token.
+#: Timeout of the opening handshake in seconds, including the check of the token.
 _OPEN_S = 30.0
 _CLOSE_S = 5.0
 #: Interval and timeout of pings in seconds; the interval is shorter than the read timeout of proxies such as nginx.

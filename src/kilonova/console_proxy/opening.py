@@ -42,7 +42,7 @@ def _in_cookies(cookies: Sequence[str]) -> str:
 
 
 def may_come_from(origins: Sequence[str], host: str | None, allowed: Collection[str], *, over_tls: bool) -> bool:
-    """Return whether the web page that opens a console may do so; a client without an Origin is no browser, and may.
+    """Return whether a web page may open a console. A client without an Origin is no browser, and is always allowed.
 
     Without this check, a foreign page could open consoles with the cookies of its visitors.
 

@@ -37,7 +37,7 @@ def read_pattern(parameter: str, text: str) -> Any:
     except re2.error as error:
         reason = error.args[0] if error.args else ""
         said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise _bad(parameter, f"not a regular expression ({said[:200]})") from None
+        raise _bad(parameter, f"the pattern is not a regular expression ({said[:200]})") from None
     if pattern.programsize > MOST_INSTRUCTIONS:
         raise _bad(parameter, "the pattern has too many repetitions")
     return pattern

@@ -22,7 +22,7 @@ from kilonova.db.database import Database
 SERVERS_AT_ONCE = 50
 #: Maximum number of rows of one table that a transaction deletes.
 ROWS_AT_ONCE = 2_000
-#: Deleted servers that one query reads; each query scans all deleted servers.
+#: Maximum number of deleted servers that one query reads; each query scans all deleted servers.
 _FOUND_AT_ONCE = 20_000
 _INSTANCE = t.instances.c
 #: Columns with the server's uuid but no foreign key to instances.

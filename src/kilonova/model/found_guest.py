@@ -57,7 +57,7 @@ class StrayKind(StrEnum):
     ELSEWHERE = "elsewhere"
     #: The server is recorded on no host.
     NOWHERE = "nowhere"
-    #: A pending removal exists, but the guest was ordered after it was recorded.
+    #: A pending removal exists, but the order that created the guest is newer.
     NEWER = "newer"
     #: The guest has no mark of Kilonova.
     UNMARKED = "unmarked"

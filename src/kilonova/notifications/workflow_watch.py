@@ -170,7 +170,7 @@ def _details(connection: Connection, event: WorkflowEvent, instance: Instance, r
 
 
 def _failures(connection: Connection, event: WorkflowEvent, instance: Instance) -> Iterator[Happening]:
-    """Yield further error events of a failed workflow, besides its action's: of the failed host, or of the scheduling."""
+    """Yield the error events of the failed host or of the scheduling, in addition to the event of the action."""
     failure = event.failure
     if failure is None:
         return

@@ -24,8 +24,8 @@ class Limits:
     headers: int = 200
     bodies: Sequence[tuple[str, int]] = ()
     body: int = 112 * KIB
-    received: int = 256 * MIB  # Total of all incomplete requests.
-    unsent: int = 512 * MIB  # Total of the unsent output of all connections.
+    received: int = 256 * MIB  # Bytes held for incomplete requests, of all connections.
+    unsent: int = 512 * MIB  # Bytes of unsent output, of all connections.
     connections: int = 8_000
     head_s: float = 10.0
     body_s: float = 20.0

@@ -164,7 +164,7 @@ class Server:
                 self._make_room(lambda connection: connection.since)
         with contextlib.suppress(OSError, ValueError):  # the server may have been stopped concurrently
             self._epoll.modify(self._listener, READ | select.EPOLLONESHOT)
-        for connection in accepted[1:]:  # other threads serve these connections, as the turn below may take long
+        for connection in accepted[1:]:  # for other threads, as _take_turn() may take long
             with connection.lock:
                 self.arm(connection, READ)
         for connection in accepted[:1]:
@@ -239,7 +239,7 @@ class Server:
         except Exception:
             LOG.exception("A token could not be checked")
             return False
-        # If the application cannot check the token now (5xx), it answers with that error when run without the body.
+        # On a 5xx the token could not be checked: the application then runs without the body and repeats the error.
         return bool(response.status) and response.status[:3] != "401" and not response.status.startswith("5")
 
     def forget(self, connection: Connection) -> None:

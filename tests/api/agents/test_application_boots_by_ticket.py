@@ -49,7 +49,7 @@ def test_an_image_that_is_deleted_on_the_way_is_no_fault_of_the_hosts(cloud: Ima
     cloud.glance.lost.add(IMAGE)
     server = control.boot()
     assert server["status"] == "ERROR"
-    assert f"Image {IMAGE} cannot be transferred. It no longer exists." in server["fault"]["message"]
+    assert f"Image {IMAGE} cannot be transferred. The image no longer exists." in server["fault"]["message"]
     with control.process.database.read() as connection:
         assert set(connection.execute(sa.select(t.compute_nodes.c.failed_builds)).scalars()) == {0}
     assert kept(control) == []

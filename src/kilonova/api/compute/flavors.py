@@ -110,7 +110,9 @@ def create_flavor(ctx: Context, request: Request) -> Reply:
         description=asked.description,
     )
     if not 0 < flavor.rxtx_factor <= MAX_FLOAT:
-        raise invalid_field("rxtx_factor", f"Value: {asked.rxtx_factor}. It must be above 0 and at most {MAX_FLOAT}.")
+        raise invalid_field(
+            "rxtx_factor", f"Value: {asked.rxtx_factor}. The value must be above 0 and at most {MAX_FLOAT}."
+        )
     created = ctx.write(lambda tx: flavors.create(tx, flavor))
     ctx.announce(FlavorActed("create", created, ()))
     return Reply(200, {"flavor": flavor_view(ctx, request, created)})
@@ -243,7 +245,7 @@ def _wanted_publicity(request: Request) -> bool | None:
 
 def _check_range(field: str, value: float | str, minimum: int) -> None:
     if not minimum <= int(value) <= MAX_INTEGER:
-        raise invalid_field(field, f"Value: {value}. It must be from {minimum} to {MAX_INTEGER}.")
+        raise invalid_field(field, f"Value: {value}. The value must be from {minimum} to {MAX_INTEGER}.")
 
 
 ROUTES: Routes = {

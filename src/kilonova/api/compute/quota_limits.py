@@ -72,7 +72,7 @@ def _read_limits(asked: Mapping[str, Any]) -> dict[str, int]:
     limits = {name: int(value) for name, value in asked.items()}
     for name, limit in limits.items():
         if not UNLIMITED <= limit <= MAX_INTEGER:  # the schema cannot check the bounds of numbers sent as strings
-            message = f"Value: {limit}. It must be from 0 to {MAX_INTEGER}, or -1 for no limit."
+            message = f"Value: {limit}. The value must be from 0 to {MAX_INTEGER}, or -1 for no limit."
             raise invalid_field(name, message)
     return limits
 

@@ -54,7 +54,7 @@ def create_server_group(ctx: Context, request: Request) -> Reply:
         raise InvalidRequest("Only anti-affinity policy supports rules.", field="rules")
     per_host = int(rules.get("max_server_per_host", 1))
     if not 1 <= per_host <= MAX_INTEGER:
-        raise invalid_field("max_server_per_host", f"Value: {per_host}. It must be positive.")
+        raise invalid_field("max_server_per_host", f"Value: {per_host}. The value must be positive.")
     group = ServerGroup(
         uuid=new_uuid(),
         name=asked["name"],

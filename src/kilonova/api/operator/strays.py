@@ -73,7 +73,7 @@ def _words(odd: StrayGuest) -> tuple[str, str]:
     elsewhere = f"Its server is recorded on host {odd.recorded_host}, and no record says that it left this host."
     nowhere = "Its server is recorded on no host, and no record says that it left this host."
     newer = "A removal record names it, but the guest is newer than the record."
-    mark = "It lacks Kilonova's mark, so Kilonova does not touch it."
+    mark = "The guest lacks Kilonova's mark, so Kilonova does not touch it."
     return {
         StrayKind.UNKNOWN: ("The database has no server with this id.", f"{_OLD_BACKUP} {otherwise}"),
         StrayKind.ELSEWHERE: (

@@ -71,7 +71,7 @@ def demo(
 
 
 def tell(scenario: Scenario, player: "ScenarioPlayer", console: Console) -> int:
-    """Print the host of every server and the reasons. Return the exit code: 1 if the scenario expects otherwise."""
+    """Print the host of every server and the reasons. Return the exit code: 1 for an unexpected result."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, ratio in (("Server", None), ("Project", None), ("Host", None), ("Why", 1)):
         table.add_column(heading, overflow="fold", ratio=ratio)

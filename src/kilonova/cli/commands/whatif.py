@@ -119,7 +119,7 @@ def show(found: Mapping[str, Any], console: Console) -> None:
 
 def _placed(servers: Sequence[Mapping[str, Any]]) -> str:
     if len(servers) == 1:
-        return f"It would go to {servers[0]['chosen']}, of {hosts_text(servers[0]['survivors'])} left."
+        return f"The server would go to {servers[0]['chosen']}, of {hosts_text(servers[0]['survivors'])} left."
     names = [server["chosen"] for server in servers[:_SERVERS_SHOWN]]
     more = f", and {len(servers) - len(names)} more" if len(servers) > len(names) else ""
     return f"{len(servers)} servers would go to {', '.join(names)}{more}."

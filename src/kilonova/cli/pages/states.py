@@ -112,8 +112,8 @@ _CENTRES: Mapping[VmState, tuple[int, int]] = {
     VmState.SOFT_DELETED: (640, 740),
     VmState.DELETED: (840, 740),
 }
-_ASIDE = 12  # pixels between the two arrows of opposite directions
-_LABEL_AT = 0.37  # share of an arrow's length: labels of opposite arrows do not overlap
+_ASIDE = 12  # Distance in pixels between two arrows of opposite directions.
+_LABEL_AT = 0.37  # Position of a label on its arrow, so that labels of opposite arrows do not overlap.
 
 
 def svg() -> str:

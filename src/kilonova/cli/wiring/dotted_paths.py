@@ -14,7 +14,7 @@ def at_path(path: str) -> Any:
     """Return the object at a dotted path. Raises: ValueError with a reason of one line."""
     module_path, _, name = path.rpartition(".")
     if not module_path:
-        raise ValueError("a name without a module path")
+        raise ValueError("the name has no module path")
     try:
         return getattr(import_module(module_path), name)
     except Exception as error:  # importing a plug-in may raise anything

@@ -118,7 +118,7 @@ class PlugIns:
 
 
 def _source(cls: type[Any] | None) -> tuple[str | None, str] | type[Any] | None:
-    """Return the source of a class: equal for one module imported under two names."""
+    """Return the file and name of a class, which are the same if its module is imported under two names."""
     file = None if cls is None else getattr(sys.modules.get(cls.__module__), "__file__", None)
     return cls if cls is None or file is None else (file, cls.__qualname__)
 

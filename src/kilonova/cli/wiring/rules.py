@@ -121,7 +121,7 @@ def _classes_at(path: str, kind: plug_ins.Kind, named: PlugIns) -> list[Any]:
     if inspect.isclass(target):
         return [target]
     if not callable(target):
-        raise TypeError("neither a class nor a function")
+        raise TypeError("the path names neither a class nor a function")
     return [*target(), *_drop_ins()] if path == ALL_FILTERS else list(target())
 
 
@@ -200,7 +200,7 @@ def _driver(config: SchedulerConfig, named: PlugIns, options: Options) -> Schedu
     if len(found) != 1 or not plug_ins.DRIVERS.fits(found[0]):
         raise ConfigurationError(
             f"[scheduler] driver: {config.driver!r} is not a scheduler driver. "
-            "It must inherit from kilonova.scheduler.driver.Scheduler and override select_destinations."
+            "The class must inherit from kilonova.scheduler.driver.Scheduler and override select_destinations."
         )
     if found[0] is FilterScheduler:
         return None

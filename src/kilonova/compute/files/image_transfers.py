@@ -12,7 +12,7 @@ from kilonova.errors import ImageUnusable, TransferBroken, TransferPostponed
 from kilonova.model.image_data import ImageData
 
 _PIECE = 1 << 20
-_TIMEOUTS_S = (10.0, 90.0)  # connect timeout; read timeout
+_TIMEOUTS_S = (10.0, 90.0)  # timeouts of connecting and of reading
 _OK, _PARTIAL = 200, 206
 #: Status of a control process that has reached its limit of concurrent transfers.
 _BUSY = 503
@@ -82,5 +82,5 @@ def _refusal(image: ImageData, status: int) -> Exception:
     if status == 401:
         said = "The ticket for it has expired or is invalid."
     elif status == 404:
-        said = "It no longer exists."
+        said = "The image no longer exists."
     return ImageUnusable(f"Image {image.image_id} cannot be transferred. {said}")

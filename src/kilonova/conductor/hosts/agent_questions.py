@@ -28,7 +28,7 @@ from kilonova.messaging.messages import GuestAnswer, GuestQuestion
 #: tens of milliseconds on a busy machine.
 _SOON_S = 0.3
 _NO_AGENT = "The host of the instance cannot be reached."
-_TOO_OLD = "The host of the instance runs an older release, which cannot answer this."
+_TOO_OLD = "The host of the instance runs an older release, which cannot answer this query."
 _NO_ANSWER = "The host of the instance does not answer."
 _TOO_MANY = "The host of the instance is slow to answer, and too many requests wait for it. Try again later."
 

@@ -35,7 +35,7 @@ class Strays:
             odd = stray_guests.find(tx.connection, host, uuid)
             if odd is not None and odd.oddity is StrayKind.UNMARKED:
                 raise Conflict(
-                    f"Guest {uuid} on host {host} does not bear the mark of Kilonova, which removes only its own: "
+                    f"Guest {uuid} on host {host} does not bear the mark of Kilonova, so Kilonova does not remove it: "
                     "use the tools of the hypervisor."
                 )
             # The guest of a deleted server that running_deleted_instance_action keeps is not listed as stray.

@@ -18,7 +18,9 @@ class HostImages:
         try:
             answer = self._questions.ask(host, AskCachedImages())
         except Unsupported:
-            raise Unsupported(f"The agent of host {host} runs an older release, which cannot answer this.") from None
+            raise Unsupported(
+                f"The agent of host {host} runs an older release, which cannot answer this query."
+            ) from None
         except Unavailable:
             raise Unavailable(f"The agent of host {host} cannot be reached, or does not answer in time.") from None
         match answer:

@@ -70,7 +70,7 @@ def remedy(server: Recorded, said: PowerState, *, resume: bool = False) -> Remed
 class PowerSync:
     """Reconciles power states. ``may_act``: returns whether this process holds its lease; else the report is dropped.
 
-    A dropped report comes again. ``find_agent``: checks in the database whether a host that seemed unreachable can be
+    Agents repeat their reports. ``find_agent``: checks in the database whether a host that seemed unreachable can be
     reached.
     """
 

@@ -108,7 +108,7 @@ class Starter:
     def _withdraw(self, row: WorkflowRow, workflow: Workflow[Any], image_id: str) -> None:
         """End a workflow that has not started, and record its image, which may exist, as unwanted.
 
-        The workflows it waited for may have ended meanwhile.
+        Its row is read again, because the end of the workflows that it waited for may have changed it.
         """
 
         def withdraw(tx: Transaction) -> None:

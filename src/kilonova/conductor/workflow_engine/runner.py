@@ -170,7 +170,7 @@ class Runner:
         self.begin([row for row in released if row.owner == self._owner and row.uuid not in self._promised])
 
     def begin_promised(self, workflow: str) -> None:
-        """Start a promised workflow that waited for others, if these have ended since it was stored."""
+        """Start a workflow in :attr:`promised` if the workflows that it waited for have ended since it was stored."""
         self._stepper.look_again_soon(workflow)
 
     def retry_broken(self) -> None:

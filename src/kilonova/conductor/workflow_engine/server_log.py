@@ -68,7 +68,7 @@ def reclaimed(instance_uuid: str, request_id: str, deleted_at: datetime | None) 
 
 def timed_out(instance_uuid: str, request_id: str, kind: str, seconds: str) -> None:
     """Log that an operation exceeded its timeout and is rolled back."""
-    LOG.info("Server %s failed: %s: it took longer than %s s [%s]", instance_uuid, kind, seconds, request_id)
+    LOG.info("Server %s failed: %s: the operation took longer than %s s [%s]", instance_uuid, kind, seconds, request_id)
 
 
 def confirmed_by_itself(instance_uuid: str, request_id: str, seconds: str) -> None:

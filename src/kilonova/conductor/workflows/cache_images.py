@@ -66,7 +66,7 @@ def _ask_next(services: Services, run: Run[CacheFacts]) -> Effect:
 
 
 def _offered(services: Services, host: str, image_ids: tuple[str, ...]) -> tuple[ImageData, ...]:
-    """Return how a host downloads those of the images that are active."""
+    """Return how a host downloads each of these images that is active."""
     found = [services.images.find(image_id) for image_id in image_ids]
     data = [services.image_data(host, image) for image in found if image is not None and image.status == "active"]
     return tuple(each for each in data if each is not None)

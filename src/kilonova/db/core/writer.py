@@ -135,7 +135,7 @@ class Writer:
         self._thread: threading.Thread | None = None
         #: Lock of the one thread that writes.
         self._baton = threading.Lock()
-        #: Transactions started and not finished; the holder of the baton finishes them before it starts a new one.
+        #: Transactions started and not finished; the next thread that writes finishes them before it starts a new one.
         self._begun: deque[_Attempt] = deque()
         #: Held while a job is queued, so that no job is queued after the close.
         self._gate = threading.Lock()
@@ -354,7 +354,7 @@ class Writer:
 
 
 class _NotNow(Exception):
-    """The server is unreachable, and the thread with the baton is a caller's, which leaves the wait to the writer."""
+    """The server is unreachable, and this thread is a caller's: it leaves the retries to the writer thread."""
 
 
 class _OutcomeUnknown(Exception):

@@ -96,7 +96,7 @@ class Outbox:
             self._complaints.complain(f"late {where}", f"{self._name}: the broker does not confirm messages to {where}")
 
     def begin_anew(self) -> None:
-        """Queue the unconfirmed messages of a closed connection for the next one, which numbers from 1."""
+        """Queue the unconfirmed messages of a closed connection for the next connection, which numbers them from 1."""
         self._again.extendleft(outgoing for outgoing, _ in reversed(self._sent.values()))
         self._sent.clear()
         self._number = 0

@@ -58,7 +58,7 @@ def test_a_request_that_fits_has_a_ranking() -> None:
     shown = lines(FITS)
     assert "ComputeFilter 3 2 1 1 host, down" in shown
     assert "→ n1 1.5000 RAMWeigher +1.5" in shown
-    assert shown[-1] == "It would go to n1, of 2 hosts left."
+    assert shown[-1] == "The server would go to n1, of 2 hosts left."
 
 
 def test_a_request_that_does_not_fit_has_a_nearest_miss() -> None:

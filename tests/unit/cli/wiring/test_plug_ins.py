@@ -214,7 +214,7 @@ STOPS = {
         "Two rules have the name 'QuietHostsFilter'",
     ),
     "no such filter": ({}, "[filter_scheduler]\nenabled_filters = QuietHostsFilter\n", "QuietHostsFilter"),
-    "no such driver": ({}, "driver = Nobody\n", "'Nobody' cannot be loaded (a name without a module path)"),
+    "no such driver": ({}, "driver = Nobody\n", "'Nobody' cannot be loaded (the name has no module path)"),
     "a driver's path that leads nowhere": (
         {},
         "driver = acme.Nobody\n",

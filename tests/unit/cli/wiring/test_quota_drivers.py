@@ -68,7 +68,7 @@ def test_the_names_of_nova(folder: Path, name: str, kind: type[LimitSource]) -> 
     [
         ("nova.quota.Nonsense", "[quota] driver takes nova.quota.DbQuotaDriver, "),
         ("own_quotas.Half", "'own_quotas.Half' has no of_project"),
-        ("Nested", "'Nested' cannot be loaded (a name without a module path)"),
+        ("Nested", "'Nested' cannot be loaded (the name has no module path)"),
     ],
 )
 def test_what_cannot_be_used_is_said(folder: Path, name: str, said: str) -> None:

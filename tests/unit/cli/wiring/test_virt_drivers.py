@@ -58,7 +58,7 @@ def test_a_driver_from_outside_serves_the_host_of_the_process(agents_with: Load,
         ("half.Pausing", "'half.Pausing' implements some abilities incompletely: it lacks unpause"),
         ("half.value", "'half.value' is not a class"),
         ("half.Broken", "Broken cannot be created (ValueError: no hypervisor here)"),
-        ("metal", "'metal' cannot be loaded (a name without a module path)"),
+        ("metal", "'metal' cannot be loaded (the name has no module path)"),
     ],
 )
 def test_what_cannot_be_used_is_said(agents_with: Load, tmp_path: Path, name: str, said: str) -> None:

@@ -47,7 +47,7 @@ def test_a_build_that_takes_too_long_is_given_up(cell_of: NewCell, caplog: pytes
         [("compute__do_build_and_run_instance", "Error", "node1")],
     )
     assert lines(caplog, uuid) == [
-        f"failed: build: it took longer than 0 s [req-{uuid}]",
+        f"failed: build: the operation took longer than 0 s [req-{uuid}]",
         f"interrupted: build: timeout [req-{uuid}]",
     ]
 

@@ -205,7 +205,7 @@ LIST = Schemas(
         (2, 75): _list((*_TAG_FILTERS, "changes-before", "locked"), strict=True),
     }
 )
-#: Filters of a count of servers, those of the newest microversion.
+#: Filters of the operator API's count of servers: the list filters of the newest microversion.
 COUNTED_BY: JSONDict = {
     name: {"type": "string"} for name in (*(LIST_FILTERS - _PAGING), *_TAG_FILTERS, "changes-before", "locked")
 }

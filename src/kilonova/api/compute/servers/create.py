@@ -58,7 +58,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
     hints = read_hints(ctx, body.hints or body.extension_hints)
     group_uuid = _group(ctx, hints)
     if asked.hostname is not None and count > 1:
-        raise invalid_field("hostname", "It cannot be used with max_count above 1.")
+        raise invalid_field("hostname", "The field cannot be used with max_count above 1.")
     reservation_id = "r-" + secrets.token_hex(4)
     built = _instances(ctx, asked, flavor, image, target, count, reservation_id)
     spec = RequestSpec(
@@ -131,7 +131,7 @@ def _counts(asked: NewServer, maximum: int) -> tuple[int, int]:
     most = least if asked.max_count is None else int(asked.max_count)
     for field, value in (("min_count", least), ("max_count", most)):
         if value < 1:
-            raise invalid_field(field, f"Value: {value}. It must be at least 1.")
+            raise invalid_field(field, f"Value: {value}. The value must be at least 1.")
     if least > most:
         raise invalid_field("min_count", "min_count must be <= max_count")
     if most > maximum:
@@ -214,7 +214,7 @@ def read_user_data(text: str | None) -> str | None:
         try:
             base64.b64decode(text.encode("ascii"), validate=True)
         except (binascii.Error, UnicodeEncodeError):
-            raise invalid_field("user_data", "It must be base64.") from None
+            raise invalid_field("user_data", "The value must be base64.") from None
     return text
 
 

@@ -45,7 +45,7 @@ def shelve_offload(ctx: Context, request: Request) -> Reply:
     """Offload a shelved server from its host; no error if an offload already runs.  Errors: 400, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_RULE}:shelve_offload")
     if (instance.vm_state, instance.task_state) == (VmState.SHELVED, TaskState.SHELVING_OFFLOADING):
-        return Reply(202)  # clients offload a shelved server without knowing that automatic offloading has started
+        return Reply(202)  # clients cannot know that automatic offloading has started
     check_allowed(ctx, instance, "shelve-offload")
     try:
         ctx.backend.conductor.operations.shelving.offload(instance.uuid, ctx.requester)

@@ -36,7 +36,7 @@ _HOSTS_REMEMBERED = 20_000
 
 
 class _HostStatus(Enum):
-    """How much of the host status the caller may see."""
+    """Part of the host status that the caller may see."""
 
     HIDDEN = auto()
     UNKNOWN_ONLY = auto()

@@ -30,7 +30,7 @@ _UNDEFINE = (
     | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
     | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
 )
-#: Whether libvirt removes or keeps the firmware variables and the TPM state, which it stores by name and uuid.
+#: Flags to remove or keep a domain's firmware variables and TPM state, which libvirt stores by name and uuid.
 _FORGET = libvirt.VIR_DOMAIN_UNDEFINE_NVRAM | libvirt.VIR_DOMAIN_UNDEFINE_TPM
 _REMEMBER = libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_TPM
 _ABSENT = frozenset({libvirt.VIR_ERR_NO_DOMAIN, libvirt.VIR_ERR_NO_DOMAIN_METADATA})

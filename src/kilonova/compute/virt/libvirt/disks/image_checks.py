@@ -53,7 +53,7 @@ def checked(file: Path, image: ImageData, vmdk_types: Collection[str]) -> Checke
         raise _unusable(image, f"disks of the format {declared} are not supported")
     found = _found_in(file, image)
     if declared not in _ANYTHING and declared not in _ALSO.get(found, {found}):
-        raise _unusable(image, f"its disk_format is {declared}, but its data is {found}")
+        raise _unusable(image, f"the disk_format is {declared}, but the data is {found}")
     disk_format = "raw" if "raw" in _ALSO.get(found, ()) else found
     if disk_format not in QEMU_FORMATS:
         raise _unusable(image, f"disks of the format {disk_format} are not supported")
