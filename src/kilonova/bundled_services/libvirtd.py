@@ -243,7 +243,7 @@ class Libvirtd:
         self._unlink()
 
     def _unlink(self) -> None:
-        """Remove the short link to the folder. Running guests use it."""
+        """Remove the short link to the folder. Call this only when no guest runs, since guests use the link."""
         if self._base != str(self.folder):
             Path(self._base).unlink(missing_ok=True)
 

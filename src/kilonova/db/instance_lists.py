@@ -177,7 +177,7 @@ def _after(connection: Connection, marker: str, project_id: str | None, sort: Se
     column, value = _I[name], row[name]
     if value is None or column.nullable:
         return after
-    # Redundant, but databases start at the marker in the index by it: they derive no range from an OR.
+    # Implied by ``after``, but needed for speed: databases derive no index range from an OR.
     return sa.and_(column <= value if descending else column >= value, after)
 
 

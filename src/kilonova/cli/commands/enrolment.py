@@ -86,7 +86,7 @@ def enrol(
         write_private(definitions, account.definitions())
     console = output_console()
     console.print(f"Agent {name} is enrolled for {counted(len(agent.hosts), 'host')}: {_hosts_text(agent.hosts)}.")
-    console.print(f"Its configuration, with {_proof(account)}: {conf}", soft_wrap=True)
+    console.print(f"The agent's configuration, with {_proof(account)}: {conf}", soft_wrap=True)
     had_account = known is not None and known.revoked_at is None
     print("Create its account at the broker:")
     if definitions is not None:

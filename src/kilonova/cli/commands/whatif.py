@@ -133,7 +133,7 @@ def _funnel(steps: Sequence[Mapping[str, Any]], rules: Sequence[Mapping[str, Any
     table.add_column("Removed, and why", overflow="fold", ratio=1)
     asked = {step["rule"]: step for step in steps}
     known = {rule["rule"] for rule in rules}
-    # Later servers of a request start with a row that is not a rule: the hosts left by the server before.
+    # The first row of a later server is not a rule: it counts the hosts that the previous server left.
     earlier = [{**step, "failed": "", "only_hindrance": 0} for step in steps if step["rule"] not in known]
     for rule in (*earlier, *rules):
         step = asked.pop(rule["rule"], None)

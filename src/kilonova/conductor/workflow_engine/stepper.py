@@ -305,7 +305,7 @@ class Stepper:
         if after is None or after.stuck:
             self.forget(outcome.run)
             if self._workflow(outcome.run).leaves_host or outcome.run.interrupt is Interrupt.EVACUATE:
-                # An unreachable host may have reported its guests before the server was recorded on another host.
+                # The host may have reported this guest while the server was still recorded there: ask it again.
                 self._suspected_strays.look_at(outcome.run.instance_uuid, outcome.run.facts.host)
             return None
         return self._runs.remember(after, outcome.run.memo)

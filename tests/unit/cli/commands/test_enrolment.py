@@ -74,7 +74,7 @@ def test_the_file_of_an_agent_is_private_and_leads_to_the_same_broker_with_anoth
     assert not [line for line in lines if password in line]
     assert lines == [
         "Agent rack.1 is enrolled for 1 host: node1.",
-        "Its configuration, with its password, which is stored nowhere else: rack.1.conf",
+        "The agent's configuration, with its password, which is stored nowhere else: rack.1.conf",
         "Create its account at the broker:",
         "  (the first command asks for the password, which is in rack.1.conf)",
         "  rabbitmqctl add_user rack.1",
@@ -117,7 +117,7 @@ def test_an_agent_with_a_certificate_has_no_password(cloud: Cloud) -> None:
     files = ("--cert-file", "/etc/kilonova/rack1.pem", "--key-file", "/etc/kilonova/rack1.key")
     code, lines = cloud.run("enrol", "rack1", "--host", "node1", *files, "--definitions", "d.json")
     assert code == 0
-    assert "Its configuration, with a certificate: rack1.conf" in lines
+    assert "The agent's configuration, with a certificate: rack1.conf" in lines
     text = (cloud.folder / "rack1.conf").read_text()
     assert "transport_url = rabbit://rack1@r1:5671,rack1@[::1]/a%20cloud" in text
     assert "ssl_cert_file = /etc/kilonova/rack1.pem\nssl_key_file = /etc/kilonova/rack1.key\n" in text
