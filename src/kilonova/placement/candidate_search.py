@@ -22,7 +22,7 @@ from kilonova.placement.provider_tree import ProviderTrees
 from kilonova.placement.search_budget import SearchBudget
 from kilonova.placement.tree_search import Choice, TreeCandidate, TreeSearch, can_isolate, tree_candidate
 
-_MATCHED_GROUPS = 200  # maximum number of groups for which can_isolate() is called before the search
+_MATCHED_GROUPS = 200  # with more groups, only the tree search decides, without can_isolate()
 _SLICE = 256
 
 

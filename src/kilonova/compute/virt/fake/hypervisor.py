@@ -174,7 +174,7 @@ class SimulatedHypervisor:
     def own(self, uuid: str) -> SimulatedGuest:
         """Return a guest as an ordinary one (origin SPAWNED).
 
-        The revert of a move removes only guests whose origin is that move.
+        The revert of a move removes only guests whose origin is a move.
         """
         return replace(self.present(uuid), origin=Origin.SPAWNED)
 

@@ -50,7 +50,7 @@ def cpus_for_guests(online: frozenset[int], settings: HostResourceSettings) -> G
     for name, wanted in (("cpu_shared_set", shared), ("cpu_dedicated_set", dedicated)):
         if missing := (wanted or frozenset()) - online:
             raise ConfigurationError(
-                f"[compute] {name} contains the CPUs {cpus_text(missing)}, which do not exist or are offline on this host."
+                f"[compute] {name} contains the CPUs {cpus_text(missing)}, which are missing or offline on this host."
             )
     if shared is None:
         shared = frozenset() if dedicated else online
