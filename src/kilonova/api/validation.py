@@ -54,7 +54,7 @@ class Compiled:
         return _refusal(error.absolute_path, error.instance, error.message)
 
     def _first_error(self, instance: Any) -> InvalidRequest:
-        """Return the error in the wording of the fast check, used for large JSON values."""
+        """Return the error that the fast check reports. Large JSON values are checked by it alone."""
         found = self.first_found(instance)
         return _refusal(found.instance_path, found.instance, found.message)
 

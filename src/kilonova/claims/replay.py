@@ -75,7 +75,7 @@ def replay_all(
                 "The inputs of the decision were not stored: a third-party driver or an older release made it."
             )
             continue
-        # All servers of a failed request share one stored refusal, so the same inputs may occur again.
+        # Decisions of one request share their inputs: the session continues unless it is past this decision.
         if known is None or of != stored.inputs or (isinstance(known, _ReplaySession) and known.is_past(stored)):
             known, of = (
                 _begin(connection, engine, configuration, stored.inputs, aliases or {}),

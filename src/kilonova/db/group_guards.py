@@ -60,9 +60,9 @@ def join_hosts(
 ) -> bool:
     """Add members (host → number) if the group's policy allows all of them; False: the caller must roll back.
 
-    ``leaving``: host → number of members that join because they move away from that host. They count on both hosts
-    until
-    :func:`leave`. For affinity only the other members decide: if all members move, the group moves with them.
+    ``leaving``: host → number of these members that are in a move from that host. They count on both hosts until
+    :func:`leave`. With the affinity policy, members outside the move must be on the new host; without such members the
+    whole group moves.
     """
     group = tx.execute(sa.select(t.server_groups).where(_G.uuid == group_uuid)).first()
     if group is None:

@@ -43,7 +43,7 @@ class DeviceColumns:
             self._assumed.pop(uuid, None)
 
     def number(self, uuid: str) -> int:
-        """Return the id number of a node's device state, which includes assumed claims."""
+        """Return the number that the column holds for a node: the id of its device state with assumed claims."""
         devices = self._confirmed.get(uuid, NOTHING)
         for share in self._assumed.get(uuid, {}).values():
             devices = devices.taking(share)

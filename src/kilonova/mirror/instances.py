@@ -62,7 +62,7 @@ class InstanceRows(Mapping[str, int]):
 
 @dataclass(frozen=True, slots=True)
 class PresentGuests:
-    """Counts of the instances on the rows of one layout, read at each call, assumed instances included."""
+    """Current number of instances on each host row, including instances of assumed claims."""
 
     lock: AbstractContextManager[Any]
     tally: Callable[[], GuestTally]

@@ -16,7 +16,7 @@ _GIB = 1024**3
 def require_possible_guest(
     flavor: Flavor, image: Image | None, aliases: Mapping[str, Alias], *, flavor_field: str, image_field: str
 ) -> None:
-    """Check image against flavor, values and contradictions of their properties, NUMA and PCI requests.
+    """Check that a flavor and an image fit together: sizes, property values, NUMA topology and PCI requests.
 
     ``aliases``: the configured PCI aliases. ``flavor_field``, ``image_field``: names of the fields for errors.
 

@@ -192,7 +192,7 @@ def show_abandoned(given_up: Mapping[str, Any], console: Console) -> None:
     if given_up["hosts"]:
         console.print(f"Hosts with resources, and possibly guests, of the server: {', '.join(given_up['hosts'])}.")
     if migration := given_up["migration"]:
-        console.print(f"Its {migration['type']} {migration['id']} stays open ({migration['status']}).")
+        console.print(f"The server's {migration['type']} {migration['id']} stays in status {migration['status']}.")
     console.print(f"To release the server's resources: openstack server delete {server}")
 
 

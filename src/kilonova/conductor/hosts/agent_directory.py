@@ -52,7 +52,7 @@ class AgentDirectory(PeriodicPart):
         self._routes: dict[str, Route] = {}
         #: The sessions whose lease has not expired.
         self._alive: frozenset[str] = frozenset()
-        #: Session → the time when it was first seen, and how many reads of its hosts were due since then.
+        #: Session → when this process first saw it, and the number of scheduled reads of its hosts that were due since.
         self._seen: Mapping[str, tuple[float, int]] = {}
         thread = PeriodicThread(
             "routes",

@@ -90,8 +90,9 @@ _STRENGTH = (
 def interrupted(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> WorkflowRow:
     """Return the row of a workflow with an interrupt.
 
-    If the workflow gives way to the interrupt, the row rolls back at once. If its step must be cut short by a message,
-    or it can no longer roll back, the row is only marked, and the sender of the interrupt waits for its end.
+    The returned row starts the rollback if the interrupt ends this kind of workflow. Otherwise the row only records the
+    interrupt, and the sender of the interrupt waits until the workflow ends: the current step must first be cut short
+    by a message, the rollback has already started, or a rollback is no longer possible.
     """
     step = workflow.step(row.step)
     marked = replace(row, interrupt=why.value, version=row.version + 1)

@@ -259,5 +259,5 @@ class Runner:
                 continue
             if self._pending_replies.is_pending(run):
                 self._bus.run_urgently(partial(self._stepper.cut_short, row.uuid))
-            else:  # a new attempt has sent no message yet, as an interrupt sends none
+            else:  # an interrupt starts a new attempt, which has sent no message yet
                 self._stepper.look_again_soon(row.uuid, resumed=known is None or known.row.attempt >= row.attempt)

@@ -494,7 +494,7 @@ class Workflow(Generic[F]):
         return replace(row, step=self.steps[0].name, facts=codec.encode(facts, self.upgrades), since=utc_now())
 
     def at(self, run: Run[F], step: str, *, undoing: bool, facts: F | None = None, **values: Any) -> WorkflowRow:
-        """Return the row of a workflow that moves to a step."""
+        """Return the next version of a workflow's row, with ``step`` as its current step."""
         return replace(
             run.row,
             step=step,

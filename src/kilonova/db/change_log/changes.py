@@ -271,7 +271,7 @@ _ENCODER = msgspec.json.Encoder()
 _BODY = msgspec.json.Decoder(_Body, strict=False)
 _BARE = msgspec.json.Decoder(list[tuple[str, str, msgspec.Raw]])
 _VERSIONED = msgspec.json.Decoder(_Versioned)
-#: Kind as read → the kind, and the decoder of its values.
+#: Text of a kind in a stored change → the typed kind, and the decoder of its values.
 _KNOWN: Mapping[str, tuple[Kind, msgspec.json.Decoder[Any]]] = {
     # strict=False, because some databases return a boolean as 0 or 1.
     kind: (kind, msgspec.json.Decoder(payload | None, strict=False))

@@ -309,10 +309,11 @@ class _Search:
         unit: int = 1,
         known: int = 0,
     ) -> Iterator[_Option]:
-        """Yield the smallest reduction of a count that satisfies the rules, by a binary search for all hosts at once.
+        """Yield the smallest reduction of a count, such as used VCPU, with which hosts pass the rules that reject them.
 
-        ``most``: the count of each host. ``without``: returns the hosts with a reduced count. ``unit``: the reduction
-        of size 1. ``known``: rules that another change already covers; without any other rule, nothing is yielded.
+        A binary search for all hosts at once. ``most``: the present count of each host. ``without``: returns the host
+        table after a reduction by that many units. ``unit``: the amount of one unit. ``known``: bits of the rules that
+        another suggested change covers; rules besides these must be among the satisfied ones.
         """
         empty = self._rules_left(without(most), self._spec)
         if empty is None or not (self._now & ~empty & ~known).any():

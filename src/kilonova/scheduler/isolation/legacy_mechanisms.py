@@ -331,7 +331,7 @@ def _does_not_require(traits: frozenset[str], spec: RequestSpec) -> bool:
 
 
 def _home_by_trait(hosts: HostTable, spec: RequestSpec) -> BoolArray:
-    """Return the hosts reserved for the server's required traits, and hosts without the traits, which it cannot use."""
+    """Return a mask of the hosts that are reserved for the server's required traits, or lack a required trait."""
     required = _required(spec)
     reserving = _where(hosts, lambda aggregate: bool(traits := _reserved_for(aggregate)) and traits <= required).hosts
     able: BoolArray = np.logical_and.reduce([hosts.all_hosts, *map(hosts.has_trait, sorted(required))])

@@ -52,7 +52,7 @@ def rebuild(ctx: Context, request: Request) -> Reply:
     key = stored.key if isinstance(asked.key_name, UnsetType) else read_key(ctx, asked.key_name)
     user_data = stored.user_data if isinstance(asked.user_data, UnsetType) else read_user_data(asked.user_data)
     if not host_is_up(ctx, instance.host):
-        raise Conflict("The compute service of the server's host is down: it can be rebuilt once that is back.")
+        raise Conflict("The compute service of the server's host is down; rebuild the server when it is up again.")
     admin_pass = generated_password(ctx, asked.admin_pass)
     ctx.backend.conductor.operations.rebuilds.rebuild(
         instance.uuid,
