@@ -26,5 +26,5 @@ def test_an_agent_fetches_the_image_of_its_guests_by_ticket(agent_cloud: Callabl
         images.glance.images["70a599e0-31e7-49b7-b260-868f441e862b"] = b"gone"
         images.glance.lost.add("70a599e0-31e7-49b7-b260-868f441e862b")
         lost = cloud.control.boot(imageRef="70a599e0-31e7-49b7-b260-868f441e862b")
-        assert (lost["status"], "not there any more" in lost["fault"]["message"]) == ("ERROR", True)
+        assert (lost["status"], "no longer exists" in lost["fault"]["message"]) == ("ERROR", True)
         cloud.check()

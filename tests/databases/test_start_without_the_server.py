@@ -50,7 +50,7 @@ def test_it_waits_with_one_line_and_goes_on(
         assert thread.is_alive(), "it has ended"
         (line,) = (record.getMessage() for record in caplog.records if "cannot be used" in record.getMessage())
         assert str(proxy.port) in line
-        assert "It is tried again" in line
+        assert "Retrying until the database answers" in line
     proxy.refuses = False
     thread.join(30)
     (control,) = started

@@ -233,7 +233,7 @@ class TestImagesByTicket:
             begun = answer.raw.read(MIB)
             cloud.delete(image)
             assert begun + answer.raw.read() == data
-        with pytest.raises(ImageUnusable, match="not there any more"):
+        with pytest.raises(ImageUnusable, match="no longer exists"):
             images.fetch(offer)
 
     def test_a_large_image_takes_no_memory(self, cloud: Cloud, images: HostImages, tmp_path: Path) -> None:

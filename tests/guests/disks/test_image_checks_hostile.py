@@ -73,7 +73,7 @@ def test_another_format_than_the_declared_one(
 ) -> None:
     made = service.make("evil", found)
     image = replace(made, disk_format=declared)
-    refused(service, image, f"its disk_format is {declared}, but its data is {found}")
+    refused(service, image, f"the disk_format is {declared}, but the data is {found}")
 
 
 @pytest.mark.parametrize("declared", ["ami", ""])
@@ -138,7 +138,7 @@ def test_a_kind_of_vmdk_that_the_operator_does_not_allow(service: RealImages, tm
 def test_an_encrypted_image(refused: Attempt, service: RealImages, tmp_path: Path) -> None:
     luks = struct.pack(">6sH32s32s32sII", b"LUKS\xba\xbe", 1, b"aes", b"xts-plain64", b"sha256", 8, 64)
     (tmp_path / "luks").write_bytes(luks.ljust(MIB, b"\0"))
-    refused(service, service.add("evil", tmp_path / "luks", "raw"), "but its data is luks")
+    refused(service, service.add("evil", tmp_path / "luks", "raw"), "but the data is luks")
     qemu_img("create", "-f", "qcow2", tmp_path / "qcow2", str(MIB))
     with (tmp_path / "qcow2").open("r+b") as file:
         file.seek(32)  # offset of the encryption method in the qcow2 header
