@@ -60,9 +60,9 @@ PIECE = 100
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One server of an order.
+    """One server of a claim request.
 
-    ``at_host``: returns what its workflow commits with the claim of a host; it must not block.
+    ``at_host``: returns what the workflow of the server commits with the claim of a host; it must not block.
     """
 
     instance_uuid: str

@@ -80,7 +80,7 @@ class AgentProcess:
             parts.start(PartOf("sessions", self._thread.start, self._thread.ask_to_stop))
 
     def stop(self) -> None:
-        """Finish running work and send its replies; running copies of guests are abandoned without cleanup."""
+        """Finish running orders and send their replies. Disk copies in progress are abandoned without cleanup."""
         LOG.info("Stopping the agents of %d hosts", len(self._agents))
         self._parts.stop()
 

@@ -238,7 +238,7 @@ def _check_server(scenario: Scenario, server: ScenarioServer, place: str) -> Non
     if server.count < 1:
         raise ConfigurationError(f"{place}: count must be at least 1.")
     if not set(server.uses) <= set(server.expect):
-        raise ConfigurationError(f"{place}: every host of uses must be in expect.")
+        raise ConfigurationError(f"{place}: every host of `uses` must also be in `expect`.")
     if server.refused_by and server.expect:
         raise ConfigurationError(f"{place}: refused_by and expect exclude each other.")
 

@@ -11,7 +11,7 @@ from kilonova.wsgi_keys import BODY_REFUSED
 
 _KEYS_KEPT, _KEY_KEPT = 1_000, 64  # size of the cache of header names, and maximum length of a cached name
 _DROPPED = ""
-_DIGITS = 19  # a Content-Length with as many digits counts as too large
+_DIGITS = 19  # a Content-Length with this number of digits or more is too large
 _ONLY_ONCE = frozenset(
     {"HTTP_HOST", "CONTENT_LENGTH", "HTTP_TRANSFER_ENCODING", "HTTP_X_AUTH_TOKEN", "HTTP_AUTHORIZATION", "CONTENT_TYPE"}
 )

@@ -139,7 +139,7 @@ def test_project_references_are_filled_in() -> None:
         (with_server(expect="node1"), "expect must be a list"),
         (with_server(zone="nova:node7"), "server one: unknown host 'node7'"),
         (with_server(count=0), "server one: count must be at least 1"),
-        (with_server(uses=["node2"]), "server one: every host of uses must be in expect"),
+        (with_server(uses=["node2"]), "server one: every host of `uses` must also be in `expect`"),
         (with_server(refused_by="ComputeFilter"), "server one: refused_by and expect exclude each other"),
         (
             {**with_server(group="g", project="demo"), "groups": [{"name": "g", "policy": "affinity"}]},

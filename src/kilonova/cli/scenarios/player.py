@@ -239,7 +239,7 @@ class ScenarioPlayer:
     # ----------------------------------------------------------------------------------------------------------
 
     def stories(self) -> dict[str, Story]:
-        """Return server name → its landing and the reasons."""
+        """Return for each server name its host or failure, and the explanation of the decision."""
         listed = self._admin.api.get("compute", "/servers/detail", all_tenants="1")["servers"]
         hosts = {server["id"]: server.get("OS-EXT-SRV-ATTR:host") for server in listed}
         return {

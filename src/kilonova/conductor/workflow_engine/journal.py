@@ -63,7 +63,7 @@ class Journal:
         return self._database.write(end)
 
     def release_waiting(self, instance_uuid: str) -> tuple[WorkflowRow, ...]:
-        """Release the workflows that wait for others of an instance, if those have ended; return the released ones."""
+        """Release an instance's waiting workflows if the workflows that they wait for have ended; return them."""
         return self._database.write(lambda tx: workflows.release_waiting(tx, instance_uuid, self._owner))
 
     def count_try(self, row: WorkflowRow) -> WorkflowRow:

@@ -182,7 +182,7 @@ class PendingReplies:
         now = self._clock()
         with self._lock:
             for pending in [each for each in self._pending.values() if each.due <= now]:
-                # Questions do not count while the agent's answers cannot be received. Heartbeats decide then.
+                # A question counts only if the answer can be received; otherwise missing heartbeats show a lost agent.
                 pending.questions += self._bus.hears(pending.effect.host)
                 pending.due = self._due(pending.effect)
                 if pending.questions > MAX_QUESTIONS:

@@ -21,7 +21,7 @@ class Snapshots:
     host: LibvirtHost
 
     def snapshot(self, uuid: str, image_id: str, base: ImageData | None, monitor: SnapshotMonitor) -> None:
-        del base  # disks on this host are complete, so the image data is not needed
+        del base  # a snapshot copies the whole disk, so the base image is not needed
         domain = self.host.domains.get(uuid)
         root = next((disk for disk in self.host.disks.present(uuid) if disk.role is DiskRole.ROOT), None)
         if root is None:
