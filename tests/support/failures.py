@@ -18,7 +18,7 @@ from hypothesis.errors import DeadlineExceeded
 TIME_LIMIT, OTHER = "time limit", "other"
 _TIMEOUTS = (TimeoutError, concurrent.futures.TimeoutError, subprocess.TimeoutExpired, DeadlineExceeded)
 #: Matches an assertion about time: a polling loop with a deadline, or a measured duration.
-_CLOCK = re.compile(r"\b(monotonic|perf_counter|took|elapsed|taken)\b")
+_CLOCK = re.compile(r"\b(?:monotonic|perf_counter|process_time)\(|\b(?:took|elapsed)\s*<")
 
 
 def reason_of(failure: pytest.ExceptionInfo[BaseException]) -> str:

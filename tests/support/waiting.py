@@ -10,11 +10,16 @@ from kilonova.db.core import tables as t
 from kilonova.db.database import Database
 
 
-def wait_until(condition: Callable[[], object], what: str, *, at_most_s: float = 30, every_s: float = 0.01) -> None:
-    """Poll until the condition holds. ``what``: the event, for the error. Raises: AssertionError on timeout."""
+def wait_until(
+    condition: Callable[[], object], what: str | Callable[[], str], *, at_most_s: float = 30, every_s: float = 0.01
+) -> None:
+    """Poll until the condition holds. Raises: AssertionError on timeout.
+
+    ``what``: the event, for the error, or a function that describes it at the timeout.
+    """
     deadline = time.monotonic() + at_most_s
     while not condition():
-        assert time.monotonic() < deadline, f"timeout after {at_most_s} s: {what}"
+        assert time.monotonic() < deadline, f"timeout after {at_most_s} s: {what if isinstance(what, str) else what()}"
         time.sleep(every_s)
 
 
@@ -29,7 +34,4 @@ def wait_until_idle(database: Database, *, every_s: float = 0.005, at_most_s: fl
             left[:] = connection.execute(wanted)
         return not left
 
-    try:
-        wait_until(is_idle, "all workflows to end", at_most_s=at_most_s, every_s=every_s)
-    except AssertionError as error:
-        raise AssertionError(f"{error}: {left}") from None
+    wait_until(is_idle, lambda: f"all workflows to end: {left}", at_most_s=at_most_s, every_s=every_s)

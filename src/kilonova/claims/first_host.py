@@ -71,8 +71,13 @@ class FirstHost:
         """
         rows: dict[str, list[dict[str, object]]] = defaultdict(list)
         for claim in claims:
-            place = {"host": claim.host, "node": claim.node, "isolation": claim.isolation_version}
-            rows[claim.shown_after(self._task)].append({"uuid": claim.instance_uuid, **place})
+            row = {
+                "uuid": claim.instance_uuid,
+                "host": claim.host,
+                "node": claim.node,
+                "isolation": claim.isolation_version,
+            }
+            rows[claim.shown_after(self._task)].append(row)
         return sum(self._place.run(tx, some, shown=shown, now=tx.now) for shown, some in rows.items())
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a server until the process gets SIGTERM or SIGINT."""
 
-import os
 import signal
 from collections.abc import Callable
 from typing import Protocol
@@ -9,7 +8,6 @@ from typing import Protocol
 from kilonova.process_signals import wakeup
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_MANY = 4096
 
 
 class Serving(Protocol):
@@ -32,7 +30,7 @@ def serve_until_told(server: Serving, on_hangup: Callable[[], None] | None = Non
             signal.signal(number, lambda number, _frame: received.add(number))
         server.start()
         while not received:
-            os.read(signals, _MANY)
+            signals.wait()
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
     server.stop()

@@ -32,7 +32,7 @@ VALUES: tuple[Any, ...] = (
     UUID, "10.0.0.1", "::1", [], ["a"], [UUID], [{}], [{"path": "/x", "contents": ["y"]}], {}, {"a": "b"},
     {"a": [{"b": None}]}, {"vcpus": 2.0, "ram": 64, "extra_specs": {"a": "b"}}, {"properties": {"a": "b"}},
     {"a": "b", "c": ["d"]},
-    [{"name": "default"}], [{"uuid": UUID, "port": None}],
+    {"name": "a", "flavorRef": 1}, [{"name": "default"}], [{"uuid": UUID, "port": None}],
     [{"source_type": "image", "boot_index": 0.0, "uuid": None, "volume_size": "1", "no_device": {}}],
     [{"source_type": "blank", "boot_index": None}],
     {UUID: {"resources": AMOUNTS, "generation": 1}}, {UUID: [UUID]},
@@ -99,9 +99,18 @@ def compiled(schema: Schema, kind: type[msgspec.Struct]) -> Compiled:
     return (BodySchemas if is_placement else Schemas).compiled_by(schema)
 
 
+def smallest(kind: type[msgspec.Struct], schema: Schema) -> dict[str, Any]:
+    """Return a body with the required properties only, each with a value that the schema accepts."""
+    found = {}
+    for name in schema.get("required", ()):
+        check = compiled(schema["properties"][name], kind)
+        found[name] = next(value for value in (SAMPLES[kind][name], *VALUES) if check.is_valid(value))
+    return found
+
+
 def accepted(kind: type[msgspec.Struct], schema: Schema) -> Iterator[dict[str, Any]]:
     """Return each property's values that the schema accepts, in bodies without unneeded properties."""
-    required = {name: SAMPLES[kind][name] for name in schema.get("required", ())}
+    required = smallest(kind, schema)
     for name, inner in schema["properties"].items():
         check = compiled(inner, kind)
         yield from ({**required, name: value} for value in VALUES if check.is_valid(value))
@@ -133,6 +142,16 @@ def test_each_value_that_a_schema_accepts_fits_the_struct(kind: type[msgspec.Str
                 assert value is not msgspec.UNSET
             tried += 1
     assert tried >= len(names)
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_a_field_that_a_version_lacks_is_refused_by_its_schema(kind: type[msgspec.Struct]) -> None:
+    """So a struct never meets a value that no schema has checked."""
+    for schema in BODIES[kind]:
+        check, required = compiled(schema, kind), smallest(kind, schema)
+        assert check.is_valid(required)
+        for name in {field.encode_name for field in msgspec.structs.fields(kind)} - schema["properties"].keys():
+            assert not [value for value in VALUES if check.is_valid({**required, name: value})], name
 
 
 @pytest.mark.parametrize("kind", [Rebuild, NewServer])

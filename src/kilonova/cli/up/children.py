@@ -14,11 +14,10 @@ from typing import IO, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from kilonova.bundled_services.parent_death import die_with_parent
-from kilonova.process_signals import wakeup
+from kilonova.process_signals import Wakeup, wakeup
 
 _STOP_PATIENCE_S = 8.0
 _LAST_WORDS = 15  # lines
-_MANY = 4096
 
 AnyWatched = TypeVar("AnyWatched", bound="Watched")
 
@@ -119,7 +118,7 @@ def wait_for_an_end(children: Sequence[Watched]) -> Watched:
     """Wait until one of the children exits, and return it. A signal ends the wait by the exception of its handler."""
     with wakeup() as signals:
         while not (ended := _ended(children, None, signals)):
-            os.read(signals, _MANY)
+            signals.wait()
     return ended[0]
 
 
@@ -136,14 +135,14 @@ def stop(children: Sequence[Child], patience_s: float = _STOP_PATIENCE_S) -> Non
         child.reap()
 
 
-def _ended(children: Sequence[AnyWatched], timeout_s: float | None, *signals: int) -> list[AnyWatched]:
-    """Wait until a child exits or a descriptor of ``signals`` is readable; return the children that have exited.
+def _ended(children: Sequence[AnyWatched], timeout_s: float | None, signals: Wakeup | None = None) -> list[AnyWatched]:
+    """Wait until a child exits or a signal arrives; return the children that have exited.
 
     ``timeout_s``: None for no timeout.
     """
     poll = select.poll()  # select() fails for descriptors above 1,023
-    for descriptor in signals:
-        poll.register(descriptor, select.POLLIN)
+    if signals is not None:
+        poll.register(signals, select.POLLIN)
     for child in children:
         poll.register(child.pidfd, select.POLLIN)
     ended = dict(poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))

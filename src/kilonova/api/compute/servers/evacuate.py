@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evacuation of servers from a host that is down.  Source: spec COMPUTE_API §1.4."""
 
-import secrets
 from collections.abc import Mapping
 
 from kilonova.api.compute.bodies.moves import Evacuation
 from kilonova.api.compute.schemas import server_evacuate as schemas
+from kilonova.api.compute.servers.create import generated_password
 from kilonova.api.compute.servers.servers import find_server
 from kilonova.api.compute.servers.states import check_allowed, host_is_up
 from kilonova.api.http import Context, Endpoint, Reply, Request
@@ -50,8 +50,8 @@ def evacuate(ctx: Context, request: Request) -> Reply:
     )
     if version >= _NO_ANSWER:
         return Reply(200)
-    shows = ctx.backend.settings.api.enable_instance_password
-    return Reply(200, {"adminPass": asked.admin_pass or secrets.token_urlsafe(9)} if shows else {})
+    admin_pass = generated_password(ctx, asked.admin_pass)
+    return Reply(200, {} if admin_pass is None else {"adminPass": admin_pass})
 
 
 def _destination(ctx: Context, instance: Instance, host: str | None) -> str | None:
