@@ -129,7 +129,7 @@ _FOREIGN_HOST = "which is not the agent's"
 _FOREIGN_SESSION = "does not own session"
 AT_CONTROL = (
     # Who has written it?
-    Dropped("sign as nobody", lambda a: a.publish(reply(a), user_id=None), "the message has no verified user"),
+    Dropped("sign without a user", lambda a: a.publish(reply(a), user_id=None), "the message has no verified user"),
     Dropped("copies to all queues", lambda a: a.publish(reply(a), **everywhere(a)), _FOREIGN_HOST),
     Dropped(
         "copies to all queues, signed by nobody",

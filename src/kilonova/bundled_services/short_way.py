@@ -17,8 +17,8 @@ def short_way(folder: Path, below: int) -> str:
     if len(os.fsencode(folder)) + below <= _SOCKET_PATH and " " not in str(folder):
         return str(folder)
     runtime = Path("/run") if os.geteuid() == 0 else Path(os.environ.get("XDG_RUNTIME_DIR") or "/run/user/0")
-    anybody = Path("/tmp")  # noqa: S108  `make_short_way` checks the owner of the link
-    place = runtime if len(str(runtime)) < len("/run/user/100000") and _is_own(runtime) else anybody
+    shared = Path("/tmp")  # noqa: S108  `make_short_way` checks the owner of the link
+    place = runtime if len(str(runtime)) < len("/run/user/100000") and _is_own(runtime) else shared
     return str(place / f"{_PREFIX}{hashlib.sha256(f'{os.geteuid()}:{folder}'.encode()).hexdigest()[:10]}")
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from api.placement.placement_service import Placement
 
-NOBODY = "6f6d7c1e-0000-4000-8000-000000000000"
+ABSENT = "6f6d7c1e-0000-4000-8000-000000000000"
 
 
 def test_everything_else_needs_one(placement: Placement) -> None:
@@ -39,14 +39,14 @@ def test_other_versions_are_refused(placement: Placement, asked: str, status: in
 
 
 @pytest.mark.parametrize(
-    "path", ["/nothing", "/resource_providers/", f"/resource_providers/{NOBODY}/pets", "/%E2%98%83"]
+    "path", ["/nothing", "/resource_providers/", f"/resource_providers/{ABSENT}/pets", "/%E2%98%83"]
 )
 def test_what_is_not_there_is_404(placement: Placement, path: str) -> None:
     assert placement.admin.get(path).status == 404
 
 
 def test_errors_have_a_code_from_1_23(placement: Placement) -> None:
-    path = f"/resource_providers/{NOBODY}"
+    path = f"/resource_providers/{ABSENT}"
     assert "code" not in placement.admin.at("1.22").get(path).error
     answer = placement.admin.at("1.23").get(path)
     assert answer.code == "undefined_code"
@@ -63,10 +63,10 @@ def test_a_method_that_a_path_lacks_is_405_and_names_the_others(placement: Place
 
 
 def test_errors_are_text_for_who_refuses_json(placement: Placement) -> None:
-    path = f"/resource_providers/{NOBODY}"
+    path = f"/resource_providers/{ABSENT}"
     html = placement.admin.delete(path, Accept="text/html")
     assert html.headers["content-type"].startswith("text/html")
-    assert NOBODY.encode() in html.raw
+    assert ABSENT.encode() in html.raw
     text = placement.admin.delete(path, Accept="text/plain")
     assert text.headers["content-type"].startswith("text/plain")
     assert placement.admin.delete(path, Accept="*/*").error["status"] == 404

@@ -15,7 +15,7 @@ from kilonova.errors import ConfigurationError
 
 ADMINISTRATOR = Credentials("root", "admins", ("admin", "member", "reader"))
 MEMBER = Credentials("ann", "blue", ("member", "reader"))
-NOBODY = Credentials("joe", "blue", ("other",))
+STRANGER = Credentials("joe", "blue", ("other",))
 BLUE = {"project_id": "blue", "user_id": "ann"}
 
 
@@ -114,11 +114,11 @@ def test_a_file_that_breaks_later_changes_nothing_until_it_is_mended(
     assert sum("stay in force" in message for message in caplog.messages) == 1
 
     (tmp_path / "policy.d" / "one.yaml").write_text(f'"{delete}": "@"\n')
-    assert policy.allows(delete, BLUE, NOBODY)
+    assert policy.allows(delete, BLUE, STRANGER)
     assert not policy.allows(show, BLUE, ADMINISTRATOR)
 
     (tmp_path / "policy.d" / "one.yaml").unlink()
-    assert not policy.allows(delete, BLUE, NOBODY)
+    assert not policy.allows(delete, BLUE, STRANGER)
 
 
 @pytest.mark.parametrize("former", sorted({was.name for was in FORMER.values()}))
@@ -126,7 +126,7 @@ def test_a_former_name_sets_what_it_was_split_into(tmp_path: Path, former: str) 
     present = {rule.name for rule in RULES}
     now = [name for name, was in FORMER.items() if was.name == former and name in present]
     policy = policy_of(tmp_path, f'"{former}": "role:other"\n')
-    assert all(policy.allows(name, BLUE, NOBODY) for name in now)
+    assert all(policy.allows(name, BLUE, STRANGER) for name in now)
     assert not any(policy.allows(name, BLUE, ADMINISTRATOR) for name in now)
     assert all(finding.is_harmless for finding in policy.findings)
     if now and former not in present:
@@ -138,8 +138,8 @@ def test_a_present_name_wins_over_the_former_one(tmp_path: Path) -> None:
     policy = policy_of(
         tmp_path, '"os_compute_api:os-services": "@"\n"os_compute_api:os-services:delete": "role:admin"\n'
     )
-    assert policy.allows("os_compute_api:os-services:list", BLUE, NOBODY)
-    assert not policy.allows("os_compute_api:os-services:delete", BLUE, NOBODY)
+    assert policy.allows("os_compute_api:os-services:list", BLUE, STRANGER)
+    assert not policy.allows("os_compute_api:os-services:delete", BLUE, STRANGER)
 
 
 def test_who_is_an_administrator_says_one_rule(tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ def test_who_is_an_administrator_says_one_rule(tmp_path: Path) -> None:
 
 def test_former_defaults_hold_beside_the_present_ones_where_that_is_asked_for(tmp_path: Path) -> None:
     show = "os_compute_api:servers:show"
-    assert not policy_of(tmp_path).allows(show, BLUE, NOBODY)
+    assert not policy_of(tmp_path).allows(show, BLUE, STRANGER)
     before = policy_of(tmp_path, new_defaults=False)
-    assert before.allows(show, BLUE, NOBODY)
-    assert not before.allows(show, {"project_id": "red", "user_id": "bob"}, NOBODY)
-    assert not before.allows("os_compute_api:os-services:list", BLUE, NOBODY)
+    assert before.allows(show, BLUE, STRANGER)
+    assert not before.allows(show, {"project_id": "red", "user_id": "bob"}, STRANGER)
+    assert not before.allows("os_compute_api:os-services:list", BLUE, STRANGER)

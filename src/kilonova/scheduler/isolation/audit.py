@@ -351,7 +351,7 @@ def _taggable(under: _Under, walk: _Walk) -> Iterator[Finding]:
         if open_to_all and rule in walk.may_enter:
             yield under.finding(
                 rule,
-                "anybody may tag",
+                "unprotected property",
                 NOTE,
                 f"Any user who may upload an image can set the properties that meet the rule of"
                 f" {_names(under.aggregates[rule])}: {' | '.join(open_to_all)}.",

@@ -21,7 +21,7 @@ from support.cell import host, start_cell
 from support.mirrors import assert_equal
 from support.world import check_books
 
-NOBODY = "11111111-1111-4111-8111-111111111111"
+ABSENT = "11111111-1111-4111-8111-111111111111"
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class World:
     empty: str
 
     def break_(self, *statements: str) -> None:
-        """Run statements with foreign keys off; they may contain ``:server``, ``:empty`` and ``:nobody``."""
-        break_database(self.database, *statements, server=self.servers[0], empty=self.empty, nobody=NOBODY)
+        """Run statements with foreign keys off; they may contain ``:server``, ``:empty`` and ``:absent``."""
+        break_database(self.database, *statements, server=self.servers[0], empty=self.empty, absent=ABSENT)
 
     def findings(self) -> tuple[Finding, ...]:
         with self.database.read() as connection:
@@ -76,10 +76,10 @@ _VCPU = "(SELECT id FROM resource_classes WHERE name = 'VCPU')"
 _TAKEN = "(SELECT MIN(resource_provider_id) FROM allocations)"
 _EMPTY = "(SELECT id FROM resource_providers WHERE name = :empty)"
 _STRAY = f"INSERT INTO allocations (consumer_uuid, resource_provider_id, resource_class_id, used, created_at) \
-SELECT :nobody, resource_provider_id, resource_class_id, 2, created_at FROM inventories \
+SELECT :absent, resource_provider_id, resource_class_id, 2, created_at FROM inventories \
 WHERE resource_class_id = {_VCPU} AND resource_provider_id = {_EMPTY}"
 _CONSUMER = "INSERT INTO consumers (uuid, project_id, user_id, consumer_type, generation, created_at) \
-SELECT :nobody, 'p', 'u', 'INSTANCE', 1, created_at FROM consumers WHERE uuid = :server"
+SELECT :absent, 'p', 'u', 'INSTANCE', 1, created_at FROM consumers WHERE uuid = :server"
 
 BREAKS: Mapping[str, tuple[list[str], list[str]]] = {
     "a capacity": (
@@ -95,7 +95,7 @@ BREAKS: Mapping[str, tuple[list[str], list[str]]] = {
         ["inventory"],
     ),
     "a server's consumer is gone": (["DELETE FROM consumers WHERE uuid = :server"], ["consumer"]),
-    "allocations of nobody": ([_STRAY], ["consumer", "usage"]),
+    "allocations without an owner": ([_STRAY], ["consumer", "usage"]),
     "allocations of no server": ([_CONSUMER, _STRAY], ["allocation", "usage"]),
     "a consumer of nothing": ([_CONSUMER], ["consumer"]),
     "a server vanished": (
@@ -156,7 +156,7 @@ def test_what_is_broken_is_found_explained_and_mended(world: World, broken: str)
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 def test_mending_twice_does_no_harm(world: World) -> None:
-    for broken in ("what is used", "allocations of nobody", "members are miscounted"):
+    for broken in ("what is used", "allocations without an owner", "members are miscounted"):
         world.break_(*BREAKS[broken][0])
     for finding in world.findings() * 2:
         world.database.write(finding.mend)

@@ -34,7 +34,7 @@ LEAK = {
     "servers": [SERVER],
     "who": [],
 }
-NOTE = {**LEAK, "kind": "anybody may tag", "severity": "note", "servers": [], "who": POOL["may_enter"][1:2]}
+NOTE = {**LEAK, "kind": "unprotected property", "severity": "note", "servers": [], "who": POOL["may_enter"][1:2]}
 
 
 def report(*findings: dict[str, Any], pools: tuple[dict[str, Any], ...] = (POOL,)) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def test_findings_name_servers_hosts_and_what_to_do() -> None:
         "server s (uuid-1) on compute3",
         "Move it.",
     ]
-    assert "note: anybody may tag" in lines
+    assert "note: unprotected property" in lines
     assert "who: own with tagged, project p" in lines
     assert lines[-1] == "1 found."
 

@@ -21,7 +21,7 @@ def test_who_may_enter_is_proved_and_tagging_is_noted() -> None:
     assert (only.rule, only.aggregates, only.hosts) == ("image.trove", ("aggregate1", "aggregate2"), ("c", "d"))
     assert only.may_enter == (Group(("small",), ("tagged",), (ANY_OTHER_PROJECT,)),)
     assert report.open_hosts == ("a", "b")
-    assert [(each.kind, each.severity) for each in report.findings] == [("anybody may tag", NOTE)]
+    assert [(each.kind, each.severity) for each in report.findings] == [("unprotected property", NOTE)]
     assert report.is_clean
 
 
