@@ -325,3 +325,12 @@ def test_each_late_import_has_its_reason() -> None:
         if "PLC0415" in line and not re.search(r"PLC0415.*?(?: - |  # )\w{2,}", line)
     ]
     assert not wrong
+
+
+def test_handlers_reach_the_database_through_their_context() -> None:
+    named = {
+        str(file.relative_to(ROOT / "api"))
+        for file in (ROOT / "api").rglob("*.py")
+        if "backend.database" in file.read_text()
+    }
+    assert named == {"http.py", "operator/health.py"}, "the health check reads the length of the writer's queue"

@@ -43,7 +43,7 @@ def show_decisions(ctx: Context, request: Request) -> Reply:
     with_hosts, filters = bool(flag(request, "hosts")), host_filters(ctx, request)
     if not with_hosts:
         _require_no_choice_of_hosts(request)
-    with backend.database.read() as connection:
+    with ctx.read() as connection:
         found = decisions.find(connection, name)
         if not found:
             raise NotFound(f"No decision is stored for {name}.")

@@ -24,7 +24,7 @@ def show_isolation(ctx: Context, request: Request) -> Reply:
     ctx.authorize("kilonova:isolation:show")
     backend = ctx.backend
     images = [image for image in backend.images.list(token=ctx.credentials.token) if image.status == "active"]
-    with backend.database.read() as connection:
+    with ctx.read() as connection:
         private = flavors.all_projects(connection)
         offered = [
             OfferedFlavor(flavor, None if flavor.is_public else private.get(flavor.flavor_id, frozenset()))

@@ -30,7 +30,7 @@ def show_unread(ctx: Context, request: Request) -> Reply:
     ctx.authorize("kilonova:rules:show")
     backend = ctx.backend
     images = backend.images.list(token=ctx.credentials.token)
-    with backend.database.read() as connection:
+    with ctx.read() as connection:
         offered = flavors.list_visible(connection)
     hosts = backend.mirror.snapshot()
     aggregates = hosts.aggregates.aggregates
