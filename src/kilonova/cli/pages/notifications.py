@@ -125,10 +125,10 @@ notifications. oslo.messaging is loaded only if a driver is set, and uses about 
 
 ## Unsupported notifications
 
-These notifications do not exist yet, because their features are not supported: volumes (`instance.volume_attach`,
-`volume_detach`, `volume_swap`, `volume.usage`), interfaces (`instance.interface_attach`, `interface_detach`,
-`ip_addresses`), shares (`instance.share_attach`, `share_detach`), metrics (`metrics.update`) and hypervisor
-connections (`libvirt.connect.error`).
+These notifications do not exist yet; most of their features are not supported either: volumes
+(`instance.volume_attach`, `volume_detach`, `volume_swap`, `volume.usage`), interfaces (`instance.interface_attach`,
+`interface_detach`, `ip_addresses`), shares (`instance.share_attach`, `share_detach`), metrics (`metrics.update`) and
+hypervisor connections (`libvirt.connect.error`).
 """
 _NOW = datetime(2026, 11, 22, 12, 0, 0)  # noqa: DTZ001 - times are UTC everywhere
 _WHO = Requester("req-5b6c791d-5709-4f36-8fbe-c3e02869e35d", "fake-user", "fake-project")
@@ -202,14 +202,14 @@ _OTHERS: tuple[tuple[str, str, str, str, str], ...] = (
         "compute.instance.live.migration.abort.start, .end",
         "nova-compute",
         "InstanceActionPayload",
-        "an administrator requests the abort",
+        "a user requests the abort",
     ),
     (
         "instance.live_migration_force_complete.start, .end",
         "compute.instance.live.migration.force.complete.start, .end",
         "nova-compute",
         "InstanceActionPayload",
-        "an administrator requests force complete",
+        "a user requests force complete",
     ),
     (
         "instance.update",
@@ -231,7 +231,7 @@ _OTHERS: tuple[tuple[str, str, str, str, str], ...] = (
         "compute_task.build_instances, compute_task.migrate_server, compute_task.rebuild_server",
         "nova-conductor",
         "ComputeTaskPayload",
-        "no valid host is found, or a build fails",
+        "no valid host is found, or a build is given up",
     ),
     (
         "scheduler.select_destinations.start, .end",
