@@ -48,7 +48,7 @@ def match(value: Value, requirement: str) -> bool:
         return operands[0] in value
     if name == "<all-in>":
         return all(operand in value for operand in operands)
-    return value in operands[::2]  # <or> a <or> b: the operands are every other word
+    return value in operands[::2]  # <or> a <or> b: every other word is an operand; the words between are not checked
 
 
 def numeric(requirement: str) -> tuple[Callable[[float, float], bool], float] | None:

@@ -10,7 +10,7 @@ from kilonova.db import console_tokens
 from kilonova.errors import InvalidRequest, NotFound
 
 _RULE, _PATH = "os_compute_api:os-console-auth-tokens", "/os-console-auth-tokens/{console_token}"
-#: No parameters: unknown ones are ignored up to 2.98, on other routes up to 2.101.
+#: No parameters. Unknown ones are ignored up to 2.98; most lists refuse them from 2.75 on or earlier.
 _QUERY = Schemas({(2, 99): query({}, extra=False)})
 RULES = (rule(_RULE, SERVICE_OR_ADMIN, "Show the address of a token's console", ("GET", _PATH)),)
 

@@ -92,8 +92,7 @@ class ScenarioPlayer:
         self._seats = seats
         self._admin = seats["admin"]
 
-    # --- reading the cloud
-    # ------------------------------------------------------------------------------------------------
+    # --- reading the cloud --------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Create the scenario's missing aggregates, flavors, images and server groups, and disable its disabled
@@ -137,8 +136,7 @@ class ScenarioPlayer:
         names = {name for asked in self._scenario.servers if asked.project == project for name in asked.names}
         return {server["name"]: server for server in listed if server["name"] in names}
 
-    # --- creating resources
-    # -----------------------------------------------------------------------------------------------
+    # --- creating resources -------------------------------------------------------------------------------------------
 
     def _disable(self) -> None:
         wanted = {host.name: host.disabled for host in self._scenario.hosts if host.disabled}
@@ -235,8 +233,7 @@ class ScenarioPlayer:
                 raise Unavailable(f"{', '.join(building)} did not leave BUILD within {_SETTLE_S:.0f} s")
             time.sleep(_POLL_S)
 
-    # --- results
-    # ----------------------------------------------------------------------------------------------------------
+    # --- results ------------------------------------------------------------------------------------------------------
 
     def stories(self) -> dict[str, Story]:
         """Return for each server name its host or failure, and the explanation of the decision."""
@@ -269,8 +266,7 @@ class ScenarioPlayer:
                 return decisions[::-1]
         return ()
 
-    # --- clean-up
-    # ---------------------------------------------------------------------------------------------------------
+    # --- clean-up -----------------------------------------------------------------------------------------------------
 
     def clean(self) -> None:
         """Delete the scenario's resources by name, except those that every new cloud has."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the core of a control process: mirror, claims, conductor, bus and agents, on one database.
 
-Used by all processes. Tests replace some parts (:class:`Parts`).
+The only module that does so; tests use it, too, and replace some parts (:class:`Parts`).
 """
 
 import os

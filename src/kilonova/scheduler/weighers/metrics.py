@@ -19,8 +19,7 @@ class MetricsWeigher(ColumnWeigher):
     """Sum up the metrics, each multiplied by its ratio in ``[metrics] weight_setting``.
 
     If a host lacks a metric and metrics are ``required``, the request fails. If they are not required, the host is
-    rated
-    ``unavailable``, unless the ratio of that metric or the multiplier of the host is 0.
+    rated ``unavailable``, unless the ratio of that metric or the multiplier of the host is 0.
 
     Shapes: hosts.metrics (H,) each → (N,).
     Raises: RuleFailed, naming the metric in the message and the host in a field.

@@ -60,7 +60,7 @@ class ColdMoves:
     def confirm_move(self, uuid: str) -> None:
         with self.hypervisor.lock:
             guest = self.hypervisor.guests.guest(uuid)
-            if guest is not None and guest.origin is Origin.MOVED:  # the kept guest becomes an ordinary guest
+            if guest is not None and guest.origin is Origin.MOVED:  # the moved guest becomes an ordinary guest
                 guest = replace(guest, origin=Origin.SPAWNED)
             self.hypervisor.guests.put(uuid, guest=guest, kept=None)
 

@@ -95,5 +95,5 @@ def shown(text: str) -> str:
 
 
 def _flag(text: str | None) -> bool | None:
-    """Return a flag; any text that does not mean yes means no, as in Nova."""
+    """Return a flag; any text that does not mean yes means no, as elsewhere in Kilonova."""
     return None if text is None else text.strip().lower() in _YES
