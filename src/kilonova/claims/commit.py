@@ -5,7 +5,7 @@ Each guard is the UPDATE of one row, which locks it: usage within capacity, NUMA
 on a host, the host of an affinity group, the workflow with its owner and version. A placing adds its own guard: the
 instance still waits, or is still on its source. The version of the isolation rules is only read, since its writer holds
 the lock of all writers. The changes of all bundles are summed per row and written by a few set-based statements. If any
-guard fails, the savepoint is rolled back, and the bundles are tried one by one in their order.
+guard fails, the savepoint is rolled back, and the batch is bisected, down to single bundles, in their order.
 """
 
 from collections import defaultdict
@@ -80,7 +80,7 @@ def _by_placing(claims: Sequence[Claim]) -> list[tuple[type[Placing], list[Claim
     return list(sorts.items())
 
 
-#: Commits bundles together, or one by one if a guard fails; returns one outcome each, in order.
+#: Commits bundles together, or bisects them if a guard fails; returns one outcome each, in order.
 commit_bundles = batched(_write, _refusal)
 
 

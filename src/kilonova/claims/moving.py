@@ -22,9 +22,10 @@ from kilonova.model.server_migration import MigrationStatus, ServerMigration
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """Placing of a moved server: it must be on the source of ``migration``, in task state ``task``, with that status.
+    """Placing of a moved server.
 
-    The claim sets the migration's status to ``becomes``, and its destination.
+    The server must be on the source of ``migration`` in task state ``task``, and the migration must still have the
+    status that it has there. The claim sets the migration's status to ``becomes``, and its destination.
     """
 
     migration: ServerMigration

@@ -92,7 +92,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredBatch:
-    """Drop-in for the engine's :class:`Batch` with a driver's answer, which has already counted all servers."""
+    """Drop-in for the engine's ``Batch`` with a driver's answer, which has already counted all servers."""
 
     answer: Answer
     hosts: HostTable

@@ -75,7 +75,8 @@ def replay_all(
                 "The inputs of the decision were not stored: a third-party driver or an older release made it."
             )
             continue
-        # Decisions of one request share their inputs: the session continues unless it is past this decision.
+        # Decisions of one request share their inputs: the session continues unless it is past this decision. The same
+        # decision may come again, since a refusal belongs to every server of its request.
         if known is None or of != stored.inputs or (isinstance(known, _ReplaySession) and known.is_past(stored)):
             known, of = (
                 _begin(connection, engine, configuration, stored.inputs, aliases or {}),

@@ -89,8 +89,7 @@ def set_metadata(tx: Transaction, aggregate_id: int, metadata: Mapping[str, str 
     """Merge ``metadata`` into the metadata of an aggregate; a value of None removes its key.
 
     Raises: NotFound; InvalidRequest if its hosts do not allow the zone, and for an empty zone: a zone, once set, can
-    only
-    be renamed.
+    only be renamed.
     """
     aggregate = get(tx.connection, aggregate_id)
     rest = dict(metadata)
@@ -109,8 +108,7 @@ def add_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: str
     """Add a host to an aggregate, and its providers to the Placement aggregate with the same uuid.
 
     Raises: NotFound for the aggregate or the host; Conflict if the host is a member already, if it would be in two
-    zones,
-    or if its servers would change their zone.
+    zones, or if its servers would change their zone.
     """
     _require_host(tx, host)
     aggregate = get(tx.connection, aggregate_id)

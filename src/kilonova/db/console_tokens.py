@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Console tokens. Only their hashes are stored, so a reader of the database cannot open a console.
 
-A token is valid until it expires, and only while its server is on the host where the token was created.
+A token is valid until it expires, and only while its server is on the host where it was when the token was created.
 """
 
 import hashlib

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The database of one control process: snapshots for readers, and one writer thread (``core/writer.py``).
+"""The database of one control process: snapshots for readers, and one writer (``core/writer.py``).
 
-A job may run more than once: the writer retries a batch after a lost connection or a lock conflict, and runs jobs
-alone if another job of the batch fails. So a job must have no effect outside the database. Its result is returned only
-when the commit is durable and all listeners have handled its changes. While the database server is away, the writer
-waits. If the reply to a COMMIT is lost, the change log tells whether it was committed.
+A job may run more than once: the writer repeats a batch after a lost connection, a lock conflict or the failure of
+another job of the batch. So a job must have no effect outside the database. Its result is returned only when the commit
+is durable and all listeners have handled its changes. While the database server is away, the writer waits. If the reply
+to a COMMIT is lost, the change log tells whether it was committed.
 """
 
 import logging
@@ -78,9 +78,8 @@ class Database:
     def on_commit(self, listener: Callable[[Commit], None]) -> None:
         """Register a listener for every commit of this process. It runs before the callers of the writes continue.
 
-        Commits arrive in order. The listener runs in the writer thread, so it must not write itself. Its exceptions are
-        logged
-        and ignored.
+        Commits arrive in order. The listener runs on the thread that writes, which may be the thread of a caller, so it
+        must not write itself. Its exceptions are logged and ignored.
         """
         self._listeners.append(listener)
 
@@ -172,8 +171,7 @@ class Database:
         """Queue ``item`` for the writer; one call of ``run`` gets all queued items with the same ``run``, in order.
 
         ``run`` returns one outcome per item. An exception among the outcomes fails only its item, whose changes ``run``
-        must
-        have rolled back.
+        must have rolled back.
         """
         return self._writer.submit(run, item)
 

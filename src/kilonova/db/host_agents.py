@@ -245,8 +245,7 @@ def _log_agents(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
     """Log the process of the agents of ``hosts``, together with hosts that this transaction logged earlier for it.
 
     A transaction keeps only the last value of a key, so earlier hosts must be repeated, except for hosts that have
-    moved
-    to another process since.
+    moved to another process since.
     """
     told = [change.value.hosts for change in tx.changes if (change.kind, change.key) == ("agents", process)]
     still: list[str] = []

@@ -34,8 +34,8 @@ def change(tx: Transaction, amounts: Mapping[InventoryKey, int]) -> bool:
     """Add amounts, which may be negative, to the usage of inventories.
 
     Returns False if an inventory is missing or its capacity would be exceeded. The other rows are changed nevertheless,
-    so
-    the caller must roll back, except if all amounts are negative. Rows are updated in sorted order to avoid deadlocks.
+    so the caller must roll back, except if all amounts are negative. Rows are updated in sorted order to avoid
+    deadlocks.
     """
     rows = [
         {"provider": provider_id, "class_id": class_id, "amount": amount}

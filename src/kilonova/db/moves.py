@@ -161,10 +161,9 @@ def revert(tx: Transaction, migration: ServerMigration) -> None:
 def undo_claim(tx: Transaction, migration: ServerMigration, status: MigrationStatus = MigrationStatus.ERROR) -> None:
     """Undo the claim and the switch of a migration, and set its status; no error if already done.
 
-    The server gets its source, and its old flavor, back. After an open status, such as ``accepted``, another
-    destination
-    can be claimed. Without a claim, only the status changes. Raises: ConcurrentUpdate if the migration has ended
-    otherwise.
+    The server gets its source, and its old flavor, back. With an open status, such as ``accepted``, another destination
+    can be claimed afterwards; any other status ends the migration and releases the quota of the growth. Without a claim
+    nothing else changes. Raises: ConcurrentUpdate if the migration has ended otherwise.
     """
     present = server_migrations.get(tx.connection, migration.uuid)
     if present.status is status and not present.is_claimed:

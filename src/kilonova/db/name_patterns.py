@@ -53,8 +53,7 @@ def matching(
     """Return the ids of the first ``wanted`` rows that match all patterns.
 
     ``patterns``: parameter → compiled pattern. ``rows``: an id, then one text per pattern in the same order; a text of
-    None
-    never matches. Raises: InvalidRequest that names a parameter if the search takes too long; DeadlineExceeded,
+    None never matches. Raises: InvalidRequest that names a parameter if the search takes too long; DeadlineExceeded,
     ClientGone.
     """
     found: list[int] = []

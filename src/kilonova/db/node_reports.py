@@ -40,12 +40,10 @@ class ReportedProvider:
 
 
 def ensure_all(tx: Transaction, said: Sequence[ReportedProvider]) -> frozenset[str]:
-    """Create or update root providers as the agents of their hypervisors report. Returns the uuids of new ones.
-    Idempotent.
+    """Create or update root providers as the agents of their hypervisors report; return the uuids of new ones.
 
-    Keeps used amounts, ``COMPUTE_STATUS_DISABLED``, and traits without a reported prefix. An inventory that is no
-    longer
-    reported stays while it has allocations.
+    Idempotent. Keeps used amounts, ``COMPUTE_STATUS_DISABLED``, and traits without a reported prefix. An inventory that
+    is no longer reported stays while it has allocations.
     Raises: InvalidRequest for a resource class or trait that is neither known nor ``CUSTOM_``, and for invalid numbers.
     """
     said = list({each.uuid: each for each in said}.values())

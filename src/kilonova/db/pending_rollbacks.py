@@ -41,9 +41,8 @@ class DueRollback:
 def note(tx: Transaction, host: str, move: ServerMigration, *, drops_made: bool, runs: bool) -> None:
     """Record that a host must undo a move of a server.
 
-    An existing record that is younger than the move belongs to the same move: its ``runs`` is kept, and ``drops_made``
-    is
-    true if it is true in either.
+    An existing record that is younger than the move belongs to the same move. Its ``runs`` is kept, since it is the
+    state before that move, and ``drops_made`` is true if it is true in either.
     """
     uuid = move.instance_uuid
     mine = sa.and_(_H.host == host, _H.instance_uuid == uuid)

@@ -218,7 +218,8 @@ def counts(vm_state: str, task_state: str | None) -> bool:
 def take(tx: Transaction, requests: Sequence[QuotaRequest], configured: Limits) -> list[int | OverQuota]:
     """Count new servers. Returns for each request how many it gets, or OverQuota if fewer than its minimum are left.
 
-    ``configured``: limits of the configuration, which limits in the database override. Raises: ConcurrentUpdate.
+    ``configured``: limits of the configuration, which limits in the database override. Raises: ConcurrentUpdate if
+    another transaction has changed a row since it was read.
     """
     ledger = _Ledger(tx.connection, configured)
     ledger.read(requests)

@@ -173,9 +173,8 @@ def mark_providers(tx: Transaction, host: str, *, disabled: bool) -> None:
 def delete(tx: Transaction, uuid: str, *, only_down: bool = False) -> None:
     """Delete a service; for a nova-compute also its hypervisors, their providers and its aggregate memberships.
 
-    ``only_down``: refuse this while it is up. Raises: NotFound; Conflict, also while the host has servers, allocations,
-    or
-    moves from or to it.
+    ``only_down``: refuse this while it is up. Raises: NotFound; Conflict, also while the host has servers, allocations
+    (such as claims for servers to come), or moves from or to it.
     """
     service = get(tx.connection, uuid)
     if only_down and service.is_up:

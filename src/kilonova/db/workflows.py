@@ -174,7 +174,7 @@ def change(tx: Transaction, workflow: WorkflowRow, *, heir: bool) -> None:
     fence = sa.and_(_W.uuid == workflow.uuid, _W.version == workflow.version - 1)
     changed = sa.update(t.workflows).where(fence).values(**values, handed_over=heir, updated_at=tx.now)
     if tx.execute(changed).rowcount == 0:
-        raise ConcurrentUpdate(f"Workflow {workflow.uuid} is gone or was changed by another process.")
+        raise ConcurrentUpdate(f"Workflow {workflow.uuid} is gone or was changed meanwhile.")
 
 
 def drop(tx: Transaction, uuids: Collection[str]) -> None:
@@ -183,9 +183,9 @@ def drop(tx: Transaction, uuids: Collection[str]) -> None:
 
 
 def release_waiting(tx: Transaction, instance_uuid: str, owner: str) -> tuple[WorkflowRow, ...]:
-    """Start the waiting workflows of an instance if all its others have ended, and return them.
+    """Clear ``waiting`` of the waiting workflows of an instance if all its others have ended, and return them.
 
-    A stuck workflow has not ended.
+    A stuck workflow has not ended. The owner of each returned workflow has to start it.
     """
     rows = of_instance(tx.connection, instance_uuid)
     if not rows or not all(row.waiting for row in rows):

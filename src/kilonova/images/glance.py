@@ -30,7 +30,7 @@ _OK, _CREATED = 200, 201
 
 
 class GlanceImages:
-    """An :class:`ImageSource`. ``endpoints``: URLs of the service without ``/v2``."""
+    """An ``ImageSource``. ``endpoints``: URLs of the service without ``/v2``."""
 
     def __init__(self, *endpoints: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._glance = Endpoints(

@@ -44,7 +44,7 @@ class GlanceDownload:
 
 
 class GlanceData:
-    """An :class:`ImageStore` in Glance. ``session``: of Kilonova's own user; ``endpoints``: URLs without ``/v2``."""
+    """An ``ImageStore`` in Glance. ``session``: of Kilonova's own user; ``endpoints``: URLs without ``/v2``."""
 
     def __init__(self, session: Session, *endpoints: str) -> None:
         self._session = session

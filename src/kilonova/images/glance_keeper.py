@@ -22,7 +22,7 @@ _BACKUPS = 1000
 
 
 class GlanceKeeper:
-    """An :class:`ImageKeeper` in Glance. ``session``: of Kilonova's own user; ``endpoints``: URLs without ``/v2``."""
+    """An ``ImageKeeper`` in Glance. ``session``: of Kilonova's own user; ``endpoints``: URLs without ``/v2``."""
 
     def __init__(self, session: Session, *endpoints: str) -> None:
         self._glance = Endpoints(session, endpoints)

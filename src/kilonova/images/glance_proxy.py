@@ -22,7 +22,7 @@ _NO_PROPERTIES = frozenset({"limit", "marker", "sort", "sort_key", "sort_dir", "
 
 
 class GlanceProxy:
-    """An :class:`ImageProxy` to Glance. ``endpoint``: URL of the service without ``/v2``."""
+    """An ``ImageProxy`` to Glance. ``endpoint``: URL of the service without ``/v2``."""
 
     def __init__(self, endpoint: str) -> None:
         self._glance = Adapter(Session(timeout=_TIMEOUT_S), endpoint_override=endpoint.rstrip("/"))

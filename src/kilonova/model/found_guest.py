@@ -25,7 +25,7 @@ class RemovalReason(StrEnum):
 
     #: Its server is deleted; ``running_deleted_instance_action`` decides what happens to the guest.
     DELETED = "deleted"
-    #: Its server moved to another host, or the build on this host was rolled back.
+    #: Its server left this host (move, offload), or never arrived (rolled back), or an operator removes a stray guest.
     LEFT = "left"
 
 

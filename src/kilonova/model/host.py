@@ -22,7 +22,7 @@ _LACKED_BEFORE = {"QEMU": frozenset({Ability.COLD_MIGRATE, Ability.LIVE_MIGRATE}
 class Service:
     """A service on a host, as `openstack compute service list` shows it.
 
-    ``process_is_up``: whether the lease of the process that runs the service is valid.
+    ``process_is_up``: whether the process that runs the service counts as up, which may last longer than its lease.
     ``last_seen_at``: when that process last gave a sign of life.
     """
 

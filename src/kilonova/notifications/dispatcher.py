@@ -33,7 +33,7 @@ def _nobody() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Metric callbacks: ``sent`` for each message accepted by a sink, ``lost`` for each loss at the queue or a sink."""
+    """Metric callbacks: ``sent`` for each message that any sink accepted, ``lost`` for each loss at queue or sink."""
 
     sent: Callable[[], None] = _nobody
     lost: Callable[[], None] = _nobody

@@ -30,7 +30,7 @@ class CanReboot(Protocol):
     """Ability.REBOOT: reboot guests."""
 
     def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
-        """Shut a running guest down, as in :meth:`stop`, and start it again. Raises: DriverError, AgentStopsError."""
+        """Shut a running guest down, as ``VirtDriver.stop``, and start it. Raises: DriverError, AgentStopsError."""
 
     def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
         """Power a guest off, in any state, and start it. A guest that is gone is created as ``guest`` describes it.
@@ -96,8 +96,8 @@ class CanRescue(Protocol):
     def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
         """Boot a guest from a rescue image, with its own disk attached; no error if it already runs from that image.
 
-        ``patience``: see :meth:`stop`. During the rescue the config drive of ``guest`` replaces the guest's own; it is
-        removed when the rescue ends.
+        ``patience``: as for ``VirtDriver.stop``. During the rescue the config drive of ``guest`` replaces the guest's
+        own; it is removed when the rescue ends.
         A start or a hard reboot boots from the guest's own disk again. Raises: DriverError, AgentStopsError; then the
         guest is unchanged, or off.
         """
@@ -186,7 +186,7 @@ class CanMoveCold(CanEndMoves, Protocol):
     """
 
     def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
-        """Power a guest off, as in :meth:`stop`, and keep it for the move; no error if the guest is already kept.
+        """Power a guest off, as ``VirtDriver.stop``, and keep it for the move; no error if the guest is already kept.
 
         Raises: DriverError, AgentStopsError.
         """

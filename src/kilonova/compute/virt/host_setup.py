@@ -13,9 +13,9 @@ from kilonova.model.allocation_ratios import AllocationRatios
 class HostSetup:
     """Configuration of the host that a driver serves.
 
-    ``host``: its name in the cloud, which :meth:`VirtDriver.report` returns.
+    ``host``: its name in the cloud, which ``VirtDriver.report`` returns.
     ``folder``: existing folder for guests and other persistent files.
-    ``images``: the image cache, which fetches the image that a :class:`GuestSpec` names.
+    ``images``: the image cache, which fetches the image that a ``GuestSpec`` names.
     ``ratios``: allocation ratios and reserved amounts of the reported inventories.
     ``resources``: which resources of the host are offered to guests.
     """

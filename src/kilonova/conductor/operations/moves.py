@@ -127,7 +127,10 @@ class Moves:
 
 
 def _require_finished(tx: Transaction, migration: ServerMigration) -> None:
-    """Raise ConcurrentUpdate if another request is already ending the move."""
+    """Raise ConcurrentUpdate if another request is already ending the move.
+
+    ``set_status`` does not find this: to it, a migration that already has the new status is no error.
+    """
     if server_migrations.get(tx.connection, migration.uuid).status is not MigrationStatus.FINISHED:
         raise ConcurrentUpdate(f"Migration {migration.uuid} is already ending.")
 

@@ -30,7 +30,7 @@ class Shelving:
     def shelve(
         self, uuid: str, image_id: str, who: Requester, register: Callable[[], object], *, offload: bool
     ) -> None:
-        """Start shelving a server as an image that ``register`` creates; see :class:`~.snapshots.Snapshots`.
+        """Start shelving a server as an image that ``register`` creates, as in ``Snapshots``.
 
         ``offload``: it leaves its host at once. Raises: NotFound, UnexpectedTaskState, ConcurrentUpdate; errors of
         ``register``.

@@ -19,8 +19,8 @@ def interrupt(
 
     The returned rows include workflows that already end because of a stronger interrupt, since the caller has to wait
     for them.
-    Workflows of other processes are marked, and their processes find the mark. Workflows of unknown kinds or steps
-    (other releases) are not changed.
+    Workflows of other processes are marked, and their processes find the mark. Running workflows of unknown kinds or
+    steps (other releases) are not changed.
     Raises: Conflict for a stuck workflow, unless the interrupt is a delete.
     """
     changed: list[WorkflowRow] = []

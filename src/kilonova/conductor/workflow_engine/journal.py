@@ -44,7 +44,7 @@ class Journal:
     def end(self, row: WorkflowRow, writes: Sequence[BoundWrite] = ()) -> tuple[WorkflowRow, ...]:
         """Delete the row of a workflow that has ended, and record its instance action as failed.
 
-        The row stays if another process has changed it. ``writes``: further writes in the same transaction.
+        Nothing is written if the row has changed meanwhile. ``writes``: further writes in the same transaction.
         Returns the workflows that waited for others of the server and may start now.
         Raises: errors of ``writes``.
         """

@@ -21,7 +21,8 @@ LOG = logging.getLogger(__name__)
 AboutStep = StepReply | StepStatus | TaskReached | MigrationProgress
 #: Default time in seconds to wait for a reply. After it, the agent is asked for the state of the step.
 RESPONSE_TIMEOUT_S = 60.0
-#: Initial back-off in seconds before an order that the agent has lost is sent again.
+#: Initial back-off in seconds before an order that the agent has lost is sent again. Also the pause before the agent is
+#: asked again if this process does not hold its lease just then.
 _ASKED_AGAIN_AFTER_S = 1.0
 #: Upper limit of the exponent of the exponential back-off.
 _MOST_DOUBLINGS = 10
@@ -76,10 +77,11 @@ class PendingReplies:
     def send(
         self, run: Run[HasHost], effect: SendToAgent, is_present: Callable[[], bool], *, ask: bool
     ) -> StepReply | None:
-        """Send a message and wait for its reply in the background; return an error reply if the host is unreachable.
+        """Send a message and wait for its reply in the background; return an error reply if the host gets no message.
 
-        Nothing is sent if ``is_present`` returns False, because the workflow has changed. Interrupts check and send
-        under the same lock, so the messages keep their order.
+        That is so if the host is unreachable, or its agent too old.
+        Nothing is sent if ``is_present`` returns False, because the workflow has changed. That check and the sending
+        hold the lock that :meth:`is_pending` takes, too, so an interrupt sends its own message after this one.
         ``ask``: the message may have been sent before, so ask the agent for the state of the step instead.
         Raises: Unavailable if this process does not hold its lease.
         """

@@ -22,9 +22,9 @@ _FORGOTTEN_AFTER = timedelta(seconds=60)
 class ProcessLease:
     """Renews the lease of a control process, and resumes the workflows that the process takes over.
 
-    ``has_all_agents``: returns whether all known agents on the bus have reported their hosts. A new process takes over
-    unfinished workflows as soon as this returns True, or after the duration of one lease. Without this wait, the
-    workflows would fail after a restart of the whole cloud, since no host is reachable yet. ``clock``: in seconds.
+    ``has_all_agents``: returns whether all hosts of enrolled agents are registered. A new process takes over unfinished
+    workflows as soon as this returns True, or after the duration of one lease. Without this wait, the workflows would
+    fail after a restart of the whole cloud, since no host is reachable yet. ``clock``: in seconds.
     """
 
     def __init__(

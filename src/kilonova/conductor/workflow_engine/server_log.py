@@ -35,7 +35,7 @@ def tell(event: WorkflowEvent) -> None:
 
 
 def placed(instance_uuid: str, request_id: str, host: str, node: str) -> None:
-    """Log that a host was claimed for a new server."""
+    """Log that a host was claimed for a server that had none: a new or an unshelved one."""
     LOG.info("Server %s placed: host %s, node %s [%s]", instance_uuid, host, node, request_id)
 
 

@@ -43,7 +43,7 @@ class Services:
 
     @property
     def images(self) -> ImageKeeper:
-        """Glance access as Kilonova's own user. Raises: Unavailable if this process has no such user configured."""
+        """Glance access as Kilonova's own user. Raises: Unavailable if none is configured here; others may have one."""
         if self.image_keeper is None:
             raise Unavailable("No image service user is configured for Kilonova itself.")
         return self.image_keeper

@@ -261,6 +261,7 @@ class Gone:
 class ClaimHost(Generic[F]):
     """Effect: claim a host for the server. One transaction commits the claim and completes the step.
 
+    So such a step does nothing else.
     The workflows of one API request that start together get all their hosts, or none.
 
     ``spec``: the server's request spec, ``group_uuid``: its server group. ``placing``: how the claim changes the server

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pre-caching of images on the hosts of an aggregate, one host after the other; best effort.
 
-A host that is down or lacks the images in Glance is skipped. A process that takes the workflow over starts with the
-first host again; hosts do not download cached images twice.
+A host that is down is skipped, and an image that is not active is left out. A process that takes the workflow over
+starts with the first host again; hosts do not download cached images twice.
 """
 
 import logging

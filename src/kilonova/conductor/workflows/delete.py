@@ -113,8 +113,8 @@ DELETE = Workflow(
     DeleteFacts,
     (
         one_way("destroy", _destroy_guest, on_reply=_guest_destroyed, event="compute_terminate_instance"),
-        # For a server in a move: the second host. The first host's result is journalled before this step, because
-        # another agent process may run the agent of the second host.
+        # For a server in a move: the second host. The first host's result is journalled before this step, because the
+        # agent of the second host may run in another process, which then takes the workflow over.
         one_way("destroy-elsewhere", _destroy_guest, on_reply=_guest_destroyed),
     ),
     TRANSITIONS["delete"],

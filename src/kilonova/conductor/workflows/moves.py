@@ -232,6 +232,6 @@ def _stays(tx: Transaction, run: Run[MoveFacts]) -> None:
 
 
 def shows_its_move(tx: Transaction, run: Run[MoveFacts]) -> Instance | None:
-    """Return the server of a move; None if another action has changed its task state."""
+    """Return the server of a move; None if it was deleted or another action has changed its task state."""
     server = instances.find(tx.connection, run.instance_uuid)
     return server if server is not None and server.task_state in TRANSITIONS[run.row.kind].shown else None

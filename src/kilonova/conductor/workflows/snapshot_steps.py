@@ -84,7 +84,7 @@ def snapshot(services: Services, run: Run[ImageFacts]) -> Effect:
 
 
 def discarded(services: Services, run: Run[ImageFacts], reply: StepReply) -> Effect:
-    """Undo reply handler. An unreachable host counts as undone, since it deletes the copy together with the guest."""
+    """Undo reply handler. An unreachable host counts as undone: the copy goes with the guest, or for the next copy."""
     return Completed() if is_unreachable(reply) else complete_or_repeat(services, run, reply)
 
 

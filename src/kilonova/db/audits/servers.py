@@ -31,8 +31,7 @@ class _Holder:
     """A consumer that may hold resources on one hypervisor: a server or a migration.
 
     ``label``: its name in findings. ``server``: uuid of the server. During a move the server holds the destination, and
-    the
-    migration the source. ``is_busy``: a running workflow of the server may change ``host`` and ``node``.
+    the migration the source. ``is_busy``: a workflow of the server may change ``host`` and ``node``.
     """
 
     server: str

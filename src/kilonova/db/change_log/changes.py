@@ -172,7 +172,7 @@ class LoggedGroup(msgspec.Struct, frozen=True):
 
 
 class LoggedInstance(msgspec.Struct, frozen=True):
-    """An instance that is on a host. Key: its uuid.
+    """An instance that is on a host. Key: its uuid, or that of its migration for the second host of a moving server.
 
     ``io``: whether it counts as an I/O operation of its host. ``image``: properties of its image.
     """

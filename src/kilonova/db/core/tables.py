@@ -439,7 +439,7 @@ instance_actions = _table(
     Column("started_at", Time, nullable=False),
     Column("updated_at", Time),
     Column("finished_at", Time),
-    # "Error" if the action has failed; NULL while it may still be retried.
+    # "Error" if the action has failed for good; NULL otherwise, also while a failed step may still be retried.
     Column("message", String(255)),
     Index("ix_instance_actions_instance", "instance_uuid", "request_id"),
 )
@@ -500,10 +500,11 @@ workflows = _table(
     Column("facts", _Json, nullable=False),
     # The control process that runs the workflow while its lease lasts (``processes``).
     Column("owner", String(36), nullable=False, index=True),
-    # True after a control process handed the workflow over, until the new owner has picked it up.
+    # True after another control process handed the workflow over or changed it, until its owner has picked it up.
     Column("handed_over", Boolean, nullable=False, default=False),
     *_times(),
-    # The batch workflow of the whole request, which decides when this one continues; NULL once the batch has ended.
+    # The batch workflow of the whole request, which decides when this one continues. It keeps its value when the batch
+    # has ended and no row has that uuid any more.
     Column("batch_uuid", String(36), index=True),
     # Optimistic lock: every update increments it and requires the version that was read.
     Column("version", Integer, nullable=False, default=0),
@@ -518,7 +519,8 @@ workflows = _table(
     Column("waiting", Boolean, nullable=False, default=False),
 )
 
-# Leases of control processes and of sessions of agent processes; ``host_agents`` maps each host to its agent's session.
+# Leases of control processes and of sessions of agent processes. ``host_agents`` maps each host to the process with its
+# agent.
 processes = _table(
     "processes",
     Column("uuid", String(36), primary_key=True),

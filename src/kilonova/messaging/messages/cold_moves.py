@@ -57,7 +57,7 @@ class ReturnHome:
 
 @dataclass(frozen=True, slots=True)
 class PendingRollback:
-    """A rollback that a host must do before it accepts orders; part of :class:`HostsRegistered`.
+    """A rollback that a host must do before it accepts orders; part of the answer to its registration.
 
     The host restores the guest to its state before a move, as with ``ReturnHome``. With ``drops_made`` it first removes
     the guest that the move created on the same host, as with ``AbandonMove``. It reports the result by ``step``.

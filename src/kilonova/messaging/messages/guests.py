@@ -44,7 +44,7 @@ class DestroyGuest:
 
 @dataclass(frozen=True, slots=True)
 class RebootGuest:
-    """Reboot a guest; :class:`TaskReached` reports that the reboot waits for its turn and that it has started.
+    """Reboot a guest; ``TaskReached`` reports that the reboot waits for its turn and that it has started.
 
     A soft reboot shuts the guest down cleanly and starts it. A ``hard`` one creates a missing guest again, from the
     description ``guest``. If a guest to reboot softly is not running, or is missing without a description, the agent
@@ -138,7 +138,7 @@ class AskGuests:
 
 @dataclass(frozen=True, slots=True)
 class GuestsFound:
-    """Report of the guests of hosts, sent periodically and on request; ``marked`` as in :class:`HostsStarted`.
+    """Report of the guests of hosts, sent periodically and on request; ``marked`` as in ``HostsStarted``.
 
     ``asked``: the guests that were queried; None if the report covers all guests of the hosts.
     """

@@ -61,7 +61,7 @@ class HostsStarted:
 class HostsRegistered:
     """Answer to :class:`HostsStarted`.
 
-    ``removals``: host → guests to remove because of removal records; see :class:`RemoveGuest`.
+    ``removals``: host → guests to remove because of removal records, as with ``RemoveGuest``.
     ``lease_s``: seconds for which the process may act for its hosts after each heartbeat.
     ``homecomings``: host → pending rollbacks of moves. An agent of an earlier release ignores them, and gets them again
     at its next registration.
