@@ -265,9 +265,7 @@ class Libvirtd:
         return None
 
     def _is_ours(self, pid: int) -> bool:
-        """Return whether a process belongs to this folder, by its view of /run/libvirt or by its command and
-        environment.
-        """
+        """Return whether a process is of this folder, by its view of /run/libvirt or its command and environment."""
         with contextlib.suppress(OSError):
             if self._private:
                 return Path("/proc", str(pid), "root", "run", "libvirt").samefile(self.folder / "run")

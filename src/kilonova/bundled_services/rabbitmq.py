@@ -67,8 +67,8 @@ class RabbitMQ:
     """One broker. Start it from the main thread: it is killed when the thread that started it exits.
 
     ``definitions``: imported by RabbitMQ at each start, before it listens. ``settings``: further lines of
-    rabbitmq.conf. As root, the broker runs as the user ``rabbitmq`` if that user can enter the folder. Raises:
-    ConfigurationError.
+    rabbitmq.conf. As root, the broker runs as the user ``rabbitmq`` if that user can enter the folder.
+    Raises: ConfigurationError.
     """
 
     def __init__(

@@ -34,9 +34,7 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True)
 class KeystoneSettings:
-    """Settings of Keystone. ``accounts[0]`` is the administrator; the ``identity`` entry of ``catalog`` is Keystone's
-    URL.
-    """
+    """Settings of Keystone. ``accounts[0]``: the administrator. ``catalog``: has Keystone's own URL as ``identity``."""
 
     folder: str
     host: str

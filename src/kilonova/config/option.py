@@ -18,8 +18,8 @@ class Option:
     """Format of a field in a configuration file, as far as the field's name and type do not define it.
 
     ``name``, ``group``: set if they differ from the field's name and the section's group. ``former``: deprecated
-    (group, name) pairs that are still read. ``repeats``: whether each value of a tuple has a line of its own. ``read``:
-    converts the option's value to the field's; raises ValueError, whose text follows "[group] name: ".
+    (group, name) pairs that are still read. ``repeats``: whether each value of a tuple has a line of its own.
+    ``read``: converts the option's value to the field's; raises ValueError, whose text follows "[group] name: ".
     """
 
     help: str | None = None

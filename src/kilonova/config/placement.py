@@ -13,8 +13,9 @@ NO_OWNER = "00000000-0000-0000-0000-000000000000"
 
 @dataclass(frozen=True, slots=True)
 class PlacementSettings:
-    """Options of allocation candidates and consumers. No limit: ``max_allocation_candidates`` -1, ``max_search_steps``
-    0.
+    """Options of allocation candidates and consumers.
+
+    ``max_allocation_candidates`` -1 and ``max_search_steps`` 0 mean no limit.
     """
 
     GROUP: ClassVar[str] = "placement"

@@ -32,8 +32,9 @@ RESOURCE_NAMES: Mapping[str, str] = {
 class KeystoneLimits:
     """Unified limits: registered limits are the defaults, projects may override them, unregistered resources get zero.
 
-    ``connect``: returns a connection of the SDK; called on first use. ``service_type``, ``service_name``, ``region``:
-    select the service in Keystone's catalogue; None matches any. ``endpoint_id`` selects it in place of these.
+    ``connect``: returns a connection of the SDK; called on first use.
+    ``service_type``, ``service_name``, ``region``: select the service in Keystone's catalogue; None matches any.
+    ``endpoint_id`` selects it in place of these.
     """
 
     is_read_only = True

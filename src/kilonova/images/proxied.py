@@ -26,8 +26,9 @@ class ProxiedImage:
 
 @dataclass(frozen=True, slots=True)
 class ImageFilter:
-    """A filter for listing images. None, or empty ``properties``: no restriction. ``changed_since``: a time as the
-    client wrote it.
+    """A filter for listing images. None, or empty ``properties``, means no restriction.
+
+    ``changed_since``: a time as the client wrote it.
     """
 
     name: str | None = None

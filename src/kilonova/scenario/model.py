@@ -272,8 +272,8 @@ class ScenarioServer:
 class Scenario:
     """A cluster and a workload.
 
-    ``options``: group → option → value, the operator's configuration; a list is a multi-valued option. ``python_path``:
-    folders of the modules that the options name.
+    ``options``: group → option → value, the operator's configuration; a list is a multi-valued option.
+    ``python_path``: folders of the modules that the options name.
     """
 
     name: str

@@ -95,9 +95,7 @@ class ScenarioPlayer:
     # --- reading the cloud --------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Create the scenario's missing aggregates, flavors, images and server groups, and disable its disabled
-        services.
-        """
+        """Create missing aggregates, flavors, images and server groups; disable the scenario's disabled services."""
         self._disable()
         aggregates = _by_name(self._aggregates())
         for aggregate in self._scenario.aggregates:

@@ -15,8 +15,8 @@ from kilonova.cli.up.cloud_files import Cloud
 class Announcement:
     """The message and its inputs.
 
-    ``companions``: whether the cloud runs its own Keystone and Glance. ``unlimited``: whether quotas are off. ``data``:
-    command line option that selects this cloud, or "".
+    ``companions``: whether the cloud runs its own Keystone and Glance. ``unlimited``: whether quotas are off.
+    ``data``: command line option that selects this cloud, or "".
     """
 
     cloud: Cloud

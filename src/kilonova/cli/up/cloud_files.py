@@ -68,9 +68,7 @@ class Accounts:
 
 
 def make_folder(folder: Path) -> tuple[Path, ...]:
-    """Create the data folder with mode 0700. Return the paths that were accessible to others. Raises:
-    ConfigurationError.
-    """
+    """Create the data folder with mode 0700; return the paths that were open to others. Raises: ConfigurationError."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         inner = [folder / name for name in ("log", "keystone", "glance", "hypervisors")]
@@ -172,8 +170,9 @@ def write_conf(
 ) -> None:
     """Write ``kilonova.conf`` from the options of the supervisor, of the scenario, and of the embedded rules.
 
-    ``operator_options``: those of the operator's file, which the control process reads after this one. ``broker``:
-    options that connect to agent processes, if these run the hosts. ``parts``: options for other parts of the cloud.
+    ``operator_options``: those of the operator's file, which the control process reads after this one.
+    ``broker``: options that connect to agent processes, if these run the hosts. ``parts``: options for other parts of
+    the cloud.
 
     Without accounts the options of identity and images are left to the operator.
     """

@@ -76,8 +76,9 @@ class Parts:
     ``connect``: replaces the broker; then the agent directory does not poll the database. ``image_session``: session of
     Kilonova's own user at the image service; without one, hosts get no image data. ``image_keeper``: replaces that
     user's client; ``transfers``: replaces HTTP between hosts and control processes. ``sinks``: replace the configured
-    destinations of notifications. ``piece``: maximum number of servers claimed in one transaction. ``pause_s``:
-    number of failures of a step → seconds until its retry; ``max_tries``: maximum number of tries of a step.
+    destinations of notifications. ``piece``: maximum number of servers claimed in one transaction.
+    ``pause_s``: number of failures of a step → seconds until its retry; ``max_tries``: maximum number of tries of a
+    step.
     """
 
     rules: Rules | None = None

@@ -63,8 +63,8 @@ def start_notifications(
 ) -> Notifying:
     """Start the publishing of notifications.
 
-    ``may_act``: returns whether this process holds its lease. ``sinks``: replace the configured destinations. Raises:
-    ConfigurationError.
+    ``may_act``: returns whether this process holds its lease. ``sinks``: replace the configured destinations.
+    Raises: ConfigurationError.
     """
     options = settings.notifications
     if sinks is None:

@@ -79,14 +79,10 @@ class NovaException(KilonovaError):
 
 
 class ComputeAPI:
-    """Stand-in for the API with which older drivers start instances. It only records the host; Kilonova claims and
-    builds.
-    """
+    """Stand-in for the API by which older drivers start instances. It records the host; Kilonova claims and builds."""
 
     def run_instance(self, context: RequestContext, instance: Mapping[str, Any], host: str, **others: Any) -> None:
-        """Record the host on which an instance is to be built. ``others``: data of the request, which Kilonova has
-        already.
-        """
+        """Record the host on which an instance is to be built. ``others``: request data that Kilonova already has."""
         del others
         context.launches.run(instance["uuid"], host)
 

@@ -41,8 +41,9 @@ MOST_GUESTS = 5_000
 class Reported:
     """Consequences of a report.
 
-    ``outdated``: old removal records (host, instance) that can be deleted: their guests do not exist. ``clean``:
-    evacuations whose source has no guest any more. ``new_services``: services of hosts seen for the first time.
+    ``outdated``: old removal records (host, instance) that can be deleted: their guests do not exist.
+    ``clean``: evacuations whose source has no guest any more. ``new_services``: services of hosts seen for the first
+    time.
     ``pending_rollbacks``: guests to restore, on hosts that have just started.
     """
 
