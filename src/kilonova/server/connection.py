@@ -260,7 +260,7 @@ class Connection:
 
     def on_message_begin(self) -> None:
         if self.ready and not self.ready[-1].keep_alive:
-            raise Refused(400, "Data follows a request with 'Connection: close'.")
+            raise Refused(400, "Data follows the last request of the connection.")
         self.in_head, self.head_bytes, self.raw_bytes = True, 0, 0
         self.request = Request()
 

@@ -30,7 +30,7 @@ _SOON_S = 0.3
 _NO_AGENT = "The host of the instance cannot be reached."
 _TOO_OLD = "The host of the instance runs an older release, which cannot answer this query."
 _NO_ANSWER = "The host of the instance does not answer."
-_TOO_MANY = "The host of the instance is slow to answer, and too many requests wait for it. Try again later."
+_TOO_MANY = "The host of the instance is slow to answer, and too many requests wait for slow hosts. Try again later."
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class Reported:
         for odd in (*self.differences.appeared, *self.differences.altered):
             LOG.warning("Host %s: %s", odd.host, _sentence(odd))
         for odd in self.differences.gone:
-            LOG.info("Host %s: guest %s is no longer stray", odd.host, odd.instance_uuid)
+            LOG.info("Host %s: guest %s no longer differs from the database", odd.host, odd.instance_uuid)
 
 
 def read_report(connection: Connection, message: HostsStarted | GuestsFound, now: datetime) -> Reported:

@@ -45,10 +45,10 @@ def _may_run(due: DueRollback, server: Instance) -> bool:
 def take(database: Database, reply: StepReply) -> None:
     """Delete the record of a restored guest. After an error it stays, and the agent gets it again at its next start."""
     if reply.error is not None:
-        LOG.warning("Host %s: guest %s was not restored after its failed move: %s", *_names(reply), reply.error)
+        LOG.warning("Host %s: guest %s was not restored after its undone move: %s", *_names(reply), reply.error)
         return
     database.write(partial(pending_rollbacks.forget, host=reply.host, instance_uuid=reply.instance_uuid))
-    LOG.info("Host %s: guest %s was restored after its failed move", *_names(reply))
+    LOG.info("Host %s: guest %s was restored after its undone move", *_names(reply))
 
 
 def _names(reply: StepReply) -> tuple[str, str]:

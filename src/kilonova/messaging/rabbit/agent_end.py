@@ -228,7 +228,7 @@ class RabbitAgentBus:
         LOG.info("Host %s: dropped a %s for another session", host, type(message).__name__)
         if isinstance(message, GuestQuestion):
             said = message.question, host, message.instance_uuid, message.asker
-            self.tell(QuestionRefused(*said, "The compute service of the instance was just restarted."), urgent=True)
+            self.tell(QuestionRefused(*said, "The compute service of the instance is registering again."), urgent=True)
         elif message.step.workflow and not isinstance(message, AbortLiveMigration | ForceCompleteLiveMigration):
             self.tell(StepStatus(message.step, host, message.instance_uuid, StepState.UNKNOWN), urgent=True)
 
