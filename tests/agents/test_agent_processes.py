@@ -73,7 +73,7 @@ def test_an_agent_that_is_stopped_for_longer_than_its_lease_goes_on_in_a_new_ses
     cloud.settle()  # with what the other agent has, and without the frozen one
     frozen.thaw()
     frozen.until_told("Session .* begins", times=2)
-    states = cloud.check()
+    states = cloud.check_soon()
     assert running["id"] not in states
     assert set(states.values()) <= {VmState.ACTIVE, VmState.ERROR}
 
