@@ -27,8 +27,10 @@ def test_a_missing_ability_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("ability", [Ability.COLD_MIGRATE, Ability.RESIZE_SAME_HOST])
 def test_any_kind_of_cold_move_implies_that_moves_can_end(monkeypatch: pytest.MonkeyPatch, ability: Ability) -> None:
-    assert able(monkeypatch, ability).find(CanEndMoves) is not None
-    assert able(monkeypatch, ability).find(CanMoveCold) is not None
+    moving = able(monkeypatch, ability)
+    assert moving.find(CanEndMoves) is moving.driver
+    assert moving.find(CanMoveCold) is moving.driver
+    assert moving.find(CanPause) is None
 
 
 def test_moves_to_other_hosts_and_resizes_in_place_are_two_abilities(monkeypatch: pytest.MonkeyPatch) -> None:

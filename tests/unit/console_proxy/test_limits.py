@@ -12,6 +12,7 @@ def test_one_server_cannot_take_all_consoles() -> None:
         with limits.take("b") as other, limits.take("c") as too_many:
             assert (other, too_many, limits.taken) == (True, False, 3)
     assert limits.taken == 0
+    assert not limits._taken, "servers without a console cost no memory"
 
 
 def test_a_console_that_ends_with_an_error_is_given_back() -> None:

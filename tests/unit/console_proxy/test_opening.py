@@ -39,6 +39,11 @@ def test_a_malformed_request_has_no_token(target: str) -> None:
     assert token_of(target, []) is None
 
 
+@pytest.mark.parametrize("token", ["x" * 8, "x" * 128, "a-Z_09-_"])
+def test_a_token_has_between_8_and_128_characters(token: str) -> None:
+    assert token_of(f"/?token={token}", []) == token
+
+
 @pytest.mark.parametrize(
     ("origins", "host", "over_tls", "may"),
     [

@@ -6,6 +6,7 @@ import pytest
 
 from kilonova.messaging.messages import AskConsoleOutput, CallOff, DestroyGuest, PauseGuest, SpawnGuest, StopGuest
 from kilonova.messaging.thread_pools import AgentPool, ConductorPool, ThreadPools, pool_of
+from support.waiting import wait_until
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,14 @@ def test_work_of_one_pool_waits_in_order_and_delays_no_other_pool(caplog: pytest
     assert "ZeroDivisionError" in caplog.text
 
 
+def is_closed(pools: ThreadPools[ConductorPool]) -> bool:
+    try:
+        pools.run(ConductorPool.BLOCKING, lambda: None)
+    except RuntimeError:
+        return True
+    return False
+
+
 def test_closing_drops_what_waits_and_waits_for_what_runs() -> None:
     pools = ThreadPools("test", {ConductorPool.BLOCKING: 1})
     blocked, release = threading.Event(), threading.Event()
@@ -66,8 +75,8 @@ def test_closing_drops_what_waits_and_waits_for_what_runs() -> None:
     assert blocked.wait(10)
     closing = threading.Thread(target=pools.close)
     closing.start()
+    wait_until(lambda: is_closed(pools), "the pools to take no more work")
+    assert closing.is_alive(), "it waits for the running work"
     release.set()
     closing.join(10)
-    assert done[:1] == ["running"]
-    with pytest.raises(RuntimeError):
-        pools.run(ConductorPool.BLOCKING, lambda: None)
+    assert done == ["running"]

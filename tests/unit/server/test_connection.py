@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from support.http_clients import chunked, get, request, serving
+from support.waiting import wait_until
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -83,14 +84,11 @@ def test_a_large_answer_arrives_whole_also_at_a_slow_client() -> None:
 def test_a_handler_can_see_that_its_client_has_gone() -> None:
     with serving(threads=2) as served:
         gone, stays = served.client().send(get("/wait")), served.client().send(get("/wait"))
-        while len(served.app.seen) < 2:
-            time.sleep(0.01)
+        wait_until(lambda: len(served.app.seen) == 2, "both requests")
         gone_port = str(gone.sock.getsockname()[1])
         gone.sock.close()
         flags = {environ["REMOTE_PORT"]: environ["kilonova.client_gone"] for environ in served.app.seen}
-        end = time.monotonic() + 5
-        while not flags[gone_port]() and time.monotonic() < end:
-            time.sleep(0.03)
+        wait_until(flags[gone_port], "the end of the connection to be noticed", at_most_s=5)
         assert {port: flag() for port, flag in flags.items()} == {
             gone_port: True,
             str(stays.sock.getsockname()[1]): False,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from support.http_clients import Client, Echo, Environ, Serving, chunked, get, request, serving
+from support.waiting import wait_until
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -121,8 +122,7 @@ def test_connections_have_an_upper_bound_and_newcomers_get_in() -> None:
 def test_a_request_that_is_answered_keeps_its_connection_when_others_must_go() -> None:
     with serving(connections=20) as served, ExitStack() as open_ones:
         busy = served.client().send(get("/wait"))
-        while not served.app.seen:
-            time.sleep(0.01)
+        wait_until(lambda: served.app.seen, "the request")
         for _ in range(100):
             open_ones.callback(served.client().send(b"G").sock.close)
         served.app.may_go_on.set()
@@ -144,8 +144,7 @@ def test_the_end_waits_for_what_is_being_answered() -> None:
     with serving(stop_s=5.0) as served:
         idle, busy = served.client(), served.client().send(get("/wait"))
         assert idle.ask(get("/first")).status == 200
-        while len(served.app.seen) < 2:
-            time.sleep(0.01)
+        wait_until(lambda: len(served.app.seen) == 2, "both requests")
         served.server.stopping = True
         served.app.may_go_on.set()
         answer = busy.answer()
@@ -156,8 +155,7 @@ def test_the_end_waits_for_what_is_being_answered() -> None:
 def test_the_end_does_not_wait_for_ever() -> None:
     with serving(stop_s=0.2) as served:
         served.client().send(get("/wait"))
-        while not served.app.seen:
-            time.sleep(0.01)
+        wait_until(lambda: served.app.seen, "the request")
         began = time.monotonic()
         served.server.stop()
         assert time.monotonic() - began < 3

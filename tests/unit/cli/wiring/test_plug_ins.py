@@ -156,6 +156,7 @@ def test_installed_plug_ins_are_there_by_the_names_of_their_entry_points(folder:
     assert rule_name(loaded.engine.weighers[-1]) == "BusyWeigher"
     assert loaded.engine.request_filters[-1].name == "SetAside"
     assert loaded.driver is not None
+    assert loaded.driver.name == "LastHost"
 
 
 def test_a_path_and_an_entry_point_to_one_class_do_not_clash(folder: Path) -> None:
@@ -185,6 +186,7 @@ def test_the_old_name_of_the_driver_option(folder: Path) -> None:
     (folder / "last.py").write_text(LAST)
     loaded, _ = rules(folder, "[DEFAULT]\nscheduler_driver = last.LastHost\n")
     assert loaded.driver is not None
+    assert loaded.driver.name == "LastHost"
 
 
 STOPS = {

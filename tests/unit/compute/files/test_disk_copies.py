@@ -12,8 +12,8 @@ def copies(tmp_path: Path) -> DiskCopies:
     return DiskCopies(tmp_path / "copies")
 
 
-def copy(copies: DiskCopies, uuid: str, image_id: str, *, alone: bool = True) -> None:
-    with copies.draft(uuid, image_id, alone=alone) as draft:
+def copy(copies: DiskCopies, uuid: str, image_id: str, **options: bool) -> None:
+    with copies.draft(uuid, image_id, **options) as draft:
         draft.write_bytes(b"data")
 
 

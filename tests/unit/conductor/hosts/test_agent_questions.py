@@ -12,6 +12,7 @@ import pytest
 from kilonova.conductor.hosts.agent_questions import AgentQuestions, QuestionLimits
 from kilonova.errors import AgentTooOld, KilonovaError, Unavailable, Unsupported
 from kilonova.messaging.messages import AskConsoleOutput, ConsoleOutput
+from support.waiting import wait_until
 
 LIMITS = QuestionLimits(within_s=1.0, waiting=4)
 
@@ -92,8 +93,7 @@ def test_what_another_host_answers_or_about_another_guest_is_not_taken(hosts: Ho
     hosts.frozen.add("node1")
     with ThreadPoolExecutor(1) as pool:
         asking = pool.submit(hosts.ask, "node1")
-        while not hosts.asked:
-            time.sleep(0.001)
+        wait_until(lambda: hosts.asked, "the question", every_s=0.001)
         asked = hosts.asked[0][1]
         said = {"question": asked.question, "host": "node1", "instance_uuid": "a", "output": "lies", **forged}
         hosts.questions.take(ConsoleOutput(**said))
@@ -151,8 +151,7 @@ def test_a_host_that_answers_is_slow_no_more(hosts: Hosts) -> None:
     assert "does not answer" in hosts.ask("node1")
     with ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(hosts.ask, "node1") for _ in range(2)]
-        while len(hosts.asked) < 3:
-            time.sleep(0.001)
+        wait_until(lambda: len(hosts.asked) == 3, "three questions", every_s=0.001)
         assert "too many requests wait" in hosts.ask("node1")
         hosts.frozen.clear()
         hosts.answer("node1", hosts.asked[0][1])  # late, so nobody has it, but there it is
