@@ -1,4 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-from support.libvirt_node import libvirt_node
+from collections.abc import Iterator
+from typing import Any
+
+import libvirt
+import pytest
+
+from support.libvirt_node import LibvirtNode, libvirt_node
 
 __all__ = ["libvirt_node"]
+
+
+@pytest.fixture
+def connection(libvirt_node: LibvirtNode) -> Iterator[Any]:
+    """A connection of its own to the libvirtd of the test."""
+    found = libvirt.open(libvirt_node.uri)
+    yield found
+    found.close()

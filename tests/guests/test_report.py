@@ -24,13 +24,6 @@ from support.libvirt_node import LibvirtNode
 _EMULATED = LibvirtSettings(virt_type="qemu")
 
 
-@pytest.fixture
-def connection(libvirt_node: LibvirtNode) -> Any:
-    found = libvirt.open(libvirt_node.uri)
-    yield found
-    found.close()
-
-
 def _setup(folder: Path, **resources: Any) -> HostSetup:
     images = HostImages(folder / "images", max_bytes=0)
     return HostSetup("host1", folder, images, AllocationRatios(), HostResourceSettings(**resources))

@@ -5,7 +5,7 @@
 """
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -412,3 +412,10 @@ def host(name: str, **facts: Any) -> SimulatedHost:
 
 #: Type of the fixture ``cell_of``: takes hosts and the options of :func:`start_cell`.
 NewCell = Callable[..., Cell]
+#: A cell and the uuid of its running server.
+Running = tuple[Cell, str]
+
+
+def lines_about(uuid: str, messages: Iterable[str]) -> list[str]:
+    """Return the log lines about a server, without its name. ``messages``: of the log."""
+    return [line.removeprefix(f"Server {uuid} ") for line in messages if line.startswith(f"Server {uuid} ")]

@@ -27,6 +27,12 @@ class OneConsole:
         return self._console if token == TOKEN else None
 
 
+def echo(connection: socket.socket) -> None:
+    """Dialogue of a hypervisor that sends everything back."""
+    while data := connection.recv(65536):
+        connection.sendall(data)
+
+
 @contextmanager
 def hypervisor(talk: Talk) -> Iterator[int]:
     """Run a scripted dialogue with every client of a port. The connection stays open when the dialogue returns."""

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
 from kilonova.compute.virt.libvirt.host.capabilities_xml import HostFacts, read_capabilities, read_host
+from kilonova.compute.virt.libvirt.host.traits import traits_of
+from kilonova.config.libvirt import LibvirtSettings
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "libvirt"
 #: Some of the PC devices of QEMU 7.2.
@@ -66,3 +68,9 @@ def _of_one_board(
         libvirt_version=versions[0],
         qemu_version=versions[1],
     )
+
+
+def traits_with(host: HostCapabilities, prefix: str, settings: LibvirtSettings | None = None) -> set[str]:
+    """Return the traits of a host with a prefix, without it. ``settings``: by default those without a TPM."""
+    traits = traits_of(host, settings or LibvirtSettings())
+    return {name.removeprefix(prefix) for name in traits if name.startswith(prefix)}

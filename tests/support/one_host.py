@@ -19,6 +19,7 @@ from kilonova.messaging.messages import (
     HostsRegistered,
     HostsStarted,
     Question,
+    SpawnGuest,
     StepId,
     StepReply,
     StepStatus,
@@ -102,3 +103,10 @@ class OneHost:
         return HostsRegistered(
             {host: tuple(Removal(uuid, RemovalReason.LEFT, now) for uuid in guests) for host, guests in found}
         )
+
+
+def host_with_guest(folder: Path, spec: GuestSpec | None = None, **options: Any) -> OneHost:
+    """Return a host that runs one guest, by default guest ``a``."""
+    host = OneHost(folder, **options)
+    host.do(SpawnGuest(new_step("build"), spec or guest()))
+    return host

@@ -7,8 +7,6 @@ from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 from kilonova.model.quota import Usage
 from support.cell import Cell
 
-Running = tuple[Cell, str]
-
 
 def fail(_uuid: str, **_: object) -> None:
     raise DriverError("The guest does not obey.")

@@ -41,13 +41,6 @@ _LEFT_OUT = {("hw_usb_model", "none"), ("hw_cdrom_bus", "virtio"), ("hw_cdrom_bu
 
 
 @pytest.fixture
-def connection(libvirt_node: LibvirtNode) -> Iterator[Any]:
-    found = libvirt.open(libvirt_node.uri)
-    yield found
-    found.close()
-
-
-@pytest.fixture
 def host(connection: Any, tmp_path: Path) -> HostCapabilities:
     setup = HostSetup("host1", tmp_path, HostImages(tmp_path / "images", max_bytes=0))
     return HostReport(setup, _SETTINGS).capabilities(connection)

@@ -8,16 +8,7 @@ import sys
 import pytest
 
 from kilonova.cli.application import run
-from kilonova.cli.main import main
-
-
-def said_of(arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> str:
-    """Run a command that is to fail and return its one line."""
-    assert main(arguments) == code
-    error = capsys.readouterr().err
-    assert error.startswith("kilonova: ")
-    assert error.count("\n") == 1
-    return error
+from support.cli import said_of
 
 
 def test_what_a_terminal_would_obey_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:

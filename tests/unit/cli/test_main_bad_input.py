@@ -9,18 +9,9 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from kilonova.cli.main import main
+from support.cli import said_of
 
 _BINARY = bytes(range(128, 256))
-
-
-def said_of(arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> str:
-    """Run a command that is to fail and return its one line."""
-    assert main(arguments) == code
-    error = capsys.readouterr().err
-    assert error.startswith("kilonova: ")
-    assert error.count("\n") == 1
-    return error
 
 
 @pytest.mark.parametrize("command", [["policy", "list"], ["status", "upgrade-check"], ["compute"], ["db", "upgrade"]])

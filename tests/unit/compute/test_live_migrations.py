@@ -21,7 +21,6 @@ from kilonova.messaging.messages import (
     LiveMigrate,
     MigrationProgress,
     ReturnHome,
-    SpawnGuest,
     StepId,
     StepReply,
     StepState,
@@ -31,22 +30,11 @@ from kilonova.messaging.thread_pools import AgentPool
 from kilonova.model.allocation_ratios import AllocationRatios
 from kilonova.model.instance import PowerState
 from kilonova.scenario.model import SimulatedHost
-from support.one_host import OneHost, guest, new_step
+from support.one_host import OneHost, guest, host_with_guest, new_step
 from support.waiting import wait_until
 
 RUNNING, PAUSED, SHUTDOWN = PowerState.RUNNING, PowerState.PAUSED, PowerState.SHUTDOWN
 ABORTED = "The live migration was aborted."
-
-
-def source(folder: Path, **options: object) -> OneHost:
-    """A host with a running guest."""
-    host = OneHost(folder, **options)  # type: ignore[arg-type]
-    host.do(SpawnGuest(new_step("build"), guest()))
-    return host
-
-
-def nothing_to_say(*_asked: object) -> HostsRegistered:
-    return HostsRegistered()
 
 
 def migrate(workflow: str = "w") -> LiveMigrate:
@@ -115,7 +103,7 @@ def urgently(host: OneHost, message: AbortLiveMigration | ForceCompleteLiveMigra
 
 
 def test_an_abort_while_it_copies(tmp_path: Path) -> None:
-    host = source(tmp_path, driver=Copying, live_migration_s=20)
+    host = host_with_guest(tmp_path, driver=Copying, live_migration_s=20)
     order = migrate()
     host.driver.meanwhile = urgently(host, AbortLiveMigration(order.step, "a"))  # type: ignore[attr-defined]
     reply = host.do(order)
@@ -126,7 +114,7 @@ def test_an_abort_while_it_copies(tmp_path: Path) -> None:
 
 
 def test_an_abort_when_everything_is_copied_has_no_effect(tmp_path: Path) -> None:
-    host = source(tmp_path, driver=Copied)
+    host = host_with_guest(tmp_path, driver=Copied)
     order = migrate()
     host.driver.meanwhile = urgently(host, AbortLiveMigration(order.step, "a"))  # type: ignore[attr-defined]
     reply = host.do(order)
@@ -136,7 +124,7 @@ def test_an_abort_when_everything_is_copied_has_no_effect(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("waits", [True, False])
 def test_an_abort_before_it_begins(tmp_path: Path, waits: bool) -> None:
-    host = source(tmp_path)
+    host = host_with_guest(tmp_path)
     order = migrate()
     stop = StopGuest(new_step(), "a")
     host.send(stop)
@@ -152,13 +140,13 @@ def test_an_abort_before_it_begins(tmp_path: Path, waits: bool) -> None:
 
 
 def test_an_abort_of_one_migration_is_not_that_of_another(tmp_path: Path) -> None:
-    host = source(tmp_path, driver=Copying)
+    host = host_with_guest(tmp_path, driver=Copying)
     host.driver.meanwhile = urgently(host, AbortLiveMigration(new_step("earlier"), "a"))  # type: ignore[attr-defined]
     assert host.do(migrate("later")).error is None
 
 
 def test_force_complete_ends_it_at_once(tmp_path: Path) -> None:
-    host = source(tmp_path, driver=Copying, live_migration_s=20)
+    host = host_with_guest(tmp_path, driver=Copying, live_migration_s=20)
     order = ForceCompleteLiveMigration(new_step("force"), "a")
     host.send(order)
     host.bus.run()  # nothing runs: no effect, also not on what comes later
@@ -168,7 +156,7 @@ def test_force_complete_ends_it_at_once(tmp_path: Path) -> None:
 
 
 def test_how_far_it_is_is_told_while_it_copies(tmp_path: Path) -> None:
-    host = source(tmp_path, live_migration_s=1.1)
+    host = host_with_guest(tmp_path, live_migration_s=1.1)
     order = migrate()
     host.do(order)
     mib, gib = 1 << 20, 1 << 30
@@ -184,14 +172,14 @@ def test_progress_that_cannot_be_told_does_not_stop_a_migration(tmp_path: Path) 
         if "MigrationProgress" in what:
             raise RuntimeError("closed")
 
-    assert source(tmp_path, event=refuse).do(migrate()).error is None
+    assert host_with_guest(tmp_path, event=refuse).do(migrate()).error is None
 
 
 @pytest.mark.parametrize("aborted", [True, False])
 def test_a_migration_that_takes_long_is_asked_for_aborted_and_stopped_from_other_threads(
     tmp_path: Path, aborted: bool
 ) -> None:
-    host = source(tmp_path, live_migration_s=20)
+    host = host_with_guest(tmp_path, live_migration_s=20)
     order = migrate()
     work = host.agent.accept(order)
     assert work is not None
@@ -228,7 +216,7 @@ def test_a_kill_while_it_copies_leaves_it_as_if_it_had_not_begun(tmp_path: Path)
         raise AgentStopsError
 
     order = migrate()
-    host = source(tmp_path, driver=Killed)
+    host = host_with_guest(tmp_path, driver=Killed)
     host.send(order)
     host.bus.run()
     again = OneHost(tmp_path)
@@ -239,7 +227,7 @@ def test_a_kill_while_it_copies_leaves_it_as_if_it_had_not_begun(tmp_path: Path)
 
 def test_a_kill_after_it_was_handed_over_lets_the_next_agent_say_so(tmp_path: Path) -> None:
     order = migrate()
-    source(tmp_path).do(order)
+    host_with_guest(tmp_path).do(order)
     again = OneHost(tmp_path)
     assert again.ask(order.step).state is StepState.UNKNOWN
     assert again.do(order).power_state is RUNNING

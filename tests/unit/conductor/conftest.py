@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kilonova.scenario.model import SimulatedHost
-from support.cell import IMAGE, Cell, NewCell, new_cell
+from support.cell import IMAGE, Cell, NewCell, Running, host, new_cell
 from support.folder_images import FolderImages
 
 
@@ -32,3 +32,32 @@ def images(tmp_path: Path) -> FolderImages:
     images = FolderImages(tmp_path / "images")
     images.add(IMAGE.id, b"what servers are made of")
     return images
+
+
+@pytest.fixture
+def running(cell_of: NewCell) -> Running:
+    """A server that runs on node1, and another host."""
+    cell = cell_of(host("node1"), host("node2"))
+    (uuid,) = cell.boot(force_host="node1")
+    cell.bus.run()
+    return cell, uuid
+
+
+@pytest.fixture
+def running_of_image(cell_of: NewCell, images: FolderImages) -> Running:
+    """A server that runs on the only host, and an image service that takes snapshots."""
+    cell = cell_of(host("node1"), images=images)
+    (uuid,) = cell.boot()
+    cell.work_off()
+    return cell, uuid
+
+
+@pytest.fixture
+def left_for_node2(cell_of: NewCell) -> Running:
+    """A server that was on node1 when a request looked at it."""
+    cell = cell_of(host("node1"), host("node2"), host("node3"))
+    (uuid,) = cell.boot(force_host="node1")
+    cell.work_off()
+    cell.live_migrate(uuid, "node2")
+    cell.work_off()
+    return cell, uuid

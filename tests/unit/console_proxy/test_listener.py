@@ -7,16 +7,11 @@ import pytest
 
 from kilonova.console_proxy import listener
 from kilonova.console_proxy.proxy import ProxyLimits
-from support.console_hosts import TOKEN, hypervisor, proxy_before
+from support.console_hosts import TOKEN, echo, hypervisor, proxy_before
 from support.viewers import refused
 from support.waiting import wait_until
 
 URL = f"/?token={TOKEN}"
-
-
-def echo(connection: socket.socket) -> None:
-    while data := connection.recv(65536):
-        connection.sendall(data)
 
 
 def was_cut_off(connection: socket.socket) -> bool:

@@ -12,17 +12,6 @@ from support.console_hosts import TOKEN, hypervisor, proxy_before
 from support.viewers import connect, get, refused
 
 
-@pytest.fixture
-def web(tmp_path: Path) -> Path:
-    folder = tmp_path / "novnc"
-    (folder / "core").mkdir(parents=True)
-    (folder / "vnc_lite.html").write_text("<html>noVNC</html>")
-    (folder / "core" / "rfb.js").write_text("x" * 3_000_000)
-    (tmp_path / "secret").write_text("secret")
-    (folder / "link").symlink_to(tmp_path / "secret")
-    return folder
-
-
 def test_serial_consoles_come_without_files(web: Path) -> None:
     with proxy_before(1, ConsoleProtocol.SERIAL, web=web) as (_, port):
         assert get(port, "/vnc_lite.html")[::2] == (404, b"")

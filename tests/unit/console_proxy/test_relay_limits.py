@@ -11,7 +11,7 @@ import pytest
 
 from kilonova.console_proxy import endpoints
 from kilonova.console_proxy.proxy import ProxyLimits
-from support.console_hosts import TOKEN, hypervisor, proxy_before
+from support.console_hosts import TOKEN, echo, hypervisor, proxy_before
 from support.viewers import connect
 from support.waiting import wait_until
 
@@ -34,11 +34,6 @@ class Flood:
 
 def silence(_: socket.socket) -> None:
     pass
-
-
-def echo(connection: socket.socket) -> None:
-    while data := connection.recv(65536):
-        connection.sendall(data)
 
 
 def small_buffer() -> dict[str, Any]:

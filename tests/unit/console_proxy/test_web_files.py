@@ -12,17 +12,6 @@ from support.viewers import get, refused
 VNC = ConsoleProtocol.VNC
 
 
-@pytest.fixture
-def web(tmp_path: Path) -> Path:
-    folder = tmp_path / "novnc"
-    (folder / "core").mkdir(parents=True)
-    (folder / "vnc_lite.html").write_text("<html>noVNC</html>")
-    (folder / "core" / "rfb.js").write_text("x" * 3_000_000)
-    (tmp_path / "secret").write_text("secret")
-    (folder / "link").symlink_to(tmp_path / "secret")
-    return folder
-
-
 def test_files(web: Path) -> None:
     with proxy_before(1, VNC, web=web) as (_, port):
         status, headers, body = get(port, f"/vnc_lite.html?path=%3Ftoken%3D{TOKEN}")

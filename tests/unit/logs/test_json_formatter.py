@@ -2,18 +2,10 @@
 """Log lines as JSON objects with the names of oslo.log."""
 
 import json
-import logging
 
 from kilonova.logs.json_formatter import JsonFormatter
 from kilonova.logs.request_context import RequestContext, working_for
-
-LOCAL = "req-0f6b2c1e-4e4b-4a83-9a53-5c1c7a1f6f10"
-GLOBAL = "req-11111111-4e4b-4a83-9a53-5c1c7a1f6f10"
-
-
-def record(message: str, *arguments: object, error: BaseException | None = None) -> logging.LogRecord:
-    caught = None if error is None else (type(error), error, None)
-    return logging.LogRecord("kilonova.thing", logging.WARNING, __file__, 7, message, arguments, caught)
+from support.log_records import GLOBAL, LOCAL, record
 
 
 def test_a_record_is_one_object_with_the_names_of_oslo_log() -> None:

@@ -1,22 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The request id of log lines and of calls to other services."""
 
-import logging
-
 import pytest
 
 from kilonova.logs.formatter import OneLineFormatter
 from kilonova.logs.request_context import RequestContext, outgoing_headers, working_for
-
-LOCAL = "req-0f6b2c1e-4e4b-4a83-9a53-5c1c7a1f6f10"
-
-
-GLOBAL = "req-11111111-4e4b-4a83-9a53-5c1c7a1f6f10"
-
-
-def record(message: str, *arguments: object, error: BaseException | None = None) -> logging.LogRecord:
-    caught = None if error is None else (type(error), error, None)
-    return logging.LogRecord("kilonova.thing", logging.WARNING, __file__, 7, message, arguments, caught)
+from support.log_records import GLOBAL, LOCAL, record
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,6 @@ from kilonova.messaging.messages import (
 from kilonova.messaging.thread_pools import AgentPool
 
 
-def nothing_to_say(*_asked: object) -> HostsRegistered:
-    return HostsRegistered()
-
-
 def progress(uuid: str) -> MigrationProgress:
     return MigrationProgress(StepId("w", "s", 1), "node1", uuid)
 

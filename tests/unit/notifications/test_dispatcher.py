@@ -8,22 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.model.flavor import Flavor
-from kilonova.model.requester import Requester
 from kilonova.notifications.dispatcher import Counters, Dispatcher
 from kilonova.notifications.events import FlavorActed
 from kilonova.notifications.message import Format, Message
 from kilonova.notifications.message_builder import MessageBuilder
 from kilonova.notifications.sinks import FileSink
+from support.notified_events import WHO, WORDING, happening
 from support.recorded_notifications import RecordingSink
 from support.waiting import wait_until
-
-WORDING = MessageBuilder("here", frozenset(Format))
-WHO = Requester("req-1", "alice", "wonder")
-
-
-def happening(name: str = "m1.tiny") -> FlavorActed:
-    return FlavorActed("create", Flavor("1", name, 1, 512, 1), ())
 
 
 @dataclass

@@ -4,22 +4,9 @@
 import json
 from pathlib import Path
 
-from kilonova.model.flavor import Flavor
-from kilonova.model.requester import Requester
 from kilonova.notifications.dispatcher import Dispatcher
-from kilonova.notifications.events import FlavorActed
-from kilonova.notifications.message import Format
-from kilonova.notifications.message_builder import MessageBuilder
 from kilonova.notifications.sinks import FileSink, context_of
-
-WORDING = MessageBuilder("here", frozenset(Format))
-
-
-WHO = Requester("req-1", "alice", "wonder")
-
-
-def happening(name: str = "m1.tiny") -> FlavorActed:
-    return FlavorActed("create", Flavor("1", name, 1, 512, 1), ())
+from support.notified_events import WHO, WORDING, happening
 
 
 def test_a_file_has_a_line_for_each_that_only_its_owner_can_read(tmp_path: Path) -> None:

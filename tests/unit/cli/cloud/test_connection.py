@@ -4,30 +4,10 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kilonova.cli.cloud.connection import CloudName, find_cloud
 from kilonova.errors import ConfigurationError
-
-
-def clouds_file(folder: Path, auth_url: str = "http://127.0.0.1:9/identity", name: str = "kilonova") -> Path:
-    auth = {"auth_url": auth_url, "username": "u", "password": "p", "project_name": "x", "user_domain_name": "Default"}
-    clouds = {name: {"auth": {**auth, "project_domain_name": "Default"}, "region_name": "RegionOne"}}
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "clouds.yaml"
-    path.write_text(yaml.safe_dump({"clouds": clouds}))
-    return path
-
-
-@pytest.fixture
-def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No cloud is configured: an empty home and an empty environment."""
-    for variable in ("OS_CLOUD", "OS_CLIENT_CONFIG_FILE"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+from support.cli import clouds_file
 
 
 def test_the_cloud_is_the_named_folders_then_the_environments_then_the_default_folders(

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from rich.console import Console
 
 from kilonova.cli.commands import explain
 from kilonova.cli.main import main
 from kilonova.errors import InvalidRequest, NotFound
+from support.cli import clouds_file
 
 STEPS = [
     {"rule": "ComputeFilter", "reason": "down", "hosts_in": 3, "hosts_out": 3, "removed": []},
@@ -128,26 +128,6 @@ def test_a_server_is_found_by_its_name() -> None:
 def test_what_cannot_be_explained_is_bad_input(name: str, servers: list[dict[str, str]], message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
         explain.find_decisions(FakeApi(servers=servers), name)
-
-
-def clouds_file(folder: Path, auth_url: str = "http://127.0.0.1:9/identity", name: str = "kilonova") -> Path:
-    auth = {"auth_url": auth_url, "username": "u", "password": "p", "project_name": "x", "user_domain_name": "Default"}
-    clouds = {name: {"auth": {**auth, "project_domain_name": "Default"}, "region_name": "RegionOne"}}
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "clouds.yaml"
-    path.write_text(yaml.safe_dump({"clouds": clouds}))
-    return path
-
-
-@pytest.fixture
-def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No cloud is configured: an empty home and an empty environment."""
-    for variable in ("OS_CLOUD", "OS_CLIENT_CONFIG_FILE"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_an_unreachable_cloud_is_one_line_and_code_1(nowhere: Path, capsys: pytest.CaptureFixture[str]) -> None:

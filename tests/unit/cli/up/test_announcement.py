@@ -1,21 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that `kilonova up` suggests."""
 
-from pathlib import Path
-
 import pytest
 
-from kilonova.cli.up import cloud_files
 from kilonova.cli.up.announcement import Announcement
 from kilonova.cli.up.cloud_files import Cloud
-from kilonova.cli.wiring.addresses import Address
-
-
-@pytest.fixture
-def cloud(tmp_path: Path) -> Cloud:
-    folder = tmp_path / "data"
-    cloud_files.make_folder(folder)
-    return Cloud(folder, Address("127.0.0.1", 1), Address("127.0.0.1", 2), Address("127.0.0.1", 3), hosts=2)
 
 
 @pytest.mark.parametrize("real_guests", [True, False])

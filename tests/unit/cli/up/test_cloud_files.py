@@ -14,13 +14,6 @@ from kilonova.cli.wiring.addresses import Address
 from kilonova.errors import ConfigurationError, Unavailable
 
 
-@pytest.fixture
-def cloud(tmp_path: Path) -> Cloud:
-    folder = tmp_path / "data"
-    cloud_files.make_folder(folder)
-    return Cloud(folder, Address("127.0.0.1", 1), Address("127.0.0.1", 2), Address("127.0.0.1", 3), hosts=7)
-
-
 def test_passwords_are_random_kept_and_private(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     for folder in (one, other):

@@ -8,37 +8,25 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kilonova.cli.up.cloud_files import Cloud, make_folder, write_conf
+from kilonova.cli.up.cloud_files import Cloud
 from kilonova.cli.up.embedded_rules import FILTERS, rule_options
-from kilonova.cli.up.operator_file import operator_options
-from kilonova.cli.wiring.addresses import Address
 from kilonova.cli.wiring.control import start_control_process
-from kilonova.config.load import load_settings
 from kilonova.db.core import tables as t
 from kilonova.scheduler.settings import DEFAULT_FILTERS
 from support.control import SCENARIO, Control, settings_of
+from support.up_filters import filters_of
 
 
-def filters_of(tmp_path: Path, scenario: dict[str, Any] | None = None, more: str = "") -> tuple[str, ...]:
-    make_folder(tmp_path / "data")
-    address = Address("127.0.0.1", 1)
-    cloud = Cloud(tmp_path / "data", address, address, address, hosts=3)
-    own = tmp_path / "own.conf"
-    own.write_text(more)
-    write_conf(cloud, None, scenario or {}, operator_options(own))
-    return load_settings([str(cloud.conf), str(own)]).scheduler.enabled_filters
-
-
-def test_the_embedded_cloud_enables_what_acts_on_aggregate_metadata(tmp_path: Path) -> None:
-    assert filters_of(tmp_path) == FILTERS
+def test_the_embedded_cloud_enables_what_acts_on_aggregate_metadata(cloud: Cloud) -> None:
+    assert filters_of(cloud) == FILTERS
     assert FILTERS[: len(DEFAULT_FILTERS)] == DEFAULT_FILTERS
 
 
 @pytest.mark.parametrize(
     ("section", "name"), [("filter_scheduler", "enabled_filters"), ("DEFAULT", "scheduler_default_filters")]
 )
-def test_a_scenario_that_chooses_filters_gets_these(tmp_path: Path, section: str, name: str) -> None:
-    assert filters_of(tmp_path, {section: {name: "ComputeFilter"}}) == ("ComputeFilter",)
+def test_a_scenario_that_chooses_filters_gets_these(cloud: Cloud, section: str, name: str) -> None:
+    assert filters_of(cloud, {section: {name: "ComputeFilter"}}) == ("ComputeFilter",)
 
 
 @pytest.fixture

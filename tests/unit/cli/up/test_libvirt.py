@@ -12,17 +12,9 @@ from kilonova.cli.up import cloud_files, libvirt
 from kilonova.cli.up.agents import require_possible, share_out
 from kilonova.cli.up.cloud_files import Cloud
 from kilonova.cli.up.libvirt import GuestsOnStop, LibvirtSide, host_name
-from kilonova.cli.wiring.addresses import Address
 from kilonova.errors import ConfigurationError
 
 ELSEWHERE = {"libvirt": {"connection_uri": "qemu:///system"}, "DEFAULT": {"host": "metal7"}}
-
-
-@pytest.fixture
-def cloud(tmp_path: Path) -> Cloud:
-    folder = tmp_path / "data"
-    cloud_files.make_folder(folder)
-    return Cloud(folder, Address("127.0.0.1", 1), Address("127.0.0.1", 2), Address("127.0.0.1", 3), hosts=2)
 
 
 def test_a_machine_that_lacks_something_is_told_what_and_how_to_get_it(
@@ -97,7 +89,7 @@ def test_kvm_is_tried_before_libvirtd_is_told_how_to_look_at_emulators(
 def test_the_control_process_serves_the_host_beside_the_simulated_ones(cloud: Cloud) -> None:
     side = LibvirtSide(cloud.folder, "metal7", ELSEWHERE)
     conf = _conf(cloud, parts=[side.control_options(serves=True)])
-    assert conf["fake"]["hosts"] == "2"
+    assert conf["fake"]["hosts"] == "7"
     assert dict(conf["libvirt"]) == {"connection_uri": "qemu:///system"}
     expected = {
         "compute_driver": "libvirt.LibvirtDriver",

@@ -8,7 +8,7 @@ import pytest
 from kilonova.db import instance_actions
 from kilonova.messaging.messages import DestroyGuest
 from kilonova.model.instance import VmState
-from support.cell import Cell, NewCell, host
+from support.cell import Cell, NewCell, host, lines_about
 
 
 def action(cell: Cell, uuid: str, request_id: str) -> tuple[str | None, list[tuple[str, str | None, str | None]]]:
@@ -18,11 +18,6 @@ def action(cell: Cell, uuid: str, request_id: str) -> tuple[str | None, list[tup
         events = instance_actions.events(connection, uuid, request_id)
     assert found is not None
     return found.message, [(event.event, event.result, event.host) for event in events]
-
-
-def lines(caplog: pytest.LogCaptureFixture, uuid: str) -> list[str]:
-    told = [record.getMessage() for record in caplog.records]
-    return [line.removeprefix(f"Server {uuid} ") for line in told if line.startswith(f"Server {uuid} ")]
 
 
 def test_a_build_that_takes_too_long_is_given_up(cell_of: NewCell, caplog: pytest.LogCaptureFixture) -> None:
@@ -46,7 +41,7 @@ def test_a_build_that_takes_too_long_is_given_up(cell_of: NewCell, caplog: pytes
         "Error",
         [("compute__do_build_and_run_instance", "Error", "node1")],
     )
-    assert lines(caplog, uuid) == [
+    assert lines_about(uuid, caplog.messages) == [
         f"failed: build: the operation took longer than 0 s [req-{uuid}]",
         f"interrupted: build: timeout [req-{uuid}]",
     ]

@@ -9,16 +9,8 @@ import pytest
 from kilonova.db import instance_actions, soft_deletes
 from kilonova.model.instance import PowerState, VmState
 from kilonova.model.quota import Usage
-from support.cell import Cell, NewCell, host, new_cell
-from support.soft_deletes import Running, fail, soft_delete, states, used
-
-
-@pytest.fixture
-def running(cell_of: NewCell) -> Running:
-    cell = cell_of(host("node1"), host("node2"))
-    (uuid,) = cell.boot(force_host="node1")
-    cell.bus.run()
-    return cell, uuid
+from support.cell import Cell, NewCell, Running, host, new_cell
+from support.soft_deletes import fail, soft_delete, states, used
 
 
 @pytest.mark.parametrize("again", [Cell.delete, lambda cell, uuid: cell.delete(uuid, soft=True)])

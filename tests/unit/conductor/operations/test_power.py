@@ -4,17 +4,7 @@ import pytest
 from kilonova.errors import DriverError, NotFound, UnexpectedTaskState
 from kilonova.messaging.messages import DestroyGuest, RebootGuest
 from kilonova.model.instance import PowerState, TaskState, VmState
-from support.cell import Cell, NewCell, asker, host
-
-Running = tuple[Cell, str]
-
-
-@pytest.fixture
-def running(cell_of: NewCell) -> tuple[Cell, str]:
-    cell = cell_of(host("node1"), host("node2"))
-    (uuid,) = cell.boot(force_host="node1")
-    cell.bus.run()
-    return cell, uuid
+from support.cell import NewCell, Running, asker, host
 
 
 def fail(*_args: object) -> None:

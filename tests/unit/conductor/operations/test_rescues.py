@@ -5,12 +5,7 @@ import logging
 
 import pytest
 
-from support.cell import NewCell, host
-
-
-def lines(caplog: pytest.LogCaptureFixture, uuid: str) -> list[str]:
-    told = [record.getMessage() for record in caplog.records]
-    return [line.removeprefix(f"Server {uuid} ") for line in told if line.startswith(f"Server {uuid} ")]
+from support.cell import NewCell, host, lines_about
 
 
 def test_a_rescued_server_is_unrescued_after_a_while(cell_of: NewCell, caplog: pytest.LogCaptureFixture) -> None:
@@ -31,5 +26,5 @@ def test_a_rescued_server_is_unrescued_after_a_while(cell_of: NewCell, caplog: p
         assert cell.unrescue_forgotten() == 0
         cell.bus.run()
     assert cell.check() == {rescued: "active", running: "active"}
-    words = [line.partition(" [")[0] for line in lines(caplog, rescued)]
+    words = [line.partition(" [")[0] for line in lines_about(rescued, caplog.messages)]
     assert words == ["is unrescued: it was rescued 0 s ago", "unrescued: host node1"]

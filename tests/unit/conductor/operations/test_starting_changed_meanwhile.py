@@ -9,7 +9,7 @@ import pytest
 
 from kilonova.errors import ConcurrentUpdate, UnexpectedTaskState
 from kilonova.model.instance import VmState
-from support.cell import BIGGER, IMAGE, RESCUE_IMAGE, Cell, NewCell, host
+from support.cell import BIGGER, IMAGE, RESCUE_IMAGE, Cell, NewCell, Running, host
 from support.folder_images import FolderImages
 
 
@@ -33,19 +33,9 @@ def test_whether_its_guest_runs_is_what_it_is_by_then(cell_of: NewCell, kind: st
     assert cell.check() == {uuid: VmState.RESIZED if kind in {"resize", "migrate"} else seen.vm_state}
 
 
-def left_for_node2(cell_of: NewCell) -> tuple[Cell, str]:
-    """A server that was on node1 when a request looked at it."""
-    cell = cell_of(host("node1"), host("node2"), host("node3"))
-    (uuid,) = cell.boot(force_host="node1")
-    cell.work_off()
-    cell.live_migrate(uuid, "node2")
-    cell.work_off()
-    return cell, uuid
-
-
 @pytest.mark.parametrize("act", [Cell.migrate, Cell.live_migrate])
-def test_it_is_not_moved_to_the_host_on_which_it_is_by_then(cell_of: NewCell, act: Callable[..., None]) -> None:
-    cell, uuid = left_for_node2(cell_of)
+def test_it_is_not_moved_to_the_host_on_which_it_is_by_then(left_for_node2: Running, act: Callable[..., None]) -> None:
+    cell, uuid = left_for_node2
     with pytest.raises(ConcurrentUpdate, match="is already on host node2"):
         act(cell, uuid, "node2")
     cell.work_off()

@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from kilonova.db import quotas
 from kilonova.errors import NotFound
 from kilonova.model.instance import VmState
 from kilonova.model.quota import Usage
-from support.cell import Cell, NewCell, asker, host
-
-
-def used(cell: Cell) -> Usage:
-    with cell.database.read() as connection:
-        return quotas.usage_of(connection, "wonder")
+from support.cell import NewCell, asker, host
+from support.soft_deletes import used
 
 
 @pytest.mark.parametrize("state", [VmState.ACTIVE, VmState.ERROR])

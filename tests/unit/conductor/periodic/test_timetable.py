@@ -8,15 +8,7 @@ import pytest
 from kilonova.db import instance_actions, instances, server_migrations
 from kilonova.model.instance import VmState
 from kilonova.model.server_migration import MigrationStatus
-from support.cell import Cell, NewCell, host
-
-
-def lines(caplog: pytest.LogCaptureFixture, uuid: str) -> list[str]:
-    told = [record.getMessage() for record in caplog.records]
-    return [line.removeprefix(f"Server {uuid} ") for line in told if line.startswith(f"Server {uuid} ")]
-
-
-# --- resize_confirm_window --------------------------------------------------------------------------------------------
+from support.cell import Cell, NewCell, host, lines_about
 
 
 def resized(cell_of: NewCell, *, stays: bool = False) -> tuple[Cell, str]:
@@ -38,7 +30,7 @@ def test_a_resize_is_confirmed_after_a_while(cell_of: NewCell, caplog: pytest.Lo
         cell.bus.run()
     assert cell.check() == {uuid: "active"}
     assert cell.instance(uuid).flavor.name == "m1.small"
-    words = [line.partition(" [")[0] for line in lines(caplog, uuid)]
+    words = [line.partition(" [")[0] for line in lines_about(uuid, caplog.messages)]
     assert words == ["is confirmed: its resize waited for 0 s", "confirmed: host node2"]
     with cell.database.read() as connection:
         (newest, *_) = instance_actions.list_page(connection, instance_actions.ActionQuery(uuid))
@@ -70,6 +62,3 @@ def test_the_migration_of_a_server_whose_state_was_reset_ends_with_an_error(
     assert cell.instance(uuid).vm_state is state
     if state is VmState.ACTIVE:
         assert cell.check() == {uuid: "active"}, "the source holds nothing any more"
-
-
-# --- rescue_timeout ---------------------------------------------------------------------------------------------------

@@ -13,8 +13,6 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.identifiers import new_uuid
 from support.workbench import Workbench, note, step, workflow
 
-# --- rows that a runner cannot run ------------------------------------------------------------------------------------
-
 FLOW = workflow(step("act"))
 UNKNOWN = {
     "kind": {"kind": "of-a-later-release"},

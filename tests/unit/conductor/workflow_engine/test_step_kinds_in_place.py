@@ -11,17 +11,7 @@ from kilonova.db import instance_actions
 from kilonova.errors import DriverError
 from kilonova.model.image import Image
 from kilonova.model.instance import PowerState, VmState
-from support.cell import PASSWORD, Cell, NewCell, asker, host
-
-Running = tuple[Cell, str]
-
-
-@pytest.fixture
-def running(cell_of: NewCell) -> Running:
-    cell = cell_of(host("node1"))
-    (uuid,) = cell.boot()
-    cell.bus.run()
-    return cell, uuid
+from support.cell import PASSWORD, Cell, Running, asker
 
 
 def fail(*_args: object) -> None:

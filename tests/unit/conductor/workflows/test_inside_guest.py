@@ -6,17 +6,7 @@ from typing import Any
 import pytest
 
 from kilonova.db import workflows
-from support.cell import PASSWORD, Cell, NewCell, host
-
-Running = tuple[Cell, str]
-
-
-@pytest.fixture
-def running(cell_of: NewCell) -> Running:
-    cell = cell_of(host("node1"))
-    (uuid,) = cell.boot()
-    cell.bus.run()
-    return cell, uuid
+from support.cell import PASSWORD, Cell, Running
 
 
 @pytest.mark.parametrize("act", [Cell.rescue, Cell.change_password])

@@ -13,17 +13,7 @@ from kilonova.errors import ConcurrentUpdate, DriverError
 from kilonova.messaging.messages import RebootGuest, StepId, StopGuest, TaskReached
 from kilonova.model.image import Image
 from kilonova.model.instance import PowerState, TaskState, VmState
-from support.cell import IMAGE, Cell, NewCell, host
-
-Running = tuple[Cell, str]
-
-
-@pytest.fixture
-def running(cell_of: NewCell) -> Running:
-    cell = cell_of(host("node1"), host("node2"))
-    (uuid,) = cell.boot(force_host="node1")
-    cell.bus.run()
-    return cell, uuid
+from support.cell import IMAGE, Cell, NewCell, Running, host
 
 
 def ordered(cell: Cell) -> StepId:

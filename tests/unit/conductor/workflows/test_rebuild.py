@@ -15,21 +15,12 @@ from kilonova.messaging.messages import RebuildGuest
 from kilonova.model.image import Image
 from kilonova.model.instance import PowerState, TaskState, VmState
 from kilonova.model.request_spec import StoredRequest
-from support.cell import IMAGE, Cell, NewCell, asker, host
+from support.cell import IMAGE, Cell, NewCell, Running, asker, host
 from support.folder_images import FolderImages
 
 OTHER = Image("0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4", "fedora", properties={"os_distro": "fedora"})
 #: Which no host can make, since they are all of another architecture.
 FOREIGN = replace(OTHER, properties={"hw_architecture": "ppc64le"})
-Running = tuple[Cell, str]
-
-
-@pytest.fixture
-def running(cell_of: NewCell) -> Running:
-    cell = cell_of(host("node1"), host("node2"))
-    (uuid,) = cell.boot(force_host="node1")
-    cell.bus.run()
-    return cell, uuid
 
 
 def guest_on(cell: Cell, name: str, uuid: str) -> SimulatedGuest | None:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Restores of soft-deleted servers."""
 
-from pathlib import Path
-
 import pytest
 import sqlalchemy as sa
 
@@ -10,17 +8,8 @@ from kilonova.db.core import tables as t
 from kilonova.errors import OverQuota, UnexpectedTaskState
 from kilonova.model.instance import PowerState, TaskState, VmState
 from kilonova.model.quota import NO_LIMITS, Usage
-from support.cell import IMAGE, SMALL, NewCell, host
-from support.folder_images import FolderImages
-from support.soft_deletes import Running, fail, soft_delete, states, used
-
-
-@pytest.fixture
-def running(cell_of: NewCell) -> Running:
-    cell = cell_of(host("node1"), host("node2"))
-    (uuid,) = cell.boot(force_host="node1")
-    cell.bus.run()
-    return cell, uuid
+from support.cell import SMALL, NewCell, Running, host
+from support.soft_deletes import fail, soft_delete, states, used
 
 
 def test_a_restore_powers_it_on(running: Running) -> None:
@@ -78,18 +67,8 @@ def test_a_restore_that_fails_leaves_it_soft_deleted_since_it_was(
     cell.check()
 
 
-@pytest.fixture
-def with_images(cell_of: NewCell, tmp_path: Path) -> Running:
-    images = FolderImages(tmp_path / "images")
-    images.add(IMAGE.id, b"cirros")
-    cell = cell_of(host("node1"), images=images)
-    (uuid,) = cell.boot()
-    cell.work_off()
-    return cell, uuid
-
-
-def test_a_shelved_server_that_is_restored_runs_from_its_own_disk(with_images: Running) -> None:
-    cell, uuid = with_images
+def test_a_shelved_server_that_is_restored_runs_from_its_own_disk(running_of_image: Running) -> None:
+    cell, uuid = running_of_image
     cell.shelve(uuid, offload=False)
     cell.work_off()
     image = cell.instance(uuid).shelved_image

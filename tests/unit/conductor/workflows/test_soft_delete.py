@@ -1,26 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Soft deletes: the guest is powered off and kept, and each other case that deletes at once."""
 
-from pathlib import Path
-
 import pytest
 
 from kilonova.db import instance_actions, services
 from kilonova.db.core.transaction import Transaction
 from kilonova.model.instance import PowerState, TaskState, VmState
 from kilonova.model.quota import Usage
-from support.cell import IMAGE, SMALL, NewCell, host
-from support.folder_images import FolderImages
-from support.soft_deletes import Running, fail, soft_delete, states, used
+from support.cell import SMALL, NewCell, Running, host
+from support.soft_deletes import fail, soft_delete, states, used
 from support.world import power_states_on_disk
-
-
-@pytest.fixture
-def running(cell_of: NewCell) -> Running:
-    cell = cell_of(host("node1"), host("node2"))
-    (uuid,) = cell.boot(force_host="node1")
-    cell.bus.run()
-    return cell, uuid
 
 
 def test_a_soft_delete_powers_the_guest_off_and_keeps_it(running: Running) -> None:
@@ -38,18 +27,8 @@ def test_a_soft_delete_powers_the_guest_off_and_keeps_it(running: Running) -> No
     cell.check()
 
 
-@pytest.fixture
-def with_images(cell_of: NewCell, tmp_path: Path) -> Running:
-    images = FolderImages(tmp_path / "images")
-    images.add(IMAGE.id, b"cirros")
-    cell = cell_of(host("node1"), images=images)
-    (uuid,) = cell.boot()
-    cell.work_off()
-    return cell, uuid
-
-
-def test_an_offloaded_server_is_deleted_at_once(with_images: Running) -> None:
-    cell, uuid = with_images
+def test_an_offloaded_server_is_deleted_at_once(running_of_image: Running) -> None:
+    cell, uuid = running_of_image
     cell.shelve(uuid)
     cell.work_off()
     assert cell.instance(uuid).vm_state is VmState.SHELVED_OFFLOADED

@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Payloads about servers, with all image properties."""
 
-from kilonova.model.flavor import Flavor
-from kilonova.model.instance import Instance, LockedBy, PowerState, VmState
+from kilonova.model.instance import LockedBy
 from kilonova.model.requester import Requester
 from kilonova.notifications.payloads import servers
 from kilonova.notifications.payloads.payload import primitive
-
-
-def server(**facts: object) -> Instance:
-    common = {"flavor": Flavor("1", "m1.tiny", 1, 512, 1, 2), "power_state": PowerState.SHUTDOWN, **facts}
-    return Instance(7, "u", "web", "wonder", "alice", VmState.STOPPED, **common)  # type: ignore[arg-type]
+from support.notified_events import stopped_server
 
 
 def test_a_server_is_told_with_what_its_image_says_by_any_name() -> None:
     image_properties = {"architecture": "x86_64", "os_type": "linux", "kernel_id": "k"}
-    instance = server(image_properties=image_properties, locked_by=LockedBy.ADMIN, locked_reason="r")
+    instance = stopped_server(image_properties=image_properties, locked_by=LockedBy.ADMIN, locked_reason="r")
     common = servers.common_fields(instance, Requester("req", "u", "p"), bdms=True, shares=False)
     said = primitive(servers.InstanceActionPayload(**common, fault=None))["nova_object.data"]
     assert (said["architecture"], said["os_type"], said["kernel_id"], said["ramdisk_id"]) == (

@@ -2,32 +2,16 @@
 """Console endpoints of simulated guests: terminals, the limit of their number, and addresses."""
 
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import pytest
 
 from kilonova.compute.virt.fake import console_ends
-from kilonova.compute.virt.fake.console_ends import ConsoleEnds, Talk, serial_port
+from kilonova.compute.virt.fake.console_ends import ConsoleEnds, serial_port
 from kilonova.compute.virt.fake.rfb import black_screen
+from support.console_ends import connected, read
 
 LOOPBACK = "127.0.0.1"
-
-
-@contextmanager
-def connected(talk: Talk) -> Iterator[socket.socket]:
-    ends = ConsoleEnds()
-    port = ends.port_of("a", LOOPBACK, talk, lambda: True)
-    with socket.create_connection((LOOPBACK, port), timeout=5) as viewer:
-        yield viewer
-    ends.close()
-
-
-def read(viewer: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count and (more := viewer.recv(count - len(data))):
-        data += more
-    return data
 
 
 def test_a_terminal_shows_what_the_guest_has_written() -> None:

@@ -4,16 +4,14 @@ from pathlib import Path
 import pytest
 
 from kilonova.errors import GuestMissing, GuestNotRunning, Unsupported
-from kilonova.messaging.messages import SpawnGuest, StopGuest
+from kilonova.messaging.messages import StopGuest
 from kilonova.model.console import ConsoleProtocol
-from support.one_host import OneHost, guest, new_step
+from support.one_host import OneHost, host_with_guest, new_step
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> OneHost:
-    made = OneHost(tmp_path)
-    made.do(SpawnGuest(new_step(), guest()))
-    return made
+    return host_with_guest(tmp_path)
 
 
 def test_the_last_lines_of_the_console_end_in_a_login_prompt(host: OneHost) -> None:

@@ -15,9 +15,6 @@ from support.drives import GUEST, find_drive
 LATEST = "openstack/latest"
 
 
-# --- on a simulated host ----------------------------------------------------------------------------------------------
-
-
 def host(folder: Path, **facts: int) -> FakeDriver:
     return FakeDriver(SimulatedHost("node/1", **facts), folder / "node1.json", AllocationRatios())
 

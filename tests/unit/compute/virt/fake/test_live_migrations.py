@@ -13,21 +13,13 @@ from kilonova.messaging.messages import (
     LiveMigrate,
     PrepareLiveMigration,
     ReturnHome,
-    SpawnGuest,
     StartGuest,
     StopGuest,
 )
 from kilonova.model.instance import PowerState
-from support.one_host import OneHost, guest, new_step
+from support.one_host import OneHost, guest, host_with_guest, new_step
 
 RUNNING, PAUSED, SHUTDOWN = PowerState.RUNNING, PowerState.PAUSED, PowerState.SHUTDOWN
-
-
-def source(folder: Path, **options: object) -> OneHost:
-    """A host with a running guest."""
-    host = OneHost(folder, **options)  # type: ignore[arg-type]
-    host.do(SpawnGuest(new_step("build"), guest()))
-    return host
 
 
 def migrate(workflow: str = "w") -> LiveMigrate:
@@ -35,7 +27,7 @@ def migrate(workflow: str = "w") -> LiveMigrate:
 
 
 def test_a_guest_moves_while_it_runs(tmp_path: Path) -> None:
-    one, two = source(tmp_path), OneHost(tmp_path, "node2")
+    one, two = host_with_guest(tmp_path), OneHost(tmp_path, "node2")
     assert two.do(PrepareLiveMigration(new_step(), guest(), "node1")).power_state is PAUSED
     assert one.do(migrate()).power_state is RUNNING
     assert one.driver.list_guests() == {"a": SHUTDOWN}
@@ -45,7 +37,7 @@ def test_a_guest_moves_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_every_step_may_come_again_from_another_attempt_and_to_another_process(tmp_path: Path) -> None:
-    source(tmp_path)
+    host_with_guest(tmp_path)
     for _ in range(2):
         assert OneHost(tmp_path, "node2").do(PrepareLiveMigration(new_step(), guest(), "node1")).power_state is PAUSED
     for _ in range(2):
@@ -59,7 +51,7 @@ def test_every_step_may_come_again_from_another_attempt_and_to_another_process(t
 
 
 def test_a_paused_guest_arrives_paused_and_may_return_paused(tmp_path: Path) -> None:
-    one, two = source(tmp_path), OneHost(tmp_path, "node2")
+    one, two = host_with_guest(tmp_path), OneHost(tmp_path, "node2")
     one.driver.hypervisor.set_state("a", PAUSED)
     two.do(PrepareLiveMigration(new_step(), guest(), "node1"))
     assert one.do(migrate()).power_state is PAUSED
@@ -70,7 +62,7 @@ def test_a_paused_guest_arrives_paused_and_may_return_paused(tmp_path: Path) -> 
 
 
 def test_what_came_to_nothing_leaves_the_guest_at_home(tmp_path: Path) -> None:
-    one, two = source(tmp_path, failing_live_migrations=1), OneHost(tmp_path, "node2")
+    one, two = host_with_guest(tmp_path, failing_live_migrations=1), OneHost(tmp_path, "node2")
     two.do(PrepareLiveMigration(new_step(), guest(), "node1"))
     failed = one.do(migrate())
     assert (failed.error, failed.aborted) == ("Simulated failure to copy the guest.", False)
@@ -95,7 +87,7 @@ def test_an_incoming_guest_is_nobodys_to_start(tmp_path: Path) -> None:
     [(True, "Guest a does not run."), (False, "Guest a already exists and is not a live migration")],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, stopped: bool, error: str) -> None:
-    one = source(tmp_path)
+    one = host_with_guest(tmp_path)
     if stopped:
         one.do(StopGuest(new_step(), "a"))
         reply = one.do(migrate())

@@ -7,21 +7,18 @@ import pytest
 from kilonova.messaging.messages import (
     PauseGuest,
     ResumeGuest,
-    SpawnGuest,
     StartGuest,
     StopGuest,
     SuspendGuest,
     UnpauseGuest,
 )
 from kilonova.model.instance import PowerState
-from support.one_host import OneHost, guest, new_step
+from support.one_host import OneHost, host_with_guest, new_step
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> OneHost:
-    made = OneHost(tmp_path)
-    made.do(SpawnGuest(new_step(), guest()))
-    return made
+    return host_with_guest(tmp_path)
 
 
 @pytest.mark.parametrize(

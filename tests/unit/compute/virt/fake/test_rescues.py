@@ -12,14 +12,13 @@ from kilonova.messaging.messages import (
     RebootGuest,
     RescueGuest,
     SetAdminPassword,
-    SpawnGuest,
     StartGuest,
     StopGuest,
     TriggerCrashDump,
     UnrescueGuest,
 )
 from kilonova.model.instance import PowerState
-from support.one_host import OneHost, guest, new_step
+from support.one_host import OneHost, guest, host_with_guest, new_step
 
 OWN = guest(image_ref="own")
 
@@ -36,9 +35,7 @@ def written(host: OneHost) -> list[str]:
 
 @pytest.fixture
 def host(tmp_path: Path) -> OneHost:
-    made = OneHost(tmp_path)
-    made.do(SpawnGuest(new_step(), OWN))
-    return made
+    return host_with_guest(tmp_path, OWN)
 
 
 def rescue(host: OneHost, image: str = "helper") -> Any:

@@ -1,33 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The VNC server of a simulated guest, for viewers of every protocol version."""
 
-import socket
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from kilonova.compute.virt.fake.console_ends import ConsoleEnds, Talk
 from kilonova.compute.virt.fake.rfb import black_screen
+from support.console_ends import connected, read
 
 LOOPBACK = "127.0.0.1"
-
-
-@contextmanager
-def connected(talk: Talk) -> Iterator[socket.socket]:
-    ends = ConsoleEnds()
-    port = ends.port_of("a", LOOPBACK, talk, lambda: True)
-    with socket.create_connection((LOOPBACK, port), timeout=5) as viewer:
-        yield viewer
-    ends.close()
-
-
-def read(viewer: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count and (more := viewer.recv(count - len(data))):
-        data += more
-    return data
 
 
 @pytest.mark.parametrize("version", [3, 7, 8])

@@ -5,18 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
 from kilonova.compute.virt.libvirt.host.cpu_traits import _CALLED, _X86, cpu_traits
-from kilonova.compute.virt.libvirt.host.traits import traits_of
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.model.device_models import STANDARD_TRAITS
-from support.libvirt_hosts import debian_12
+from support.libvirt_hosts import debian_12, traits_with
 
 _NO_TPM, _TPM = LibvirtSettings(), LibvirtSettings(swtpm_enabled=True)
-
-
-def _family(host: HostCapabilities, prefix: str, settings: LibvirtSettings = _NO_TPM) -> set[str]:
-    return {name.removeprefix(prefix) for name in traits_of(host, settings) if name.startswith(prefix)}
 
 
 @pytest.mark.parametrize(
@@ -46,4 +40,4 @@ def test_every_name_that_differs_is_that_of_a_standard_trait() -> None:
 
 def test_the_features_are_those_of_guests() -> None:
     host = replace(debian_12(), guest_features=frozenset({"aes", "avx2"}))
-    assert _family(host, "HW_CPU_X86_") == {"AESNI", "AVX2"}
+    assert traits_with(host, "HW_CPU_X86_") == {"AESNI", "AVX2"}

@@ -5,16 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities
 from kilonova.compute.virt.libvirt.host.traits import traits_of
 from kilonova.config.libvirt import LibvirtSettings
-from support.libvirt_hosts import arm, debian_12, two_sockets
+from support.libvirt_hosts import arm, debian_12, traits_with, two_sockets
 
 _NO_TPM, _TPM = LibvirtSettings(), LibvirtSettings(swtpm_enabled=True)
-
-
-def _family(host: HostCapabilities, prefix: str, settings: LibvirtSettings = _NO_TPM) -> set[str]:
-    return {name.removeprefix(prefix) for name in traits_of(host, settings) if name.startswith(prefix)}
 
 
 @pytest.mark.parametrize(
@@ -56,9 +51,9 @@ def _family(host: HostCapabilities, prefix: str, settings: LibvirtSettings = _NO
     ],
 )
 def test_every_family_says_what_is_there(prefix: str, pc: set[str], newer: set[str], arm_server: set[str]) -> None:
-    assert _family(debian_12(), prefix) == pc
-    assert _family(two_sockets(), prefix) == newer
-    assert _family(arm(), prefix) == arm_server
+    assert traits_with(debian_12(), prefix) == pc
+    assert traits_with(two_sockets(), prefix) == newer
+    assert traits_with(arm(), prefix) == arm_server
 
 
 def test_nothing_is_said_of_what_the_driver_does_not_do() -> None:
@@ -75,15 +70,15 @@ def test_nothing_is_said_of_what_the_driver_does_not_do() -> None:
 
 def test_tpms_are_there_where_operators_want_them_and_swtpm_is_there() -> None:
     tpm = "COMPUTE_SECURITY_TPM_"
-    assert _family(debian_12(), tpm) == set()
-    assert _family(debian_12(), tpm, _TPM) == {"1_2", "2_0", "CRB", "TIS"}
-    assert _family(two_sockets(), tpm, _TPM) == set()
+    assert traits_with(debian_12(), tpm) == set()
+    assert traits_with(debian_12(), tpm, _TPM) == {"1_2", "2_0", "CRB", "TIS"}
+    assert traits_with(two_sockets(), tpm, _TPM) == set()
 
 
 def test_a_libvirt_that_names_no_versions_of_tpms_has_both() -> None:
     host = debian_12()
     boards = {name: replace(board, tpm_versions=frozenset()) for name, board in host.machines.items()}
-    assert {"1_2", "2_0"} <= _family(replace(host, machines=boards), "COMPUTE_SECURITY_TPM_", _TPM)
+    assert {"1_2", "2_0"} <= traits_with(replace(host, machines=boards), "COMPUTE_SECURITY_TPM_", _TPM)
 
 
 @pytest.mark.parametrize(
@@ -101,14 +96,14 @@ def test_devices_that_only_newer_releases_can_use(
     libvirt_version: int, qemu_version: int, igb: bool, sound: bool
 ) -> None:
     host = replace(two_sockets(), libvirt_version=libvirt_version, qemu_version=qemu_version)
-    assert ("IGB" in _family(host, "COMPUTE_NET_VIF_MODEL_")) is igb
-    assert ("VIRTIO" in _family(host, "COMPUTE_SOUND_MODEL_")) is sound
+    assert ("IGB" in traits_with(host, "COMPUTE_NET_VIF_MODEL_")) is igb
+    assert ("VIRTIO" in traits_with(host, "COMPUTE_SOUND_MODEL_")) is sound
 
 
 def test_what_an_older_libvirt_cannot_do() -> None:
     host = replace(debian_12(), libvirt_version=8_002_000)
-    assert _family(host, "COMPUTE_VIOMMU_MODEL_") == {"INTEL"}
-    assert _family(host, "COMPUTE_ADDRESS_SPACE_") == set()
+    assert traits_with(host, "COMPUTE_VIOMMU_MODEL_") == {"INTEL"}
+    assert traits_with(host, "COMPUTE_ADDRESS_SPACE_") == set()
     assert "COMPUTE_SECURITY_STATELESS_FIRMWARE" not in traits_of(host, _NO_TPM)
 
 
