@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kilonova.cli.commands.api import require_protected
-from kilonova.cli.up import cloud_files
-from kilonova.cli.wiring.database_lock import lock_database, warn_if_exposed
+from kilonova.cli.wiring.database_lock import lock_database
 from kilonova.config.address import Address
 from kilonova.config.api import ApiSettings
 from kilonova.db import schema
@@ -42,30 +41,12 @@ def test_database_log_and_lock_are_private(tmp_path: Path) -> None:
     lock.close()
 
 
-def test_a_database_that_others_can_read_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "kilonova.db").touch(0o644)
-    database = Database(f"sqlite:///{tmp_path / 'kilonova.db'}")
-    warn_if_exposed(database)
-    assert "kilonova.db is accessible to other users (mode 044): chmod it to 600" in caplog.text
-    assert modes(tmp_path) == {"kilonova.db": 0o644}
-    database.close()
-
-
 def test_a_control_process_leaves_one_file_that_has_everything(tmp_path: Path) -> None:
     control = start_control(tmp_path)
     control.add_flavor()
     control.process.close()
     assert not list(tmp_path.glob("kilonova.db-*"))
     assert b"flavor1" in (tmp_path / "kilonova.db").read_bytes()
-
-
-def test_a_data_folder_that_was_open_is_closed_and_named(tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    (folder / "keystone").mkdir(parents=True)
-    (folder / "keystone" / "keystone.db").touch(0o644)
-    exposed = cloud_files.make_folder(folder)
-    assert set(exposed) == {folder, folder / "keystone", folder / "keystone" / "keystone.db"}
-    assert cloud_files.make_folder(folder) == ()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "localhost"])

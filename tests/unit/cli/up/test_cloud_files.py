@@ -134,3 +134,16 @@ def test_a_folder_that_cannot_be_made_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="cannot use the data folder"):
         cloud_files.make_folder(tmp_path / "file" / "data")
+
+
+def test_a_data_folder_that_was_open_is_closed_and_named(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        folder = tmp_path / "data"
+        (folder / "keystone").mkdir(parents=True)
+        (folder / "keystone" / "keystone.db").touch(0o644)
+    finally:
+        os.umask(before)
+    exposed = cloud_files.make_folder(folder)
+    assert set(exposed) == {folder, folder / "keystone", folder / "keystone" / "keystone.db"}
+    assert cloud_files.make_folder(folder) == ()

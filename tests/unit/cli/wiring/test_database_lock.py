@@ -45,4 +45,6 @@ def test_a_database_that_others_may_read_is_logged(
     file.chmod(mode)
     with caplog.at_level(logging.WARNING):
         warn_if_exposed(Database(f"sqlite:///{file}"))
-    assert (f"mode {mode & 0o77:03o}" in caplog.text) is is_told
+    message = f"kilonova.db is accessible to other users (mode {mode & 0o77:03o}): chmod it to 600"
+    assert (message in caplog.text) is is_told
+    assert file.stat().st_mode & 0o777 == mode, "the mode is the operator's"
