@@ -8,7 +8,8 @@ from typing import Any
 
 from crash.points import Moment, Point, Watch, sending
 from crash.starters import STARTERS, Starter
-from kilonova.conductor.workflow_engine.workflow import NOTHING, Interrupt
+from kilonova.conductor.workflow_engine.run import Interrupt
+from kilonova.conductor.workflow_engine.workflow import NOTHING
 from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.model.transitions import TRANSITIONS
 

@@ -31,7 +31,7 @@ from crash.courses import Case, Course, Seen, cases_of, courses, uncovered
 from crash.points import Point, Watch, note_sending
 from crash.processes import Ended, in_child
 from crash.starters import INTERRUPTERS, Starter
-from kilonova.conductor.workflow_engine.workflow import Interrupt
+from kilonova.conductor.workflow_engine.run import Interrupt
 from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.db import schema
 from kilonova.db.database import Database

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from kilonova.compute.virt.fake.guests import GuestFile
-from kilonova.conductor.workflow_engine.workflow import Interrupt
+from kilonova.conductor.workflow_engine.run import Interrupt
 from kilonova.model.image import Image
 from kilonova.model.instance import PowerState
 from kilonova.scenario.model import SimulatedHost

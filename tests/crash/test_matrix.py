@@ -5,7 +5,7 @@
 """
 
 from crash.starters import INTERRUPTERS, STARTERS
-from kilonova.conductor.workflow_engine.workflow import Interrupt
+from kilonova.conductor.workflow_engine.run import Interrupt
 from kilonova.conductor.workflows.registry import REGISTRY
 
 

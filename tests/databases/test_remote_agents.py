@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.conductor.workflow_engine.process_lease import ProcessLease
-from kilonova.conductor.workflow_engine.workflow import AGENT_TOO_OLD
+from kilonova.conductor.workflow_engine.run import AGENT_TOO_OLD
 from kilonova.db import agent_sessions, enrolment, host_agents, instance_actions, upgrade_state
 from kilonova.db.core import tables as t
 from kilonova.db.host_agents import Process

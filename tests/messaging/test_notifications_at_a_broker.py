@@ -7,7 +7,7 @@ from typing import Any
 
 import amqp
 
-from kilonova.conductor.workflow_engine.workflow import Failure
+from kilonova.conductor.workflow_engine.run import Failure
 from kilonova.config.load import load_settings
 from kilonova.config.notifications import conf_of_messaging
 from kilonova.model.flavor import Flavor

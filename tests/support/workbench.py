@@ -9,21 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, Ended, SendToAgent
 from kilonova.conductor.workflow_engine.events import Phase, WorkflowEvent
+from kilonova.conductor.workflow_engine.run import Interrupt, Run
 from kilonova.conductor.workflow_engine.runner import MAX_TRIES, Runner, pause_s
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import (
-    NOTHING,
-    Completed,
-    Do,
-    Effect,
-    Ended,
-    Interrupt,
-    Run,
-    SendToAgent,
-    Step,
-    Workflow,
-)
+from kilonova.conductor.workflow_engine.workflow import NOTHING, Do, Step, Workflow
 from kilonova.db import instances, workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kilonova.conductor.workflow_engine.workflow import Failure
+from kilonova.conductor.workflow_engine.run import Failure
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.audit_periods import Period
 from kilonova.model.config_drive import PublicKey

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from kilonova.conductor.workflow_engine.listeners import FetchedImages, NotBuilt
-from kilonova.conductor.workflow_engine.workflow import Failure
+from kilonova.conductor.workflow_engine.run import Failure
 from kilonova.db import aggregates
 from kilonova.db.database import Database
 from kilonova.errors import KilonovaError

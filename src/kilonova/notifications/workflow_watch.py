@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.conductor.workflow_engine.events import Phase as WorkflowPhase
 from kilonova.conductor.workflow_engine.events import WorkflowEvent
-from kilonova.conductor.workflow_engine.workflow import Failure
+from kilonova.conductor.workflow_engine.run import Failure
 from kilonova.db import instance_actions, instances, request_specs, server_migrations
 from kilonova.db.database import Database
 from kilonova.errors import NotFound

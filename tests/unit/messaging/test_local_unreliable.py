@@ -13,8 +13,8 @@ import pytest
 
 from kilonova.compute.agent import Agent
 from kilonova.compute.virt.fake import FakeDriver
+from kilonova.conductor.workflow_engine.effects import SendToAgent
 from kilonova.conductor.workflow_engine.pending_replies import PendingReplies
-from kilonova.conductor.workflow_engine.workflow import SendToAgent
 from kilonova.messaging.local import LocalBus
 from kilonova.messaging.messages import (
     AgentMessage,

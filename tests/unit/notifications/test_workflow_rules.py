@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kilonova.conductor.workflow_engine.events import Phase, WorkflowEvent
-from kilonova.conductor.workflow_engine.workflow import Failure
+from kilonova.conductor.workflow_engine.run import Failure
 from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.notifications.workflow_rules import RULES, SILENT, rules_for
 

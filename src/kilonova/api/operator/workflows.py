@@ -15,8 +15,9 @@ from kilonova.api.operator.schemas import workflows as schemas
 from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
 from kilonova.api.validation import invalid_parameter
+from kilonova.conductor.workflow_engine.run import failure_of
 from kilonova.conductor.workflow_engine.stuck_workflows import AbandonedWorkflow
-from kilonova.conductor.workflow_engine.workflow import Workflow, failure_of
+from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows.registry import REGISTRY
 from kilonova.db import host_agents, workflows
 from kilonova.db.workflows import WorkflowRow

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from kilonova.conductor.operations.starting import Starter
 from kilonova.conductor.workflow_engine import server_log, step_outcome
-from kilonova.conductor.workflow_engine.workflow import Failure, Interrupt
+from kilonova.conductor.workflow_engine.run import Failure, Interrupt
 from kilonova.conductor.workflows.build import BUILD
 from kilonova.db import instance_actions, instances, workflows
 from kilonova.db.core.transaction import Transaction

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.conductor.operations.starting import Starter, action_of
 from kilonova.conductor.workflow_engine import server_log
-from kilonova.conductor.workflow_engine.workflow import Interrupt
+from kilonova.conductor.workflow_engine.run import Interrupt
 from kilonova.conductor.workflows.delete import DELETE, DeleteFacts, hosts_of_guest
 from kilonova.conductor.workflows.restore import RESTORE, RestoreFacts
 from kilonova.conductor.workflows.soft_delete import SOFT_DELETE, SoftDeleteFacts

@@ -3,7 +3,7 @@
 
 from kilonova.conductor.operations.moves import NewMove, start_move
 from kilonova.conductor.operations.starting import Starter
-from kilonova.conductor.workflow_engine.workflow import Interrupt
+from kilonova.conductor.workflow_engine.run import Interrupt
 from kilonova.conductor.workflows.evacuate import EVACUATE
 from kilonova.db import workflows
 from kilonova.db.core.transaction import Transaction

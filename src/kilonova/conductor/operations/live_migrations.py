@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 
 from kilonova.conductor.operations.moves import NewMove, start_move
 from kilonova.conductor.operations.starting import Starter
-from kilonova.conductor.workflow_engine.workflow import Interrupt
+from kilonova.conductor.workflow_engine.run import Interrupt
 from kilonova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from kilonova.conductor.workflows.moves import MoveFacts
 from kilonova.db import instance_actions, instances, server_migrations

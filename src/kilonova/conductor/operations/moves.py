@@ -11,7 +11,8 @@ from typing import Any
 from kilonova.conductor.operations.abandoned_moves import give_up, give_up_all
 from kilonova.conductor.operations.starting import Starter, WithServer, nothing
 from kilonova.conductor.workflow_engine import server_log
-from kilonova.conductor.workflow_engine.workflow import Interrupt, Workflow
+from kilonova.conductor.workflow_engine.run import Interrupt
+from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows.confirm_resize import CONFIRM_RESIZE
 from kilonova.conductor.workflows.moves import FIRST_STATUS, MoveFacts
 from kilonova.conductor.workflows.resize import MIGRATE, RESIZE

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kilonova.conductor.workflow_engine import server_log
+from kilonova.conductor.workflow_engine.run import TAKEN_OVER
 from kilonova.conductor.workflow_engine.runner import Runner
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import TAKEN_OVER
 from kilonova.conductor.workflows.batch import BATCH, BatchFacts
 from kilonova.conductor.workflows.build import BUILD, BuildFacts, BuildMemo
 from kilonova.db import group_guards, instance_actions, instances, quotas, request_specs, workflows

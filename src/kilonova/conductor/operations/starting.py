@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from kilonova.conductor.workflow_engine.run import HasHost, Interrupt
 from kilonova.conductor.workflow_engine.runner import Runner
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import HasHost, Interrupt, Workflow
+from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.db import instance_actions, instances, unwanted_images, workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_actions import EndedEvent, NewAction

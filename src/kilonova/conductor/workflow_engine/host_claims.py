@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Execution of the effect :class:`~kilonova.conductor.workflow_engine.workflow.ClaimHost`.
+"""Execution of the effect :class:`~kilonova.conductor.workflow_engine.effects.ClaimHost`.
 
 ::
 
@@ -18,18 +18,10 @@ from typing import Any
 from kilonova.claims.claimer import Claimer, Job, Order
 from kilonova.claims.placing import Chosen, Claim, NextStep
 from kilonova.conductor.workflow_engine import server_log, step_outcome
+from kilonova.conductor.workflow_engine.effects import Claimed, ClaimForMembers, ClaimHost, Effect, Failed, Gone
 from kilonova.conductor.workflow_engine.placing_errors import CannotPlaceError, refusals
-from kilonova.conductor.workflow_engine.workflow import (
-    Claimed,
-    ClaimForMembers,
-    ClaimHost,
-    Effect,
-    Failed,
-    Gone,
-    HasHost,
-    Run,
-    Workflow,
-)
+from kilonova.conductor.workflow_engine.run import HasHost, Run
+from kilonova.conductor.workflow_engine.workflow import Workflow
 
 #: Outcome of the claim of one workflow.
 Result = Claimed | Failed | Gone

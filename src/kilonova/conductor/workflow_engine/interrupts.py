@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from kilonova.conductor.workflow_engine.workflow import Failure, Interrupt, Workflow
+from kilonova.conductor.workflow_engine.run import Failure, Interrupt
+from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.db import instance_actions, workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow

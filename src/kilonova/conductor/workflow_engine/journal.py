@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kilonova.conductor.workflow_engine.effects import Batched, BoundWrite
 from kilonova.conductor.workflow_engine.step_outcome import StepOutcome
-from kilonova.conductor.workflow_engine.workflow import Batched, BoundWrite
 from kilonova.db import host_agents, instance_actions, instances, workflows
 from kilonova.db.core.transaction import Transaction, batched
 from kilonova.db.database import Database

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from kilonova.conductor.workflow_engine.workflow import AGENT_TOO_OLD, UNREACHABLE, HasHost, Run, SendToAgent
+from kilonova.conductor.workflow_engine.effects import SendToAgent
+from kilonova.conductor.workflow_engine.run import AGENT_TOO_OLD, UNREACHABLE, HasHost, Run
 from kilonova.errors import AgentTooOld, Unavailable
 from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.messaging.bus import ConductorBus

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from kilonova.conductor.workflow_engine.workflow import Failure
+from kilonova.conductor.workflow_engine.run import Failure
 from kilonova.errors import KilonovaError, Unavailable
 
 LOG = logging.getLogger(__name__)

@@ -4,16 +4,10 @@
 import logging
 from typing import Any
 
+from kilonova.conductor.workflow_engine.effects import Completed, Effect
+from kilonova.conductor.workflow_engine.run import HasHost, Interrupt, Run, UndoFailedError
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import (
-    Completed,
-    Effect,
-    HasHost,
-    Interrupt,
-    Run,
-    Step,
-    UndoFailedError,
-)
+from kilonova.conductor.workflow_engine.workflow import Step
 from kilonova.db import instances
 from kilonova.messaging.messages import StepReply
 

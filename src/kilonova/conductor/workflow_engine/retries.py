@@ -4,7 +4,7 @@
 import threading
 from collections.abc import Callable
 
-from kilonova.conductor.workflow_engine.workflow import Failure, HasHost, Run, UndoFailedError
+from kilonova.conductor.workflow_engine.run import Failure, HasHost, Run, UndoFailedError
 
 #: Number of unexpected errors after which a step counts as failed or stuck.
 MAX_TRIES = 10

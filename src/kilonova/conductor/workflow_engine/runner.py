@@ -19,11 +19,12 @@ from kilonova.conductor.workflow_engine.interrupts import interrupt
 from kilonova.conductor.workflow_engine.journal import Journal
 from kilonova.conductor.workflow_engine.pending_replies import RESPONSE_TIMEOUT_S, AboutStep, PendingReplies
 from kilonova.conductor.workflow_engine.retries import MAX_TRIES, Retries, pause_s
+from kilonova.conductor.workflow_engine.run import HasHost, Interrupt, Run
 from kilonova.conductor.workflow_engine.runs import Runs
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.stepper import Stepper
 from kilonova.conductor.workflow_engine.task_progress import TaskProgress
-from kilonova.conductor.workflow_engine.workflow import HasHost, Interrupt, Run, Workflow
+from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.db import instances
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow

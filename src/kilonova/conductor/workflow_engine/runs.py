@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from kilonova.conductor.workflow_engine.facts import UnknownFactsError
-from kilonova.conductor.workflow_engine.workflow import HasHost, Run, Workflow
+from kilonova.conductor.workflow_engine.run import HasHost, Run
+from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.db.workflows import WorkflowRow
 
 LOG = logging.getLogger(__name__)

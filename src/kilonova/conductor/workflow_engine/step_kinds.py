@@ -10,21 +10,16 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, SendToAgent, Write
+from kilonova.conductor.workflow_engine.run import HasHost, Interrupt, Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.workflow import (
     CALL_OFF,
     CALLED_OFF,
     NOTHING,
-    Completed,
     Do,
-    Effect,
-    HasHost,
-    Interrupt,
     OnReply,
-    Run,
-    SendToAgent,
     Step,
-    Write,
     complete_or_fail,
 )
 from kilonova.messaging.messages import AgentMessage, StepId

@@ -8,22 +8,11 @@ from typing import Any
 
 from kilonova.claims.placing import NextStep
 from kilonova.clock import utc_now
+from kilonova.conductor.workflow_engine.effects import Batched, BoundWrite, Completed, Ended, Write
 from kilonova.conductor.workflow_engine.events import Phase, WorkflowEvent
+from kilonova.conductor.workflow_engine.run import Failure, HasHost, Run, failure_of
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import (
-    Batched,
-    BoundWrite,
-    Completed,
-    Ended,
-    Failure,
-    HasHost,
-    Run,
-    SettleTogether,
-    Step,
-    Workflow,
-    Write,
-    failure_of,
-)
+from kilonova.conductor.workflow_engine.workflow import SettleTogether, Step, Workflow
 from kilonova.db import instances
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.instance_actions import ERROR, SUCCESS, EndedEvent

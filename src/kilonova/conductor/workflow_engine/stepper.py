@@ -13,17 +13,7 @@ from typing import Any
 
 from kilonova.conductor.hosts.suspected_strays import SuspectedStrays
 from kilonova.conductor.workflow_engine import step_outcome
-from kilonova.conductor.workflow_engine.events import Observer, Phase
-from kilonova.conductor.workflow_engine.host_claims import HostClaims, Result
-from kilonova.conductor.workflow_engine.journal import Journal
-from kilonova.conductor.workflow_engine.pending_replies import PendingReplies
-from kilonova.conductor.workflow_engine.reply_meaning import meaning_of
-from kilonova.conductor.workflow_engine.retries import Retries
-from kilonova.conductor.workflow_engine.runs import Runs
-from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.step_outcome import StepOutcome
-from kilonova.conductor.workflow_engine.workflow import (
-    TAKEN_OVER,
+from kilonova.conductor.workflow_engine.effects import (
     Again,
     BoundWrite,
     Claimed,
@@ -32,17 +22,28 @@ from kilonova.conductor.workflow_engine.workflow import (
     Completed,
     Effect,
     Failed,
-    Failure,
     Gone,
+    SendToAgent,
+)
+from kilonova.conductor.workflow_engine.events import Observer, Phase
+from kilonova.conductor.workflow_engine.host_claims import HostClaims, Result
+from kilonova.conductor.workflow_engine.journal import Journal
+from kilonova.conductor.workflow_engine.pending_replies import PendingReplies
+from kilonova.conductor.workflow_engine.reply_meaning import meaning_of
+from kilonova.conductor.workflow_engine.retries import Retries
+from kilonova.conductor.workflow_engine.run import (
+    TAKEN_OVER,
+    Failure,
     HasHost,
     HostIsBackError,
     Interrupt,
     Run,
-    SendToAgent,
-    Step,
     UndoFailedError,
-    Workflow,
 )
+from kilonova.conductor.workflow_engine.runs import Runs
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.step_outcome import StepOutcome
+from kilonova.conductor.workflow_engine.workflow import Step, Workflow
 from kilonova.db import instances
 from kilonova.db.workflows import WorkflowRow
 from kilonova.errors import ConcurrentUpdate, NotFound, Unavailable, UnexpectedTaskState

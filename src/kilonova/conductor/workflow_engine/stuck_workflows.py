@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kilonova.conductor.workflow_engine import server_log
+from kilonova.conductor.workflow_engine.run import Failure, failure_of
 from kilonova.conductor.workflow_engine.runner import Runner
-from kilonova.conductor.workflow_engine.workflow import Failure, failure_of
 from kilonova.db import instance_actions, instances, server_migrations, workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database

@@ -8,7 +8,7 @@ none.
 import threading
 from collections.abc import Callable, Iterable
 
-from kilonova.conductor.workflow_engine.workflow import HasHost, Run
+from kilonova.conductor.workflow_engine.run import HasHost, Run
 from kilonova.db import instances
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types for declaring a workflow. :mod:`~kilonova.conductor.workflow_engine.stepper` runs them.
+"""Declaration of a workflow and its steps. :mod:`~kilonova.conductor.workflow_engine.stepper` runs it.
 
 ::
 
@@ -13,311 +13,47 @@ There are three kinds of hooks. All hooks of a kind have the same parameters:
 - ``(services, run)``, followed by ``reply`` for reply handlers: decides, and returns an effect (``do``, ``undo``,
   ``on_reply``, …). The engine may call it again after a crash, so it must be idempotent: it is no error if the work
   is already done, or if an undo finds nothing to undo.
-- ``(tx, run)``: writes to the database in the journal's transaction (:data:`Write`; ``settle`` also gets the power
-  state).
+- ``(tx, run)``: writes to the database in the journal's transaction
+  (:data:`~kilonova.conductor.workflow_engine.effects.Write`; ``settle`` also gets the power state).
 - ``(run)``: makes a message (:func:`~kilonova.conductor.workflow_engine.step_kinds.sends`).
 
 :mod:`~kilonova.conductor.workflow_engine.step_kinds` has constructors for the usual steps, so that a workflow names
 only the parameters that it uses.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic
 
-from kilonova.claims.building import NEW_SERVER
-from kilonova.claims.placing import Chosen, Placing
 from kilonova.clock import utc_now
 from kilonova.conductor.workflow_engine import facts as codec
+from kilonova.conductor.workflow_engine.effects import (
+    Batched,
+    Completed,
+    Effect,
+    Ended,
+    Failed,
+    Gone,
+    SendToAgent,
+    Unwound,
+    Write,
+)
+from kilonova.conductor.workflow_engine.run import (
+    F,
+    Failure,
+    HasHost,
+    Interrupt,
+    Run,
+    ServerGoneError,
+    UndoFailedError,
+)
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.workflows import WorkflowRow
-from kilonova.errors import ConcurrentUpdate, NotFound, UnexpectedTaskState
-from kilonova.messaging.messages import AgentMessage, CallOff, FaultOf, StepId, StepReply
-from kilonova.model.instance import Fault, PowerState, TaskState, VmState
-from kilonova.model.request_spec import RequestSpec
+from kilonova.messaging.messages import CallOff, StepReply
+from kilonova.model.instance import PowerState, TaskState
 from kilonova.model.transitions import Transition
 
-F = TypeVar("F", bound="HasHost")
-F_co = TypeVar("F_co", bound="HasHost", covariant=True)
-T = TypeVar("T")
-
-#: Errors of a write which mean that a delete or another process took the instance over: the workflow has to stop.
-TAKEN_OVER = (ConcurrentUpdate, NotFound, UnexpectedTaskState)
-
-
-class Interrupt(StrEnum):
-    """Reason to end a workflow, or to finish it sooner. All but ``FORCE_COMPLETE`` roll it back if possible."""
-
-    DELETE = "delete"
-    #: Another action replaces the workflow. The stored value is "reboot", after the first action that used it.
-    OTHER_ACTION = "reboot"
-    ABORT = "abort"
-    #: The workflow takes longer than the operator's configured timeout.
-    TIMEOUT = "timeout"
-    FORCE_COMPLETE = "force-complete"
-    #: The server's host is declared dead. Undo steps on that host are not waited for.
-    EVACUATE = "evacuate"
-
-
-class HostIsBackError(Exception):
-    """A host that counted as unreachable has a live agent again, so the step must be sent to it."""
-
-    def __init__(self, host: str) -> None:
-        super().__init__(host)
-        self.host = host
-
-
-class ServerGoneError(Exception):
-    """The server of a workflow no longer exists. Helpers of a step raise it; the step's effect is then Gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Reason why a step failed. ``message`` is for the owner of the server, ``details`` are for administrators.
-
-    ``unreachable``: the host never received the step. ``power_state``: the guest's power state after the failure; None
-    if unknown.
-    ``undone``: the failed step, ``step``, has left nothing to undo.
-    ``stuck_because``: why the workflow can neither continue nor roll back. ``vm_state``, ``task_state``: the server's
-    states before it got stuck.
-    """
-
-    message: str
-    details: str = ""
-    host: str | None = None
-    fault_of: FaultOf = FaultOf.HOST
-    unreachable: bool = False
-    power_state: int | None = None
-    undone: bool = False
-    code: int = 500
-    step: str = ""
-    stuck_because: str = ""
-    vm_state: VmState | None = None
-    task_state: TaskState | None = None
-
-    @classmethod
-    def of(cls, reply: StepReply) -> "Failure":
-        """Return the failure that an agent replied with."""
-        never_heard = reply.error in _NEVER_HEARD
-        return cls(
-            reply.error or "",
-            f"Host: {reply.host}\n{reply.details or reply.error}",
-            reply.host,
-            reply.fault_of,
-            is_unreachable(reply),
-            None if never_heard else int(reply.power_state),
-        )
-
-    def as_fault(self) -> Fault:
-        return Fault(self.code, self.message, self.details or self.message)
-
-    @property
-    def known_power_state(self) -> PowerState | None:
-        return None if self.power_state is None else PowerState(self.power_state)
-
-
-#: Error of the substitute reply for a step whose host has no reachable agent.
-UNREACHABLE = "The host of the instance cannot be reached."
-#: Error of the substitute reply for a step whose agent is too old to know the message.
-AGENT_TOO_OLD = "The host of the instance runs an older release, which cannot do this."
-_NEVER_HEARD = frozenset({UNREACHABLE, AGENT_TOO_OLD})
-
-
-def is_unreachable(reply: StepReply) -> bool:
-    """Return True if the host never received the step because its agent was unreachable."""
-    return reply.error == UNREACHABLE
-
-
-def failure_of(row: WorkflowRow) -> Failure | None:
-    """Return the failure for which a workflow rolls back or is stuck, or None.
-
-    If a later release stored it in an unknown form, only its message is returned.
-    """
-    if row.failure is None:
-        return None
-    try:
-        return codec.decode({"version": 1, **row.failure}, Failure)
-    except codec.UnknownFactsError:
-        return Failure(str(row.failure.get("message", "")))
-
-
-class HasHost(Protocol):
-    """Facts of any workflow. ``host``: the host of the present step, or None without one."""
-
-    @property
-    def host(self) -> str | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Run(Generic[F_co]):
-    """One workflow at one of its steps. ``memo``: data that this process caches for it; not journalled."""
-
-    row: WorkflowRow
-    facts: F_co
-    memo: Any = None
-
-    @property
-    def instance_uuid(self) -> str:
-        return self.row.instance_uuid
-
-    @property
-    def request_id(self) -> str:
-        return self.row.request_id
-
-    @property
-    def step_id(self) -> StepId:
-        """The identifier of the present attempt at the step, used in messages."""
-        return StepId(self.row.uuid, self.row.step, self.row.attempt)
-
-    @property
-    def failure(self) -> Failure:
-        """Failure for which the workflow rolls back."""
-        return failure_of(self.row) or Failure("")
-
-    @property
-    def interrupt(self) -> Interrupt | None:
-        """Reason for which the workflow must end, or finish sooner; None if it was not interrupted."""
-        return None if self.row.interrupt is None else Interrupt(self.row.interrupt)
-
-    @property
-    def interrupted(self) -> Interrupt | None:
-        """Interrupt that makes the workflow roll back if possible: any but ``FORCE_COMPLETE``, else None."""
-        return None if self.interrupt is Interrupt.FORCE_COMPLETE else self.interrupt
-
-
-# --- effects ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Batched(Generic[T]):
-    """A database write that is done once for all workflows that commit together: ``write(tx, items)``."""
-
-    write: Callable[[Transaction, Sequence[T]], None]
-    item: T
-
-
-#: A write of a step in the journal's transaction. It receives the run with the facts from before the step.
-Write = Batched[Any] | Callable[[Transaction, Run[Any]], object]
-#: A write of a step whose run is already bound as an argument.
-BoundWrite = Batched[Any] | Callable[[Transaction], object]
-
-
-@dataclass(frozen=True, slots=True)
-class SendToAgent:
-    """Effect: send a message to the agent of ``host`` and wait for its reply without keeping a thread.
-
-    ``asked_after_s``: seconds without a reply after which the agent is asked for the state of the step; None: the
-    default.
-    ``facts``: the facts to keep in memory, not in the journal, while the workflow waits; None: unchanged.
-    ``once``: the last task state that the agent reported for the step → message to send in place of ``message``, if the
-    agent has lost the step since that report.
-    """
-
-    host: str
-    message: AgentMessage
-    asked_after_s: float | None = None
-    facts: Any = None
-    once: Mapping[TaskState, AgentMessage] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Completed(Generic[F]):
-    """Effect: the step, or its undo, is done. ``facts``: the new facts; None: unchanged.
-
-    ``durable``: False for a step that had nothing to do. It is not journalled before the next step starts, unless the
-    next step has an undo (:meth:`Workflow.may_lag`).
-    ``final``: skip the remaining steps and settle the server.
-    """
-
-    facts: F | None = None
-    write: Write | None = None
-    durable: bool = True
-    final: bool = False
-    power_state: PowerState | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """Effect: the step cannot be done, so the workflow rolls back."""
-
-    failure: Failure
-
-
-@dataclass(frozen=True, slots=True)
-class Again(Generic[F]):
-    """Effect: run this step again after other workflows had a turn. ``facts`` are kept in memory only."""
-
-    facts: F
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """Effect: the server no longer exists or another process owns it. The workflow ends without doing anything more."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimHost(Generic[F]):
-    """Effect: claim a host for the server. One transaction commits the claim and completes the step.
-
-    So such a step does nothing else.
-    The workflows of one API request that start together get all their hosts, or none.
-
-    ``spec``: the server's request spec, ``group_uuid``: its server group. ``placing``: how the claim changes the server
-    and which guards it checks.
-    ``facts``: computes the new facts from the chosen host. It runs under the scheduling lock, so it must not block.
-    ``overtaken``: effect if the server was changed concurrently. ``undone``: True if a refusal leaves nothing to undo.
-    ``memo``: data that this process caches for the workflow.
-    """
-
-    spec: RequestSpec
-    group_uuid: str | None
-    facts: Callable[[Chosen], F]
-    placing: Placing = NEW_SERVER
-    overtaken: Failed | Gone = field(default_factory=Gone)
-    undone: bool = True
-    memo: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimForMembers:
-    """Effect: claim hosts for the members of a batch, all or none. If that succeeds, apply ``then`` to the batch.
-
-    The members are journalled at their next step; they start it when the batch starts them.
-    """
-
-    members: tuple[tuple[Run[HasHost], ClaimHost[Any]], ...]
-    then: Completed[Any] | Again[Any]
-
-
-Effect = SendToAgent | Completed[Any] | ClaimHost[Any] | ClaimForMembers | Failed | Again[Any] | Gone
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """Result of :class:`ClaimHost`: the claim and the workflow's next journal row are committed."""
-
-    row: WorkflowRow
-    memo: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """Result of a rollback: the workflow ends, and its action has failed."""
-
-    write: Write | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Restarted(Generic[F]):
-    """Result of a rollback: the workflow starts again at its first step, with other facts."""
-
-    facts: F
-    write: Write | None = None
-
-
-Unwound = Ended | Restarted[Any]
 Do = Callable[[Services, Run[F]], Effect]
 OnReply = Callable[[Services, Run[F], StepReply], Effect]
 
@@ -334,10 +70,6 @@ def complete_or_repeat(_services: Services, _run: Run[HasHost], reply: StepReply
     if reply.error is not None:
         raise UndoFailedError(reply.error)
     return Completed(power_state=reply.power_state)
-
-
-class UndoFailedError(Exception):
-    """An agent could not undo a step."""
 
 
 def NOTHING(_services: Services, _run: Run[HasHost]) -> Effect:  # noqa: N802 - stands for a missing undo

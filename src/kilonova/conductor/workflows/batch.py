@@ -22,22 +22,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kilonova.conductor.workflow_engine import server_log
+from kilonova.conductor.workflow_engine.effects import Again, ClaimForMembers, Completed, Effect, Failed
 from kilonova.conductor.workflow_engine.listeners import NotBuilt
 from kilonova.conductor.workflow_engine.placing_errors import CannotPlaceError
+from kilonova.conductor.workflow_engine.run import Failure, Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way
-from kilonova.conductor.workflow_engine.workflow import (
-    WRITE_NOTHING,
-    Again,
-    ClaimForMembers,
-    Completed,
-    Effect,
-    Failed,
-    Failure,
-    Run,
-    Step,
-    Workflow,
-)
+from kilonova.conductor.workflow_engine.workflow import WRITE_NOTHING, Step, Workflow
 from kilonova.conductor.workflows import build
 from kilonova.conductor.workflows.build import BUILD, BuildFacts
 from kilonova.conductor.workflows.release import release_claim

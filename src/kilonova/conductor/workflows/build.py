@@ -15,27 +15,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kilonova.claims.placing import Chosen
-from kilonova.conductor.workflow_engine.placing_errors import refusals
-from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.step_kinds import sends
-from kilonova.conductor.workflow_engine.workflow import (
+from kilonova.conductor.workflow_engine.effects import (
     Batched,
     ClaimHost,
     Completed,
     Effect,
     Ended,
-    Failure,
     Gone,
-    Interrupt,
     Restarted,
-    Run,
     SendToAgent,
-    SettleTogether,
-    Step,
     Unwound,
-    Workflow,
-    is_unreachable,
 )
+from kilonova.conductor.workflow_engine.placing_errors import refusals
+from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run, is_unreachable
+from kilonova.conductor.workflow_engine.services import Services
+from kilonova.conductor.workflow_engine.step_kinds import sends
+from kilonova.conductor.workflow_engine.workflow import SettleTogether, Step, Workflow
 from kilonova.conductor.workflows.endings import leave_behind
 from kilonova.conductor.workflows.guest_description import new_guest
 from kilonova.conductor.workflows.release import release_claim

@@ -9,18 +9,12 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from kilonova.conductor.workflow_engine.effects import Again, Completed, Effect, SendToAgent
 from kilonova.conductor.workflow_engine.listeners import FetchedImages
+from kilonova.conductor.workflow_engine.run import Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way
-from kilonova.conductor.workflow_engine.workflow import (
-    WRITE_NOTHING,
-    Again,
-    Completed,
-    Effect,
-    Run,
-    SendToAgent,
-    Workflow,
-)
+from kilonova.conductor.workflow_engine.workflow import WRITE_NOTHING, Workflow
 from kilonova.db import services as compute_services
 from kilonova.messaging.messages import CacheImages, StepReply
 from kilonova.model.aggregate import Aggregate

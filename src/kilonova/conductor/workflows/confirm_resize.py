@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Confirm a resize or a cold migration: remove the guest on the source, then release what the migration holds."""
 
+from kilonova.conductor.workflow_engine.effects import Effect
+from kilonova.conductor.workflow_engine.run import Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way
-from kilonova.conductor.workflow_engine.workflow import Effect, Run, Workflow, complete_or_fail
+from kilonova.conductor.workflow_engine.workflow import Workflow, complete_or_fail
 from kilonova.conductor.workflows.endings import done_without_its_host, settled
 from kilonova.conductor.workflows.move_steps import drop_source
 from kilonova.conductor.workflows.moves import MoveFacts, migration_of

@@ -9,20 +9,11 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Connection
 
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, Ended, Failed, Gone, SendToAgent
+from kilonova.conductor.workflow_engine.run import Failure, Run, is_unreachable
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way
-from kilonova.conductor.workflow_engine.workflow import (
-    Completed,
-    Effect,
-    Ended,
-    Failed,
-    Failure,
-    Gone,
-    Run,
-    SendToAgent,
-    Workflow,
-    is_unreachable,
-)
+from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows.endings import fail, left_behind
 from kilonova.conductor.workflows.release import release_server
 from kilonova.db import group_guards, instances, pending_removals, shelved

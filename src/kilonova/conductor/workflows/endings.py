@@ -4,20 +4,10 @@
 from collections.abc import Callable, Collection
 from typing import Any
 
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, Ended, Write
+from kilonova.conductor.workflow_engine.run import HasHost, HostIsBackError, Interrupt, Run, is_unreachable
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import (
-    Completed,
-    Effect,
-    Ended,
-    HasHost,
-    HostIsBackError,
-    Interrupt,
-    Run,
-    Write,
-    complete_or_fail,
-    complete_or_repeat,
-    is_unreachable,
-)
+from kilonova.conductor.workflow_engine.workflow import complete_or_fail, complete_or_repeat
 from kilonova.db import host_agents, instances, pending_removals
 from kilonova.db.core.transaction import Transaction
 from kilonova.messaging.messages import StepReply

@@ -20,24 +20,11 @@ import logging
 from dataclasses import replace
 from functools import partial
 
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, Ended, Failed, Restarted, SendToAgent, Unwound
+from kilonova.conductor.workflow_engine.run import Failure, Run, is_unreachable
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
-from kilonova.conductor.workflow_engine.workflow import (
-    NOTHING,
-    Completed,
-    Effect,
-    Ended,
-    Failed,
-    Failure,
-    Restarted,
-    Run,
-    SendToAgent,
-    Step,
-    Unwound,
-    Workflow,
-    complete_or_repeat,
-    is_unreachable,
-)
+from kilonova.conductor.workflow_engine.workflow import NOTHING, Step, Workflow, complete_or_repeat
 from kilonova.conductor.workflows.endings import fail, require_absent, settled
 from kilonova.conductor.workflows.move_steps import left_halfway, move_away, set_status
 from kilonova.conductor.workflows.moves import (

@@ -7,8 +7,8 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from kilonova.clock import utc_now
+from kilonova.conductor.workflow_engine.run import HasHost, Run, ServerGoneError
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import HasHost, Run, ServerGoneError
 from kilonova.db import host_devices, instances, request_specs
 from kilonova.db.database import Database
 from kilonova.model.config_drive import ConfigDrive

@@ -3,8 +3,10 @@
 
 from dataclasses import dataclass, field
 
+from kilonova.conductor.workflow_engine.effects import Ended
+from kilonova.conductor.workflow_engine.run import Run
 from kilonova.conductor.workflow_engine.step_kinds import order, sends
-from kilonova.conductor.workflow_engine.workflow import WRITE_NOTHING, Ended, Run, Workflow
+from kilonova.conductor.workflow_engine.workflow import WRITE_NOTHING, Workflow
 from kilonova.conductor.workflows.endings import failed, settled
 from kilonova.conductor.workflows.host_facts import HostFacts
 from kilonova.db import instances, server_passwords

@@ -5,20 +5,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, Failed, Gone, SendToAgent, Write
+from kilonova.conductor.workflow_engine.run import Failure, Run, is_unreachable
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import sends, writes
-from kilonova.conductor.workflow_engine.workflow import (
-    Completed,
-    Effect,
-    Failed,
-    Failure,
-    Gone,
-    OnReply,
-    Run,
-    SendToAgent,
-    Write,
-    is_unreachable,
-)
+from kilonova.conductor.workflow_engine.workflow import OnReply
 from kilonova.conductor.workflows.endings import require_absent
 from kilonova.conductor.workflows.moves import MoveFacts, guest_at_home, migration_of, source
 from kilonova.db import instances, moves, pending_rollbacks, server_migrations

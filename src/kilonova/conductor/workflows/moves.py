@@ -5,20 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kilonova.claims.moving import Moving
+from kilonova.conductor.workflow_engine.effects import ClaimHost, Completed, Effect, Ended, Failed, Restarted, Unwound
+from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run, ServerGoneError
 from kilonova.conductor.workflow_engine.services import Services
-from kilonova.conductor.workflow_engine.workflow import (
-    ClaimHost,
-    Completed,
-    Effect,
-    Ended,
-    Failed,
-    Failure,
-    Interrupt,
-    Restarted,
-    Run,
-    ServerGoneError,
-    Unwound,
-)
 from kilonova.conductor.workflows.endings import fail, settle
 from kilonova.conductor.workflows.guest_description import find_server, kept_guest, new_guest
 from kilonova.db import instances, moves, server_migrations

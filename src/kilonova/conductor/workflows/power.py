@@ -7,8 +7,9 @@ host never received the order.
 
 from collections.abc import Mapping
 
+from kilonova.conductor.workflow_engine.run import Interrupt
 from kilonova.conductor.workflow_engine.step_kinds import Message, order, sends
-from kilonova.conductor.workflow_engine.workflow import Interrupt, Workflow
+from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows.endings import failed_at_host, settled
 from kilonova.conductor.workflows.host_facts import HostFacts
 from kilonova.messaging.messages import PauseGuest, ResumeGuest, StartGuest, SuspendGuest, UnpauseGuest

@@ -14,21 +14,11 @@ guest down and starting it.
 import logging
 from dataclasses import replace
 
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, Failed, SendToAgent
+from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run, ServerGoneError, is_unreachable
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import order
-from kilonova.conductor.workflow_engine.workflow import (
-    Completed,
-    Do,
-    Effect,
-    Failed,
-    Failure,
-    Interrupt,
-    Run,
-    SendToAgent,
-    ServerGoneError,
-    Workflow,
-    is_unreachable,
-)
+from kilonova.conductor.workflow_engine.workflow import Do, Workflow
 from kilonova.conductor.workflows.endings import failed_at_host, settled
 from kilonova.conductor.workflows.guest_description import describe
 from kilonova.conductor.workflows.host_facts import HostFacts

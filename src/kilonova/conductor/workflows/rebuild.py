@@ -15,20 +15,12 @@ order of a delete waits at the host for that guest anyway.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, Failed, SendToAgent
 from kilonova.conductor.workflow_engine.placing_errors import CannotPlaceError, refusals
+from kilonova.conductor.workflow_engine.run import Interrupt, Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, writes
-from kilonova.conductor.workflow_engine.workflow import (
-    NOTHING,
-    Completed,
-    Effect,
-    Failed,
-    Interrupt,
-    Run,
-    SendToAgent,
-    Step,
-    Workflow,
-)
+from kilonova.conductor.workflow_engine.workflow import NOTHING, Step, Workflow
 from kilonova.conductor.workflows.endings import failed, settled
 from kilonova.conductor.workflows.guest_description import describe, find_server
 from kilonova.db import instances, request_specs

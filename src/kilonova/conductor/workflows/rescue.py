@@ -6,9 +6,11 @@ A host that fails leaves the guest as it was. A hard reboot of a server in error
 
 from dataclasses import dataclass, field, replace
 
+from kilonova.conductor.workflow_engine.effects import Effect, SendToAgent
+from kilonova.conductor.workflow_engine.run import Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import order, sends
-from kilonova.conductor.workflow_engine.workflow import Effect, Run, SendToAgent, Workflow
+from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows.endings import fail, failing, settled
 from kilonova.conductor.workflows.guest_description import config_drive_for, find_server, kept_guest
 from kilonova.conductor.workflows.host_facts import HostFacts

@@ -8,9 +8,11 @@
 
 from functools import partial
 
+from kilonova.conductor.workflow_engine.effects import Effect, SendToAgent
+from kilonova.conductor.workflow_engine.run import Interrupt, Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way
-from kilonova.conductor.workflow_engine.workflow import Effect, Interrupt, Run, SendToAgent, Step, Workflow
+from kilonova.conductor.workflow_engine.workflow import Step, Workflow
 from kilonova.conductor.workflows.endings import settled
 from kilonova.conductor.workflows.move_steps import (
     abandon,

@@ -3,8 +3,9 @@
 
 from dataclasses import dataclass
 
+from kilonova.conductor.workflow_engine.run import Run
 from kilonova.conductor.workflow_engine.step_kinds import order, sends
-from kilonova.conductor.workflow_engine.workflow import Run, Workflow
+from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows.endings import fail, failing, settled
 from kilonova.db import instances, shelved, soft_deletes
 from kilonova.db.core.transaction import Transaction

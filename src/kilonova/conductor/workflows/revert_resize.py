@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Revert a resize or a cold migration: remove the guest at the destination, restore and start it at the source."""
 
+from kilonova.conductor.workflow_engine.run import Run
 from kilonova.conductor.workflow_engine.step_kinds import one_way, writes
-from kilonova.conductor.workflow_engine.workflow import Run, Workflow
+from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows.endings import settled
 from kilonova.conductor.workflows.move_steps import abandon, return_home
 from kilonova.conductor.workflows.moves import MoveFacts, migration_of

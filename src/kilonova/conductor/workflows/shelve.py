@@ -15,19 +15,11 @@ it unchanged.
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kilonova.conductor.workflow_engine.effects import Completed, Effect
+from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run, is_unreachable
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
-from kilonova.conductor.workflow_engine.workflow import (
-    Completed,
-    Effect,
-    Failure,
-    Interrupt,
-    Run,
-    Step,
-    Workflow,
-    complete_or_repeat,
-    is_unreachable,
-)
+from kilonova.conductor.workflow_engine.workflow import Step, Workflow, complete_or_repeat
 from kilonova.conductor.workflows import snapshot_steps
 from kilonova.conductor.workflows.endings import (
     done_without_its_host,

@@ -14,22 +14,11 @@ undo only records the image as unwanted, so that a rollback does not wait for Gl
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, Failed, Gone, SendToAgent
+from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run, is_unreachable
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends, writes
-from kilonova.conductor.workflow_engine.workflow import (
-    Completed,
-    Effect,
-    Failed,
-    Failure,
-    Gone,
-    Interrupt,
-    Run,
-    SendToAgent,
-    Step,
-    complete_or_fail,
-    complete_or_repeat,
-    is_unreachable,
-)
+from kilonova.conductor.workflow_engine.workflow import Step, complete_or_fail, complete_or_repeat
 from kilonova.conductor.workflows.guest_description import image_data_for
 from kilonova.db import instances, request_specs, unwanted_images
 from kilonova.db.core.transaction import Transaction

@@ -9,9 +9,11 @@
 import logging
 from dataclasses import dataclass
 
+from kilonova.conductor.workflow_engine.effects import Completed, Effect
+from kilonova.conductor.workflow_engine.run import Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way
-from kilonova.conductor.workflow_engine.workflow import Completed, Effect, Run, Workflow
+from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows import snapshot_steps
 from kilonova.conductor.workflows.endings import as_before, failed
 from kilonova.db import unwanted_images

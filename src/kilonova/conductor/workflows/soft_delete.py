@@ -11,21 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from kilonova.conductor.workflow_engine.effects import Completed, Effect, Failed, Gone, SendToAgent
+from kilonova.conductor.workflow_engine.run import TAKEN_OVER, Failure, Run, is_unreachable
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way
-from kilonova.conductor.workflow_engine.workflow import (
-    TAKEN_OVER,
-    Completed,
-    Effect,
-    Failed,
-    Failure,
-    Gone,
-    Run,
-    SendToAgent,
-    Workflow,
-    complete_or_fail,
-    is_unreachable,
-)
+from kilonova.conductor.workflow_engine.workflow import Workflow, complete_or_fail
 from kilonova.conductor.workflows.delete import DELETE, DeleteFacts, hosts_of_guest
 from kilonova.conductor.workflows.endings import fail, failing, leave_behind
 from kilonova.db import instances, moves, server_migrations, soft_deletes, workflows

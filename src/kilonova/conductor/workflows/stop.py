@@ -6,8 +6,9 @@ A failure leaves a fault and no task state.
 
 from dataclasses import dataclass
 
+from kilonova.conductor.workflow_engine.run import Interrupt, Run
 from kilonova.conductor.workflow_engine.step_kinds import order, sends
-from kilonova.conductor.workflow_engine.workflow import Interrupt, Run, Workflow
+from kilonova.conductor.workflow_engine.workflow import Workflow
 from kilonova.conductor.workflows.endings import failed, settled
 from kilonova.messaging.messages import StopGuest
 from kilonova.model.image_properties import shutdown_timeout_s

@@ -13,21 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kilonova.claims.unshelving import Unshelving
+from kilonova.conductor.workflow_engine.effects import ClaimHost, Completed, Effect, Failed, SendToAgent
+from kilonova.conductor.workflow_engine.run import Failure, Run, is_unreachable
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import sends
-from kilonova.conductor.workflow_engine.workflow import (
-    ClaimHost,
-    Completed,
-    Effect,
-    Failed,
-    Failure,
-    Run,
-    SendToAgent,
-    Step,
-    Workflow,
-    complete_or_repeat,
-    is_unreachable,
-)
+from kilonova.conductor.workflow_engine.workflow import Step, Workflow, complete_or_repeat
 from kilonova.conductor.workflows.endings import failed, leave_behind, settled
 from kilonova.conductor.workflows.guest_description import find_server, new_guest
 from kilonova.conductor.workflows.release import release_claim

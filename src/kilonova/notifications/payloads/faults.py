@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kilonova.conductor.workflow_engine.workflow import UNREACHABLE, Failure
+from kilonova.conductor.workflow_engine.run import UNREACHABLE, Failure
 from kilonova.notifications.payloads.payload import Payload
 
 

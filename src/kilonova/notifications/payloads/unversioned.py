@@ -4,7 +4,7 @@
 from datetime import datetime
 from typing import Any
 
-from kilonova.conductor.workflow_engine.workflow import Failure
+from kilonova.conductor.workflow_engine.run import Failure
 from kilonova.model.audit_periods import Period
 from kilonova.model.image_properties import present_name
 from kilonova.model.instance import Instance

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import sqlalchemy as sa
 
-from kilonova.conductor.workflow_engine.workflow import Interrupt
+from kilonova.conductor.workflow_engine.run import Interrupt
 from kilonova.db import workflows
 from kilonova.db.core import tables as t
 from kilonova.errors import Conflict

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from kilonova.conductor.workflow_engine.effects import SendToAgent
 from kilonova.conductor.workflow_engine.pending_replies import MAX_QUESTIONS, PendingReplies
-from kilonova.conductor.workflow_engine.workflow import Run, SendToAgent, is_unreachable
+from kilonova.conductor.workflow_engine.run import Run, is_unreachable
 from kilonova.db.workflows import WorkflowRow
 from kilonova.messaging.messages import (
     AgentMessage,

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from kilonova.conductor.workflow_engine import reply_meaning
+from kilonova.conductor.workflow_engine.effects import Completed
 from kilonova.conductor.workflow_engine.reply_meaning import meaning_of
-from kilonova.conductor.workflow_engine.workflow import Completed, Interrupt, UndoFailedError
+from kilonova.conductor.workflow_engine.run import Interrupt, UndoFailedError
 from kilonova.messaging.messages import StepId, StepReply
 
 REPLY = StepReply(StepId("w", "s", 1), "node1", "i", "The disk hangs.")

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from kilonova.conductor.workflow_engine.effects import Completed, Effect
 from kilonova.conductor.workflow_engine.events import Phase
+from kilonova.conductor.workflow_engine.run import Run
 from kilonova.conductor.workflow_engine.runner import MAX_TRIES
-from kilonova.conductor.workflow_engine.workflow import Completed, Effect, Run
 from kilonova.db import workflows
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database

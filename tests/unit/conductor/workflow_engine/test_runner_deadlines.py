@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kilonova.conductor.workflow_engine.events import Phase
-from kilonova.conductor.workflow_engine.workflow import UNREACHABLE
+from kilonova.conductor.workflow_engine.run import UNREACHABLE
 from kilonova.db.database import Database
 from kilonova.messaging.messages import StepReply, StepState
 from support.workbench import ASKED_AFTER_S, Facts, Workbench, note, send, step, unsend, workflow

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from kilonova.conductor.workflow_engine.effects import Effect, SendToAgent
 from kilonova.conductor.workflow_engine.events import Phase
-from kilonova.conductor.workflow_engine.workflow import NOTHING, Effect, Interrupt, Run, SendToAgent
+from kilonova.conductor.workflow_engine.run import Interrupt, Run
+from kilonova.conductor.workflow_engine.workflow import NOTHING
 from kilonova.db import workflows
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow

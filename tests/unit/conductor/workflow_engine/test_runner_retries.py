@@ -3,8 +3,10 @@
 
 import pytest
 
+from kilonova.conductor.workflow_engine.effects import Completed, Failed
 from kilonova.conductor.workflow_engine.events import Phase
-from kilonova.conductor.workflow_engine.workflow import Completed, Do, Failed, Failure, failure_of
+from kilonova.conductor.workflow_engine.run import Failure, failure_of
+from kilonova.conductor.workflow_engine.workflow import Do
 from kilonova.db.database import Database
 from kilonova.messaging.messages import StepState
 from kilonova.model.instance import TaskState, VmState

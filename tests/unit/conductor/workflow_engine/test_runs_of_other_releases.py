@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kilonova.conductor.workflow_engine.workflow import Interrupt
+from kilonova.conductor.workflow_engine.run import Interrupt
 from kilonova.db import workflows
 from kilonova.db.database import Database
 from kilonova.db.workflows import WorkflowRow

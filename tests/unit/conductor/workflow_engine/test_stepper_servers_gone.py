@@ -4,7 +4,8 @@
 from dataclasses import replace
 from typing import Any
 
-from kilonova.conductor.workflow_engine.workflow import Effect, Gone, Run
+from kilonova.conductor.workflow_engine.effects import Effect, Gone
+from kilonova.conductor.workflow_engine.run import Run
 from kilonova.db import instance_actions, workflows
 from kilonova.db.database import Database
 from kilonova.db.instance_actions import ERROR, NewAction

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from kilonova.conductor.workflow_engine.workflow import failure_of
+from kilonova.conductor.workflow_engine.run import failure_of
 from kilonova.db import server_migrations, workflows
 from kilonova.db.core import tables as t
 from kilonova.db.workflows import WorkflowRow

@@ -4,50 +4,20 @@ from typing import Any
 
 import pytest
 
-from kilonova.conductor.workflow_engine.workflow import (
-    AGENT_TOO_OLD,
-    CALL_OFF,
-    NOTHING,
-    UNREACHABLE,
-    Completed,
-    Failure,
-    Gone,
+from kilonova.conductor.workflow_engine.effects import Completed, Gone, SendToAgent
+from kilonova.conductor.workflow_engine.run import (
     Interrupt,
-    SendToAgent,
     ServerGoneError,
-    failure_of,
 )
+from kilonova.conductor.workflow_engine.workflow import CALL_OFF, NOTHING
 from kilonova.db.workflows import WorkflowRow
-from kilonova.messaging.messages import CallOff, StepId, StepReply
-from kilonova.model.instance import PowerState
+from kilonova.messaging.messages import CallOff
 from support.workbench import Facts, note, step, workflow
 
 FLOW = workflow(step("claim", note), step("spawn", undo=note), step("finish", note), point_of_no_return="spawn")
 ROW = FLOW.first_row(
     WorkflowRow(uuid="w", kind="reboot", instance_uuid="i", reservation_id="", request_id="req-1", step=""), Facts()
 )
-
-
-def reply(error: str) -> StepReply:
-    return StepReply(StepId("w", "spawn", 1), "node1", "i", error, power_state=PowerState.SHUTDOWN)
-
-
-@pytest.mark.parametrize(("error", "unreachable"), [(UNREACHABLE, True), (AGENT_TOO_OLD, False)])
-def test_a_host_that_never_heard_of_a_step_says_nothing_of_the_power_state(error: str, unreachable: bool) -> None:
-    failure = Failure.of(reply(error))
-    assert (failure.unreachable, failure.known_power_state) == (unreachable, None)
-
-
-def test_a_host_that_failed_says_in_which_power_state_the_guest_is() -> None:
-    failure = Failure.of(replace(reply("The disk hangs."), details="errno 5"))
-    assert failure.known_power_state is PowerState.SHUTDOWN
-    assert failure.as_fault().details == "Host: node1\nerrno 5"
-
-
-def test_a_failure_that_another_release_stored_keeps_its_message() -> None:
-    assert failure_of(ROW) is None
-    stored = replace(ROW, failure={"message": "No room.", "fault_of": "something new"})
-    assert failure_of(stored) == Failure("No room.")
 
 
 @pytest.mark.parametrize(("at", "can"), [("claim", True), ("spawn", True), ("finish", False)])

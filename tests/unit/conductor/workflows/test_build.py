@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kilonova.cli.wiring.rules import build_engine
-from kilonova.conductor.workflow_engine.workflow import UNREACHABLE
+from kilonova.conductor.workflow_engine.run import UNREACHABLE
 from kilonova.db import aggregates, compute_nodes, provider_traits, providers, services
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import DriverError

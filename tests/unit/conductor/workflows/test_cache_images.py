@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from kilonova.conductor.workflow_engine.effects import Again, Completed
 from kilonova.conductor.workflow_engine.listeners import FetchedImages
-from kilonova.conductor.workflow_engine.workflow import Again, Completed
 from kilonova.conductor.workflows.cache_images import CACHE_IMAGES, CacheFacts
 from kilonova.db.workflows import WorkflowRow
 from kilonova.messaging.messages import StepId, StepReply

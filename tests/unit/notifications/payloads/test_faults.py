@@ -3,7 +3,7 @@
 
 import pytest
 
-from kilonova.conductor.workflow_engine.workflow import Failure
+from kilonova.conductor.workflow_engine.run import Failure
 from kilonova.notifications.payloads import faults
 
 

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Effects: what a hook of a step returns, and the engine carries out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from kilonova.claims.building import NEW_SERVER
+from kilonova.claims.placing import Chosen, Placing
+from kilonova.conductor.workflow_engine.run import (
+    F,
+    Failure,
+    HasHost,
+    Run,
+)
+from kilonova.db.core.transaction import Transaction
+from kilonova.db.workflows import WorkflowRow
+from kilonova.messaging.messages import AgentMessage
+from kilonova.model.instance import PowerState, TaskState
+from kilonova.model.request_spec import RequestSpec
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Batched(Generic[T]):
+    """A database write that is done once for all workflows that commit together: ``write(tx, items)``."""
+
+    write: Callable[[Transaction, Sequence[T]], None]
+    item: T
+
+
+#: A write of a step in the journal's transaction. It receives the run with the facts from before the step.
+Write = Batched[Any] | Callable[[Transaction, Run[Any]], object]
+
+
+#: A write of a step whose run is already bound as an argument.
+BoundWrite = Batched[Any] | Callable[[Transaction], object]
+
+
+@dataclass(frozen=True, slots=True)
+class SendToAgent:
+    """Effect: send a message to the agent of ``host`` and wait for its reply without keeping a thread.
+
+    ``asked_after_s``: seconds without a reply after which the agent is asked for the state of the step; None: the
+    default.
+    ``facts``: the facts to keep in memory, not in the journal, while the workflow waits; None: unchanged.
+    ``once``: the last task state that the agent reported for the step → message to send in place of ``message``, if the
+    agent has lost the step since that report.
+    """
+
+    host: str
+    message: AgentMessage
+    asked_after_s: float | None = None
+    facts: Any = None
+    once: Mapping[TaskState, AgentMessage] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Completed(Generic[F]):
+    """Effect: the step, or its undo, is done. ``facts``: the new facts; None: unchanged.
+
+    ``durable``: False for a step that had nothing to do. It is not journalled before the next step starts, unless the
+    next step has an undo (:meth:`Workflow.may_lag`).
+    ``final``: skip the remaining steps and settle the server.
+    """
+
+    facts: F | None = None
+    write: Write | None = None
+    durable: bool = True
+    final: bool = False
+    power_state: PowerState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Effect: the step cannot be done, so the workflow rolls back."""
+
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Again(Generic[F]):
+    """Effect: run this step again after other workflows had a turn. ``facts`` are kept in memory only."""
+
+    facts: F
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Effect: the server no longer exists or another process owns it. The workflow ends without doing anything more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimHost(Generic[F]):
+    """Effect: claim a host for the server. One transaction commits the claim and completes the step.
+
+    So such a step does nothing else.
+    The workflows of one API request that start together get all their hosts, or none.
+
+    ``spec``: the server's request spec, ``group_uuid``: its server group. ``placing``: how the claim changes the server
+    and which guards it checks.
+    ``facts``: computes the new facts from the chosen host. It runs under the scheduling lock, so it must not block.
+    ``overtaken``: effect if the server was changed concurrently. ``undone``: True if a refusal leaves nothing to undo.
+    ``memo``: data that this process caches for the workflow.
+    """
+
+    spec: RequestSpec
+    group_uuid: str | None
+    facts: Callable[[Chosen], F]
+    placing: Placing = NEW_SERVER
+    overtaken: Failed | Gone = field(default_factory=Gone)
+    undone: bool = True
+    memo: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimForMembers:
+    """Effect: claim hosts for the members of a batch, all or none. If that succeeds, apply ``then`` to the batch.
+
+    The members are journalled at their next step; they start it when the batch starts them.
+    """
+
+    members: tuple[tuple[Run[HasHost], ClaimHost[Any]], ...]
+    then: Completed[Any] | Again[Any]
+
+
+Effect = SendToAgent | Completed[Any] | ClaimHost[Any] | ClaimForMembers | Failed | Again[Any] | Gone
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Result of :class:`ClaimHost`: the claim and the workflow's next journal row are committed."""
+
+    row: WorkflowRow
+    memo: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Result of a rollback: the workflow ends, and its action has failed."""
+
+    write: Write | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted(Generic[F]):
+    """Result of a rollback: the workflow starts again at its first step, with other facts."""
+
+    facts: F
+    write: Write | None = None
+
+
+Unwound = Ended | Restarted[Any]
