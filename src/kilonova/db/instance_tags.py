@@ -12,13 +12,14 @@ from kilonova.db.core.transaction import Transaction
 
 def replace(tx: Transaction, uuid: str, tags: Collection[str]) -> None:
     """Replace all tags of an instance. Raises: NotFound."""
+    # Change the instance first: tags of an unknown one would break the foreign key and not raise NotFound.
+    instances.change(tx, uuid)
     tx.execute(sa.delete(t.instance_tags).where(t.instance_tags.c.instance_uuid == uuid))
     if tags:
         tx.execute(sa.insert(t.instance_tags), [{"instance_uuid": uuid, "tag": tag} for tag in tags])
-    instances.change(tx, uuid)
 
 
 def add(tx: Transaction, uuid: str, tag: str) -> None:
     """Add a tag that the instance does not have yet. Raises: NotFound."""
-    tx.execute(sa.insert(t.instance_tags).values(instance_uuid=uuid, tag=tag))
     instances.change(tx, uuid)
+    tx.execute(sa.insert(t.instance_tags).values(instance_uuid=uuid, tag=tag))
