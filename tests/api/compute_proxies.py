@@ -10,6 +10,16 @@ from kilonova.api.http import Routes
 UNKNOWN = "5b674f73-0000-4000-8000-000000000000"
 
 
+def check_pages(cloud: Cloud, path: str) -> None:
+    """Request pages of an empty list: unknown parameters are ignored, and bad values of known ones are refused."""
+    member = cloud.member.at("2.35")
+    assert member.get(f"{path}?limit=1&offset=0&anything=x").status == 200
+    for query in ("limit=-1", "offset=-1", "limit=x"):
+        answer = member.get(f"{path}?{query}")
+        assert answer.status == 400
+        assert query.partition("=")[0] in answer.fault[1]
+
+
 def check_proxies(cloud: Cloud, routes: Routes) -> None:
     """Request every route: lists are empty, single resources do not exist, and a new resource needs the service."""
     for template, endpoints in routes.items():

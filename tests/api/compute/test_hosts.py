@@ -1,75 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a request wants to go is checked without reading the tables of all hosts."""
+"""``/os-hosts``, which Nova has deprecated."""
 
-import threading
 from typing import Any
 
 import pytest
-from sqlalchemy import event
 
-from support.control import Control, NewControl
-
-
-@pytest.fixture
-def control(new_control: NewControl) -> Control:
-    return new_control()
+from api.compute_cloud import Cloud
 
 
-@pytest.fixture
-def statements(control: Control) -> list[str]:
-    """What requests read from now on; they are answered by this thread."""
-    found: list[str] = []
-    mine = threading.get_ident()
-
-    def note(*given: Any) -> None:
-        if threading.get_ident() == mine:
-            found.append(given[2])
-
-    event.listen(control.process.database.engine, "before_cursor_execute", note)
-    return found
-
-
-def test_zones_and_hosts_of_requests_are_looked_up(control: Control, statements: list[str]) -> None:
-    asked = {"availability_zone": "nova"}, {"availability_zone": "nova:NODE1:node1"}, {"host": "Node2"}
-    for where in asked:
-        assert control.ask(control.admin, **where).status == 202
-    for where in ({"availability_zone": "none"}, {"availability_zone": "nova:node1:node2"}, {"host": "node3"}):
-        assert control.ask(control.admin, **where).status == 400
-    assert control.member.get("/os-availability-zone").status == 200
-    tables = [text for text in statements if any(f"FROM {name}" in text for name in ("services", "aggregate_hosts"))]
-    assert tables == []
-    assert [text for text in statements if "FROM compute_nodes" in text and "WHERE" not in text] == []
+def test_hosts_by_service_and_zone(cloud: Cloud) -> None:
+    for host in ("node1", "node2", "node3"):
+        cloud.add_host(host)
+    cloud.add_service("controller", "nova-conductor")
+    admin = cloud.admin.at("2.42")
+    admin.post("/os-aggregates", {"aggregate": {"name": "east", "availability_zone": "east"}})
+    admin.post("/os-aggregates/1/action", {"add_host": {"host": "node2"}})
+    assert admin.put("/os-hosts/node3", {"status": "Disable"}).body == {"host": "node3", "status": "disabled"}
+    assert admin.get("/os-hosts").body["hosts"] == [
+        {"host_name": "node1", "service": "compute", "zone": "nova"},
+        {"host_name": "node2", "service": "compute", "zone": "east"},
+        {"host_name": "controller", "service": "conductor", "zone": "internal"},
+    ]
+    assert [host["host_name"] for host in admin.get("/os-hosts?zone=east").body["hosts"]] == ["node2"]
+    assert admin.get("/os-hosts?zone=nowhere").body == {"hosts": []}
+    (service,) = admin.get("/os-services?host=node3").body["services"]
+    assert (service["status"], service["disabled_reason"]) == ("disabled", None)
+    assert admin.put("/os-hosts/node3", {"status": "ENABLE"}).body == {"host": "node3", "status": "enabled"}
+    assert len(admin.get("/os-hosts").body["hosts"]) == 4
 
 
-@pytest.mark.parametrize("path", ["/os-hypervisors/{0}", "/os-hypervisors?limit=1", "/os-hypervisors/detail?limit=1"])
-def test_of_hypervisors_that_are_not_shown_only_their_names_are_read(
-    control: Control, statements: list[str], path: str
-) -> None:
-    (first, *_) = control.admin.get("/os-hypervisors").body["hypervisors"]
-    statements.clear()
-    assert control.admin.get(path.format(first["id"])).status == 200
-    whole = [text for text in statements if "capabilities" in text or "FROM services" in text]
-    assert len(whole) == 2
-    assert all(" IN (" in text for text in whole)
+def test_what_a_host_has(cloud: Cloud) -> None:
+    node = cloud.add_host("node1", vcpus=8, memory_mib=16384, disk_gib=100)
+    cloud.use(node, VCPU=3, MEMORY_MB=1536, DISK_GB=3)
+    for project in ("wonder", "wonder", "zoo"):
+        cloud.add_server("node1", project_id=project)
+
+    def resource(project: str, cpu: int, memory_mb: int, disk_gb: int) -> dict[str, Any]:
+        return {
+            "resource": {
+                "host": "node1", "project": project, "cpu": cpu, "memory_mb": memory_mb, "disk_gb": disk_gb,
+            }
+        }  # fmt: skip
+
+    assert cloud.admin.get("/os-hosts/node1").body["host"] == [
+        resource("(total)", 8, 16384, 100),
+        resource("(used_now)", 3, 2048, 3),  # what is reserved counts
+        resource("(used_max)", 3, 1536, 3),
+        resource("wonder", 2, 1024, 2),
+        resource("zoo", 1, 512, 1),
+    ]
+    assert cloud.admin.get("/os-hosts/gone").status == 404
+    assert cloud.admin.at("2.43").get("/os-hosts/node1").status == 404
 
 
-def test_what_is_changed_is_known_at_once(control: Control) -> None:
-    def zones() -> dict[str, bool]:
-        listed = control.member.get("/os-availability-zone").body["availabilityZoneInfo"]
-        return {each["zoneName"]: each["zoneState"]["available"] for each in listed}
+@pytest.mark.parametrize("body", [{}, {"status": "off"}, {"maintenance_mode": True}, {"status": "enable", "more": "x"}])
+def test_bad_changes_of_hosts(cloud: Cloud, body: Any) -> None:
+    cloud.add_host("node1")
+    assert cloud.admin.put("/os-hosts/node1", body).status == 400
 
-    assert zones() == {"nova": True}
-    assert control.ask(availability_zone="z").status == 400
-    made = control.admin.post("/os-aggregates", {"aggregate": {"name": "a", "availability_zone": "z"}})
-    actions = f"/os-aggregates/{made.body['aggregate']['id']}/action"
-    assert control.admin.post(actions, {"add_host": {"host": "node1"}}).status == 200
-    assert zones() == {"nova": True, "z": True}
-    assert control.ask(availability_zone="z").status == 202
-    services = {each["host"]: each["id"] for each in control.admin.get("/os-services").body["services"]}
-    assert control.admin.put(f"/os-services/{services['node1']}", {"status": "disabled"}).status == 200
-    assert zones() == {"nova": True, "z": False}
-    assert control.ask(availability_zone="z").status == 400
-    assert control.admin.put(f"/os-services/{services['node2']}", {"status": "disabled"}).status == 200
-    assert zones() == {"nova": False, "z": False}
-    assert control.ask(control.admin, host="node2").status == 202, "a host may be asked for while it is disabled"
-    control.settle()
+
+def test_what_no_hypervisor_does_to_its_machine(cloud: Cloud, caplog: pytest.LogCaptureFixture) -> None:
+    cloud.add_host("node1")
+    cloud.add_host("node2", up=False)
+    before = cloud.everything()
+    for word in ("startup", "shutdown", "reboot"):
+        assert cloud.admin.get(f"/os-hosts/node1/{word}").status == 501
+        assert cloud.admin.get(f"/os-hosts/node2/{word}").status == 400
+        assert cloud.admin.get(f"/os-hosts/gone/{word}").status == 404
+        assert cloud.member.get(f"/os-hosts/node1/{word}").status == 403
+    for body in ({"maintenance_mode": "enable"}, {"status": "disable", "maintenance_mode": "disable"}):
+        assert cloud.admin.put("/os-hosts/node1", body).status == 501
+        assert cloud.admin.put("/os-hosts/gone", body).status == 404
+    assert cloud.everything() == before
+    assert not [record for record in caplog.records if record.exc_info or record.levelname == "ERROR"]
