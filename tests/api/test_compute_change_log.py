@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-import pytest
 from msgspec import structs
 
 from api.compute_cloud import Cloud
@@ -14,9 +13,9 @@ from kilonova.db.change_log.changes import NOWHERE, Change, Commit
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.host_agents import Process
 from kilonova.model.host import ComputeNode, NodeReport
-from support.databases import KINDS
+from support.databases import on_every_database
 
-pytestmark = pytest.mark.parametrize("kind", KINDS, indirect=True)
+pytestmark = on_every_database
 
 
 def loaded(cloud: Cloud) -> dict[tuple[str, str], Any]:

@@ -17,6 +17,8 @@ from kilonova.db.database import Database
 from support.database_servers import DatabaseServer, MariaDB, PostgreSQL, running
 
 KINDS = ("sqlite", "postgresql", "mariadb")
+#: Mark of tests that run on each backend in folders whose tests run on SQLite by default.
+on_every_database = pytest.mark.parametrize("kind", KINDS, indirect=True)
 _TEMPLATE = "kilonova_template"
 _numbers = itertools.count(1)
 

@@ -5,9 +5,9 @@ import pytest
 
 from api.compute_cloud import Cloud
 from support.api_client import Answer, Client
-from support.databases import KINDS
+from support.databases import on_every_database
 
-pytestmark = pytest.mark.parametrize("kind", KINDS, indirect=True)
+pytestmark = on_every_database
 
 
 def make(client: Client, name: str = "fast-io", zone: str | None = None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from kilonova.db.core import tables as t
 from kilonova.model.host import Capabilities
 from kilonova.model.instance import TaskState
 from support.api_client import Answer
-from support.databases import KINDS
+from support.databases import on_every_database
 
 USAGE = {
     "vcpus",
@@ -28,8 +28,6 @@ USAGE = {
     "running_vms",
     "disk_available_least",
 }
-
-on_every_database = pytest.mark.parametrize("kind", KINDS, indirect=True)
 
 
 def get(cloud: Cloud, path: str, version: str) -> Answer:

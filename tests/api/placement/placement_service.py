@@ -23,6 +23,7 @@ from support.api_client import Answer, Client
 
 LATEST = "1.39"
 PROJECT, USER = "wonder", "alice"
+OWNER = {"project_id": PROJECT, "user_id": USER}
 
 
 @dataclass
@@ -119,6 +120,11 @@ _TABLES = (
     t.consumers,
     t.allocations,
 )
+
+
+def body_of(*allocations: tuple[str, dict[str, int]], **more: Any) -> dict[str, Any]:
+    """Return the body that sets the allocations of one consumer."""
+    return {"allocations": {uuid: {"resources": resources} for uuid, resources in allocations}, **OWNER, **more}
 
 
 def start_placement(url: str, *, oslo_policy: Mapping[str, Any] | None = None, **settings: Any) -> Placement:

@@ -1,21 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from api.placement.placement_service import PROJECT, USER, Placement
-
-KINDS = pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"], indirect=True)
-OWNER = {"project_id": PROJECT, "user_id": USER}
+from api.placement.placement_service import OWNER, PROJECT, USER, Placement, body_of
+from support.databases import on_every_database
 
 
-def body_of(*allocations: tuple[str, dict[str, int]], **more: Any) -> dict[str, Any]:
-    return {"allocations": {uuid: {"resources": resources} for uuid, resources in allocations}, **OWNER, **more}
-
-
-@KINDS
+@on_every_database
 def test_a_consumer_takes_moves_and_gives_back(placement: Placement) -> None:
     client, consumer = placement.admin, str(uuid4())
     first, second = placement.add("h1", VCPU=8, DISK_GB=100), placement.add("h2", VCPU=8)
@@ -121,7 +114,7 @@ def test_providers_and_consumers_must_be_named_well(placement: Placement) -> Non
     )
 
 
-@KINDS
+@on_every_database
 def test_several_consumers_are_written_together_or_not_at_all(placement: Placement) -> None:
     client, first, second = placement.admin, str(uuid4()), str(uuid4())
     source, target = placement.add("h1", VCPU=4), placement.add("h2", VCPU=4)
@@ -148,7 +141,7 @@ def test_several_consumers_are_written_together_or_not_at_all(placement: Placeme
     assert client.at("1.12").post("/allocations", moved).status == 404
 
 
-@KINDS
+@on_every_database
 def test_a_crowd_takes_exactly_what_there_is(placement: Placement) -> None:
     uuid = placement.add("h1", VCPU=40, MEMORY_MB=10_000)
 
@@ -163,7 +156,7 @@ def test_a_crowd_takes_exactly_what_there_is(placement: Placement) -> None:
     assert placement.generation(uuid) == 1 + 20
 
 
-@KINDS
+@on_every_database
 def test_one_consumer_written_from_everywhere_changes_step_by_step(placement: Placement) -> None:
     """At one generation one writer wins; without generations (1.12) the last one does."""
     uuid, consumer = placement.add("h1", VCPU=100), str(uuid4())

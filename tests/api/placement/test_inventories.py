@@ -4,12 +4,12 @@ from uuid import uuid4
 import pytest
 
 from api.placement.placement_service import Placement
+from support.databases import on_every_database
 
-KINDS = pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"], indirect=True)
 DEFAULTS = {"reserved": 0, "min_unit": 1, "max_unit": 2147483647, "step_size": 1, "allocation_ratio": 1.0}
 
 
-@KINDS
+@on_every_database
 def test_inventories_are_set_whole_or_one_by_one(placement: Placement) -> None:
     client, uuid = placement.admin, placement.add("h1")
     path = f"/resource_providers/{uuid}/inventories"
@@ -43,7 +43,7 @@ def test_dropping_all_at_once_came_with_1_5(placement: Placement) -> None:
     assert "DELETE" not in answer.headers["allow"]
 
 
-@KINDS
+@on_every_database
 def test_what_is_used_cannot_be_dropped_but_may_shrink(placement: Placement) -> None:
     client, consumer = placement.admin, str(uuid4())
     uuid = placement.add("h1", VCPU=8, MEMORY_MB=1024, DISK_GB=10)

@@ -1,20 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-from typing import Any
 from uuid import uuid4
 
-import pytest
-
-from api.placement.placement_service import PROJECT, USER, Placement
-
-KINDS = pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"], indirect=True)
-OWNER = {"project_id": PROJECT, "user_id": USER}
+from api.placement.placement_service import Placement, body_of
+from support.databases import on_every_database
 
 
-def body_of(*allocations: tuple[str, dict[str, int]], **more: Any) -> dict[str, Any]:
-    return {"allocations": {uuid: {"resources": resources} for uuid, resources in allocations}, **OWNER, **more}
-
-
-@KINDS
+@on_every_database
 def test_inventories_move_to_a_child_with_what_is_allocated_of_them(placement: Placement) -> None:
     client, consumer = placement.admin.as_user("nova", X_Roles="service"), str(uuid4())
     root = placement.add("h1", VCPU=8, VGPU=4)

@@ -5,8 +5,7 @@ import pytest
 
 from api.placement.placement_service import Placement
 from support.api_client import Client
-
-KINDS = pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"], indirect=True)
+from support.databases import on_every_database
 
 
 def names(client: Client, query: str) -> list[str]:
@@ -72,7 +71,7 @@ def test_names_and_uuids_are_unique(placement: Placement) -> None:
     assert placement.admin.put(f"/resource_providers/{uuid}", {"name": "h1"}).status == 200
 
 
-@KINDS
+@on_every_database
 def test_trees_are_built_moved_and_taken_apart(placement: Placement) -> None:
     client = placement.admin
     root, other = placement.add("root"), placement.add("other")
@@ -107,7 +106,7 @@ def test_a_parent_must_exist_and_be_another(placement: Placement) -> None:
     assert "does not exist" in answer.detail
 
 
-@KINDS
+@on_every_database
 def test_the_list_is_filtered(placement: Placement) -> None:
     client, gold, silver = placement.admin, str(uuid4()), str(uuid4())
     first = placement.add("h1", aggregates=(gold,), traits=("CUSTOM_SSD",), VCPU=4)

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-import pytest
-
 from api.placement.custom_words import check_custom_words
 from api.placement.placement_service import Placement
+from support.databases import on_every_database
 
-KINDS = pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"], indirect=True)
 
-
-@KINDS
+@on_every_database
 def test_custom_traits_are_created_and_deleted(placement: Placement) -> None:
     check_custom_words(placement, "traits", "HW_CPU_X86_AVX", {"traits": ("CUSTOM_THING",)})
 

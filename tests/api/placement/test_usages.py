@@ -1,14 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-from typing import Any
 from uuid import uuid4
 
-from api.placement.placement_service import PROJECT, USER, Placement
-
-OWNER = {"project_id": PROJECT, "user_id": USER}
-
-
-def body_of(*allocations: tuple[str, dict[str, int]], **more: Any) -> dict[str, Any]:
-    return {"allocations": {uuid: {"resources": resources} for uuid, resources in allocations}, **OWNER, **more}
+from api.placement.placement_service import PROJECT, Placement, body_of
 
 
 def test_usages_of_a_project_by_user_and_type(placement: Placement) -> None:
