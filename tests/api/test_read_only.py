@@ -3,26 +3,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from kilonova.api.read_only import ReadOnlySwitch
 from kilonova.db import switches
 from support.api_client import Client
 from support.control import Control, start_control
-
-
-@pytest.fixture
-def operator(control: Control) -> Client:
-    return Client(control.process.application, api="operator")
-
-
-@pytest.fixture
-def read_only(control: Control, operator: Client) -> Control:
-    """A cloud with one server, made read-only."""
-    server = control.boot()
-    assert operator.put("/read-only", {"read_only": {"enabled": True, "reason": "a look"}}).status == 200
-    control.folder.joinpath("server").write_text(server["id"])
-    return control
 
 
 def test_another_process_follows_within_a_second(control: Control) -> None:

@@ -2,40 +2,39 @@
 """``/operator/v1/health`` shows the checks and the periodic tasks to administrators."""
 
 import gc
-import socket
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from kilonova.cli.wiring.control import ControlProcess
-from kilonova.errors import Unavailable
 from kilonova.periodic import PeriodicThread
-from support.api_client import Answer, Client, send
-from support.control import start_control
+from support.api_client import Client, send
+from support.control import Control, start_control
 from support.waiting import wait_until
 
 
-def ask(process: ControlProcess, path: str = "/healthcheck", method: str = "GET", **headers: str) -> Answer:
-    return send(process.application, method, path, b"", headers)
+def healthcheck(control: Control) -> int:
+    return send(control.process.application, "GET", "/healthcheck", b"", {}).status
 
 
 def test_a_file_takes_a_process_out(tmp_path: Path) -> None:
     file = tmp_path / "drained"
     control = start_control(tmp_path, more=f"[healthcheck]\ndisable_by_file_path = {file}\n")
     try:
-        assert ask(control.process).status == 200
+        assert healthcheck(control) == 200
         file.touch()
-        assert ask(control.process).status == 503
+        assert healthcheck(control) == 503
         operator = Client(control.process.application, api="operator")
         told = operator.get("/health").body["health"]
         assert not told["healthy"]
         assert {each["name"]: each["problem"] for each in told["checks"]}["disable_by_file"] == f"{file} exists"
         assert operator.as_user("alice:wonder").get("/health").status == 403
         file.unlink()
-        assert ask(control.process).status == 200
+        assert healthcheck(control) == 200
     finally:
         control.process.close()
+
+
+def by_name(operator: Client) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in operator.get("/health").body["health"]["periodic_tasks"]}
 
 
 def test_health_shows_every_periodic_task_of_the_process(tmp_path: Path) -> None:
@@ -58,18 +57,3 @@ def test_health_shows_every_periodic_task_of_the_process(tmp_path: Path) -> None
     finally:
         control.process.close()
     assert not any(each.is_alive for each in alive if each not in before)
-
-
-def by_name(operator: Client) -> dict[str, dict[str, Any]]:
-    return {each["name"]: each for each in operator.get("/health").body["health"]["periodic_tasks"]}
-
-
-def test_a_start_that_fails_at_its_last_part_leaves_no_thread_and_no_lock(tmp_path: Path) -> None:
-    before = {each for each in gc.get_objects() if isinstance(each, PeriodicThread)}
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(Unavailable):
-            start_control(tmp_path, more=f"[prometheus]\nmetrics_host = 127.0.0.1\nmetrics_port = {port}\n")
-    left = [each for each in gc.get_objects() if isinstance(each, PeriodicThread) and each.is_alive]
-    assert [each.name for each in left if each not in before] == []
-    start_control(tmp_path).process.close()

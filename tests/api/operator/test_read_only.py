@@ -3,7 +3,6 @@
 
 import pytest
 
-from kilonova.cli.main import main
 from support.api_client import Client
 from support.control import IMAGE, Control
 
@@ -80,17 +79,3 @@ def test_what_is_under_way_goes_on(control: Control, operator: Client) -> None:
     assert {answer.status for answer in answers} == {202}
     assert len(shown["servers"]) == 5
     assert set(control.check().values()) == {"active"}
-
-
-def test_the_command_turns_the_switch_of_a_running_cloud(control: Control, capsys: pytest.CaptureFixture[str]) -> None:
-    conf = ["--config-file", str(control.folder / "kilonova.conf")]
-    assert main(["read-only", "status", *conf]) == 0
-    assert main(["read-only", "on", *conf, "--reason", "maintenance"]) == 0
-    assert main(["read-only", "status", *conf]) == 1
-    assert "maintenance" in capsys.readouterr().out
-    assert control.ask().status == 503
-    assert main(["read-only", "off", *conf]) == 0
-    assert control.ask().status == 202
-    control.settle()
-    assert main(["read-only", "on", *conf, "--reason", "x" * 256]) == 2
-    assert main(["read-only", "on", "--config-file", "/nowhere.conf"]) == 2

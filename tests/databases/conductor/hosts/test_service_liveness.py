@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts count as down once their process has been silent for the down time, while another one listens."""
 
-from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
-
 import pytest
 
-from kilonova.clock import utc_now
 from kilonova.db.change_log.changes import Commit
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
@@ -68,20 +64,3 @@ def test_silence_counts_only_while_a_control_process_listens(database: Database)
     assert is_up(), "the listener has heard for only nine tenths of the down time"
     listener.wait(DOWN_TIME * 0.3)
     assert not is_up()
-
-
-@pytest.fixture
-def at(database_url: str) -> Iterator[Callable[[timedelta], Database]]:
-    """Opens the database in a process whose clock is wrong by so much."""
-    opened: list[Database] = []
-
-    def wrong_by(error: timedelta) -> Database:
-        def clock() -> datetime:
-            return utc_now() + error
-
-        opened.append(Database(database_url, own_clock=clock))
-        return opened[-1]
-
-    yield wrong_by
-    for database in opened:
-        database.close()
