@@ -3,7 +3,6 @@
 
 import logging
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,22 +14,9 @@ from kilonova.db.database import Database
 from kilonova.errors import ConfigurationError, Unavailable
 from kilonova.messaging.local import LocalBus
 from support.control import Control, start_control
-from support.database_servers import DatabaseServer
 from support.proxies import Proxy
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
-
-
-@pytest.fixture
-def server(database_servers: dict[str, DatabaseServer], kind: str) -> DatabaseServer:
-    return database_servers[kind]
-
-
-@pytest.fixture
-def proxy(server: DatabaseServer) -> Iterator[Proxy]:
-    proxy = Proxy(server.port)
-    yield proxy
-    proxy.close()
 
 
 @pytest.fixture

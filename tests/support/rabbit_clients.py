@@ -7,11 +7,7 @@ from typing import Any
 import amqp
 
 from kilonova.messaging.codec import Envelope, encode
-from kilonova.messaging.messages import (
-    HeartbeatAnswer,
-    StepId,
-    StepReply,
-)
+from kilonova.messaging.messages import HeartbeatAnswer, StepId, StepReply
 from support.broker import Broker
 
 STEP = StepId("w", "s", 1)

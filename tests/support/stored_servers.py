@@ -17,16 +17,8 @@ FLAVOR = Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1)
 def store_server(database: Database, vm_state: VmState = VmState.ACTIVE, **facts: Any) -> Instance:
     """Store a server and return it as it is read again. Facts that a new row lacks are stored by a second write."""
     changed = {name: facts.pop(name) for name in _LATER if name in facts}
-    made = Instance(
-        id=0,
-        uuid=new_uuid(),
-        name="vm",
-        project_id="p",
-        user_id="u",
-        vm_state=vm_state,
-        flavor=FLAVOR,
-        **facts,
-    )
+    names = {"name": "vm", "project_id": "p", "user_id": "u"}
+    made = Instance(id=0, uuid=new_uuid(), vm_state=vm_state, flavor=FLAVOR, **{**names, **facts})
     database.write(lambda tx: instances.insert(tx, [(made, None)]))
     if changed:
         database.write(lambda tx: instances.change(tx, made.uuid, **changed))

@@ -14,13 +14,6 @@ from support.api_client import Client
 from support.control import Control, start_control
 from support.decision_lock import WatchedLock
 
-SCENARIO = """
-images: [{name: cirros}]
-hosts:
-  - {name: node1, vcpus: 8, memory_mib: 16384}
-  - {name: node2, vcpus: 8, memory_mib: 16384}
-"""
-
 
 @pytest.fixture
 def lock() -> WatchedLock:
@@ -30,7 +23,7 @@ def lock() -> WatchedLock:
 @pytest.fixture
 def control(tmp_path: Path, database_url: str, lock: WatchedLock) -> Iterator[Control]:
     more = "[api]\nmax_limit = 1000\n"
-    started = start_control(tmp_path, decision_lock=lock, scenario=SCENARIO, database_url=database_url, more=more)
+    started = start_control(tmp_path, decision_lock=lock, database_url=database_url, more=more)
     yield started
     started.process.close()
 

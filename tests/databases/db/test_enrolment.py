@@ -10,14 +10,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
 from kilonova.errors import Conflict, Forbidden, InvalidRequest, KilonovaError, NotFound
-
-
-def enrol(database: Database, name: str, *hosts: str, removed: Collection[str] = ()) -> enrolment.EnrolledAgent:
-    return database.write(lambda tx: enrolment.enrol(tx, name, hosts, removed))
-
-
-def revoke(database: Database, name: str) -> enrolment.EnrolledAgent:
-    return database.write(lambda tx: enrolment.revoke(tx, name))
+from support.enrolled import enrol, revoke
 
 
 def hosts_of_all(database: Database) -> dict[str, tuple[tuple[str, ...], bool]]:

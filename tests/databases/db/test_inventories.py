@@ -1,12 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from kilonova.db import (
-    inventories,
-    provider_lists,
-    providers,
-    usages,
-)
+from kilonova.db import inventories, provider_lists, providers, usages
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database
 from kilonova.errors import ConcurrentUpdate

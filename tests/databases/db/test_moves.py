@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocations and devices on both hosts while a server moves: the books are right at every step."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from kilonova.db.audits import audit
 from kilonova.db.audits.finding import Finding
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
-from kilonova.db.database import Database
 from kilonova.db.server_migrations import MigrationQuery, list_page
 from kilonova.errors import ConcurrentUpdate, InvalidRequest, NotFound, NoValidHost
 from kilonova.messaging.messages import HostsStarted
@@ -30,36 +28,19 @@ from kilonova.model.quota import Usage
 from kilonova.model.server_migration import MigrationStatus, MigrationType, ServerMigration
 from kilonova.scenario.model import SimulatedCell, SimulatedHost, SimulatedPool
 from kilonova.scheduler.devices.pci_request import read_aliases
-from kilonova.scheduler.settings import DEFAULT_FILTERS, SchedulerConfig
-from support.cell import Cell, host, start_cell
-from support.manual_bus import ManualBus
+from support.cell import Cell, host
+from support.device_cells import CONFIG
 from support.mirrors import assert_equal
 from support.moves import again, held, migration_in, migration_of, move, servers, settle
 from support.orders import hosts_of, order
 from support.world import check_books
 
-CONFIG = SchedulerConfig(
-    enabled_filters=(*DEFAULT_FILTERS, "NUMATopologyFilter", "PciPassthroughFilter"),
-    pci_alias=('{"name": "gpu", "vendor_id": "10de", "product_id": "1db4"}',),
-)
 LARGE = Flavor("2", "m1.large", vcpus=2, memory_mib=1024, root_gib=2)
 PINNED = Flavor("p", "pinned", 2, 512, 1, extra_specs={"hw:cpu_policy": "dedicated", "pci_passthrough:alias": "gpu:1"})
 #: Of guests, long before anything is recorded of them.
 ORDERED_AT = datetime.fromisoformat("2020-01-01")
 SMALL_USE = {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 1}
 LARGE_USE = {"VCPU": 2, "MEMORY_MB": 1024, "DISK_GB": 2}
-
-
-@pytest.fixture
-def start(open_database: Callable[[], Database], tmp_path: Path) -> Iterator[Callable[..., Cell]]:
-    """Starts a control process with the hosts given."""
-
-    def process(*hosts: SimulatedHost) -> Cell:
-        folder = tmp_path / ("-".join(each.name for each in hosts) or "none")
-        folder.mkdir()
-        return start_cell(folder, hosts, database=open_database(), config=CONFIG, bus=ManualBus())
-
-    return process
 
 
 def machine(name: str) -> SimulatedHost:
@@ -88,8 +69,8 @@ def repeat(cell: Cell, act: Callable[[Transaction, ServerMigration], None], migr
         check(cell)
 
 
-def test_a_resize_holds_both_sides_until_it_is_confirmed(start: Callable[..., Cell]) -> None:
-    cell = start(host("a"), host("b"))
+def test_a_resize_holds_both_sides_until_it_is_confirmed(start_machines: Callable[..., Cell]) -> None:
+    cell = start_machines(host("a"), host("b"))
     (uuid,) = servers(cell)
     home = server(cell, uuid).host
     away = {"a": "b", "b": "a"}[str(home)]
@@ -115,9 +96,9 @@ def test_a_resize_holds_both_sides_until_it_is_confirmed(start: Callable[..., Ce
 @pytest.mark.parametrize("ends", [MigrationStatus.REVERTED, MigrationStatus.ERROR, MigrationStatus.CANCELLED])
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 def test_whatever_is_undone_gives_the_server_back_what_it_had(
-    start: Callable[..., Cell], ends: MigrationStatus, *, switched: bool
+    start_machines: Callable[..., Cell], ends: MigrationStatus, *, switched: bool
 ) -> None:
-    cell = start(machine("a"), machine("b"))
+    cell = start_machines(machine("a"), machine("b"))
     (uuid,) = servers(cell, flavor=PINNED)
     before, home = held(cell), server(cell, uuid)
     with cell.database.read() as connection:
@@ -141,8 +122,8 @@ def test_whatever_is_undone_gives_the_server_back_what_it_had(
         cell.database.write(lambda tx: moves.switch(tx, migration))
 
 
-def test_cells_and_devices_are_held_on_both_sides(start: Callable[..., Cell]) -> None:
-    cell = start(machine("a"), machine("b"))
+def test_cells_and_devices_are_held_on_both_sides(start_machines: Callable[..., Cell]) -> None:
+    cell = start_machines(machine("a"), machine("b"))
     one, other = servers(cell, 2, flavor=PINNED)
     both = [hosts_of(cell, [uuid])[0] for uuid in (one, other)]
     wanted = move(cell, one, kind=MigrationType.LIVE_MIGRATION)
@@ -158,8 +139,8 @@ def test_cells_and_devices_are_held_on_both_sides(start: Callable[..., Cell]) ->
     assert hosts_of(cell, [one])[0] != both[0]
 
 
-def test_a_resize_on_the_same_host_holds_both_flavors_there(start: Callable[..., Cell]) -> None:
-    cell = start(host("a", vcpus=3))
+def test_a_resize_on_the_same_host_holds_both_flavors_there(start_machines: Callable[..., Cell]) -> None:
+    cell = start_machines(host("a", vcpus=3))
     group = cell.add_group("anti-affinity")
     (uuid,) = servers(cell, group=group)
     wanted = move(cell, uuid, to=LARGE, leaving=())
@@ -176,8 +157,10 @@ def test_a_resize_on_the_same_host_holds_both_flavors_there(start: Callable[...,
     cell.claimer.place(order(cell))
 
 
-def test_another_destination_can_be_claimed_after_the_first_came_to_nothing(start: Callable[..., Cell]) -> None:
-    cell = start(host("a"), host("b"), host("c"))
+def test_another_destination_can_be_claimed_after_the_first_came_to_nothing(
+    start_machines: Callable[..., Cell],
+) -> None:
+    cell = start_machines(host("a"), host("b"), host("c"))
     (uuid,) = servers(cell)
     wanted = move(cell, uuid)
     cell.claimer.place(wanted)
@@ -193,9 +176,9 @@ def test_another_destination_can_be_claimed_after_the_first_came_to_nothing(star
 @pytest.mark.parametrize("policy", ["affinity", "anti-affinity", None])
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 def test_a_server_that_is_deleted_while_it_moves_leaves_nothing(
-    start: Callable[..., Cell], policy: str | None, steps: int
+    start_machines: Callable[..., Cell], policy: str | None, steps: int
 ) -> None:
-    cell = start(machine("a"), machine("b"))
+    cell = start_machines(machine("a"), machine("b"))
     group = None if policy is None else cell.add_group(policy)
     (uuid,) = servers(cell, flavor=PINNED, group=group)
     wanted = move(cell, uuid, to=LARGE)
@@ -222,8 +205,8 @@ def test_a_server_that_is_deleted_while_it_moves_leaves_nothing(
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_quotas_count_the_larger_flavor_while_a_server_is_resized(start: Callable[..., Cell]) -> None:
-    cell = start(host("a"), host("b"))
+def test_quotas_count_the_larger_flavor_while_a_server_is_resized(start_machines: Callable[..., Cell]) -> None:
+    cell = start_machines(host("a"), host("b"))
     mixed = Flavor("3", "m1.mixed", vcpus=3, memory_mib=256, root_gib=1)
     (uuid,) = servers(cell)
 
@@ -245,8 +228,8 @@ def test_quotas_count_the_larger_flavor_while_a_server_is_resized(start: Callabl
         settle(cell, uuid)
 
 
-def test_the_only_member_of_an_affinity_group_takes_it_along(start: Callable[..., Cell]) -> None:
-    cell = start(host("a"), host("b"))
+def test_the_only_member_of_an_affinity_group_takes_it_along(start_machines: Callable[..., Cell]) -> None:
+    cell = start_machines(host("a"), host("b"))
     group = cell.add_group("affinity")
     (uuid,) = servers(cell, group=group)
     home = server(cell, uuid).host
@@ -265,8 +248,8 @@ def test_the_only_member_of_an_affinity_group_takes_it_along(start: Callable[...
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_anti_affinity_counts_a_member_that_moves_on_both_hosts(start: Callable[..., Cell]) -> None:
-    cell = start(host("a"), host("b"), host("c"))
+def test_anti_affinity_counts_a_member_that_moves_on_both_hosts(start_machines: Callable[..., Cell]) -> None:
+    cell = start_machines(host("a"), host("b"), host("c"))
     group = cell.add_group("anti-affinity")
     (uuid,) = servers(cell, group=group)
     wanted = move(cell, uuid)
@@ -282,8 +265,8 @@ def test_anti_affinity_counts_a_member_that_moves_on_both_hosts(start: Callable[
 
 @pytest.mark.parametrize("change", ["task", "host", "status", "deleted", "workflow"])
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_a_move_whose_server_has_changed_claims_nothing(start: Callable[..., Cell], change: str) -> None:
-    cell = start(host("a"), host("b"))
+def test_a_move_whose_server_has_changed_claims_nothing(start_machines: Callable[..., Cell], change: str) -> None:
+    cell = start_machines(host("a"), host("b"))
     (uuid,) = servers(cell)
     wanted = move(cell, uuid)
     before = held(cell)
@@ -313,8 +296,8 @@ def test_a_move_whose_server_has_changed_claims_nothing(start: Callable[..., Cel
 @pytest.mark.parametrize("switched", [False, True])
 @pytest.mark.parametrize("lost", ["migration", "source", "destination"])
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_the_audit_knows_moves(start: Callable[..., Cell], lost: str, *, switched: bool) -> None:
-    cell = start(machine("a"), machine("b"))
+def test_the_audit_knows_moves(start_machines: Callable[..., Cell], lost: str, *, switched: bool) -> None:
+    cell = start_machines(machine("a"), machine("b"))
     (uuid,) = servers(cell, flavor=PINNED)
     wanted = move(cell, uuid, to=LARGE)
     cell.claimer.place(wanted)
@@ -347,8 +330,8 @@ def test_the_audit_knows_moves(start: Callable[..., Cell], lost: str, *, switche
         assert set(held(cell)) == {uuid}
 
 
-def test_a_guest_may_be_on_both_hosts_while_it_moves(start: Callable[..., Cell]) -> None:
-    cell = start(host("a"), host("b"))
+def test_a_guest_may_be_on_both_hosts_while_it_moves(start_machines: Callable[..., Cell]) -> None:
+    cell = start_machines(host("a"), host("b"))
     (uuid,) = servers(cell)
     home = str(server(cell, uuid).host)
 
@@ -378,8 +361,8 @@ def test_a_guest_may_be_on_both_hosts_while_it_moves(start: Callable[..., Cell])
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_every_move_leaves_a_decision_that_can_be_made_again(start: Callable[..., Cell]) -> None:
-    cell = start(host("a"), host("b"))
+def test_every_move_leaves_a_decision_that_can_be_made_again(start_machines: Callable[..., Cell]) -> None:
+    cell = start_machines(host("a"), host("b"))
     group = cell.add_group("affinity")
     Checkpointer(cell.database, 4).take_if_due()
     (uuid,) = servers(cell, group=group)
@@ -399,8 +382,8 @@ def test_every_move_leaves_a_decision_that_can_be_made_again(start: Callable[...
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_a_status_alone_cannot_end_a_move_that_holds_two_sides(start: Callable[..., Cell]) -> None:
-    cell = start(host("a"), host("b"))
+def test_a_status_alone_cannot_end_a_move_that_holds_two_sides(start_machines: Callable[..., Cell]) -> None:
+    cell = start_machines(host("a"), host("b"))
     (uuid,) = servers(cell)
     wanted = move(cell, uuid)
     cell.claimer.place(wanted)
@@ -420,8 +403,8 @@ def test_a_status_alone_cannot_end_a_move_that_holds_two_sides(start: Callable[.
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_migrations_are_listed_newest_first_by_what_is_asked(start: Callable[..., Cell]) -> None:
-    cell = start(host("a"), host("b"))
+def test_migrations_are_listed_newest_first_by_what_is_asked(start_machines: Callable[..., Cell]) -> None:
+    cell = start_machines(host("a"), host("b"))
     one, other = servers(cell, 2, on="a")
     first, second = move(cell, one, to=LARGE), move(cell, other, kind=MigrationType.LIVE_MIGRATION)
     cell.claimer.place(second)

@@ -6,18 +6,10 @@ from collections.abc import Callable, Collection
 import pytest
 
 from kilonova.conductor.hosts.enrolled_agents import EnrolledAgents
-from kilonova.db import enrolment
 from kilonova.db.database import Database
 from kilonova.errors import Unavailable
+from support.enrolled import enrol, revoke
 from support.waiting import wait_until
-
-
-def enrol(database: Database, name: str, *hosts: str, removed: Collection[str] = ()) -> enrolment.EnrolledAgent:
-    return database.write(lambda tx: enrolment.enrol(tx, name, hosts, removed))
-
-
-def revoke(database: Database, name: str) -> enrolment.EnrolledAgent:
-    return database.write(lambda tx: enrolment.revoke(tx, name))
 
 
 class Follower:

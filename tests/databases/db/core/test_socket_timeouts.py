@@ -33,18 +33,6 @@ Hang = Callable[[], Any]
 
 
 @pytest.fixture
-def server(database_servers: dict[str, DatabaseServer], kind: str) -> DatabaseServer:
-    return database_servers[kind]
-
-
-@pytest.fixture
-def proxy(server: DatabaseServer) -> Iterator[Proxy]:
-    proxy = Proxy(server.port)
-    yield proxy
-    proxy.close()
-
-
-@pytest.fixture
 def url(proxy: Proxy, database_url: str) -> str:
     url = sa.make_url(database_url).set(port=proxy.port).update_query_dict({"connect_timeout": "1"})
     return url.render_as_string(hide_password=False)

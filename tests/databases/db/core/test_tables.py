@@ -2,19 +2,10 @@
 """Values come back from a database as they were stored, and compare and sort alike on every kind."""
 
 from datetime import datetime
-from typing import Any
 
 import pytest
 
-from kilonova.db import (
-    aggregates,
-    compute_nodes,
-    instances,
-    request_specs,
-    services,
-    traits,
-    workflows,
-)
+from kilonova.db import aggregates, compute_nodes, instances, request_specs, services, traits, workflows
 from kilonova.db.core import tables as t
 from kilonova.db.core.statements import insert_missing
 from kilonova.db.core.transaction import Transaction
@@ -30,10 +21,6 @@ FLAVOR = Flavor("1", "m1.tiny", vcpus=1, memory_mib=512, root_gib=1, extra_specs
 ODD = "ü 漢字 😀 \"'\\ %s :x {} \x7f"
 
 
-def server(name: str, **facts: Any) -> Instance:
-    return Instance(0, new_uuid(), name, "p", "u", VmState.ACTIVE, FLAVOR, **facts)
-
-
 def test_text_json_booleans_and_microseconds_come_back_as_they_were(database: Database) -> None:
     body = {"text": ODD, "deep": [{"none": None, "true": True, "number": 2**53, "float": 0.1}]}
     flow = WorkflowRow(
@@ -46,7 +33,9 @@ def test_text_json_booleans_and_microseconds_come_back_as_they_were(database: Da
         facts=body,
     )
     asked = StoredRequest(new_uuid(), RequestSpec(FLAVOR, hints={ODD: (ODD,)}), None, "x" * 65_535)
-    one = server(ODD, request_spec_uuid=asked.uuid, metadata={ODD: ODD})
+    one = Instance(
+        0, new_uuid(), ODD, "p", "u", VmState.ACTIVE, FLAVOR, request_spec_uuid=asked.uuid, metadata={ODD: ODD}
+    )
     moments: list[datetime] = []
 
     def write(tx: Transaction) -> None:

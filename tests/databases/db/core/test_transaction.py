@@ -2,9 +2,7 @@
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db import (
-    resource_classes,
-)
+from kilonova.db import resource_classes
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import sqlalchemy as sa
 
-from kilonova.db import (
-    resource_classes,
-)
+from kilonova.db import resource_classes
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 from kilonova.db.database import Database

@@ -23,18 +23,6 @@ pytestmark = pytest.mark.parametrize("kind", SERVERS, indirect=True)
 
 
 @pytest.fixture
-def server(database_servers: dict[str, DatabaseServer], kind: str) -> DatabaseServer:
-    return database_servers[kind]
-
-
-@pytest.fixture
-def proxy(server: DatabaseServer) -> Iterator[Proxy]:
-    proxy = Proxy(server.port)
-    yield proxy
-    proxy.close()
-
-
-@pytest.fixture
 def proxied(proxy: Proxy, database_url: str) -> Iterator[Database]:
     database = Database(sa.make_url(database_url).set(port=proxy.port).render_as_string(hide_password=False))
     yield database

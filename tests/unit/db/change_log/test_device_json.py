@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from kilonova.db.change_log.device_json import (
-    as_logged,
-    devices_from_logged,
-    share_as_json,
-    share_from_json,
-)
+from kilonova.db.change_log.device_json import as_logged, devices_from_logged, share_as_json, share_from_json
 from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.model.numa import CellShare, HostCell, Pages, Ratios
 from kilonova.model.pci import PciPool
