@@ -1,19 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search on whole columns: aggregates, traits, and groups that add up."""
+"""The search on whole columns: aggregates, traits, and requests that a count of units rules out."""
 
 from tests.unit.placement.small_trees import find, group, of, provider
-
-from kilonova.model.provider import Inventory
-from kilonova.placement.provider_table import ProviderRecord
-
-
-def test_groups_that_meet_on_one_provider_add_up() -> None:
-    full = provider("h1", VCPU=4)
-    both = (group(VCPU=2), group("1", VCPU=2))
-    assert find(full, groups=both) == {of(h1={"VCPU": 4})}
-    assert find(provider("h1", VCPU=3), groups=both) == set()
-    tight = ProviderRecord("h1", None, (Inventory("VCPU", 8, max_unit=3),))
-    assert find(tight, groups=both) == set()
 
 
 def test_an_aggregate_of_the_root_spans_its_tree_for_the_group_without_suffix_only() -> None:
@@ -49,3 +37,15 @@ def test_a_class_that_two_groups_ask_for_and_nobody_has_matches_nothing() -> Non
     asked = (group("1", VGPU=1), group("2", VGPU=1))
     assert find(*tree, groups=asked) == set()
     assert find(provider("h1", VCPU=1), groups=asked) == set()
+
+
+def test_more_groups_than_free_units_are_refused_by_a_count() -> None:
+    """The search in the tree, which would try 11! ways, is not reached."""
+    devices = [provider(f"d{index}", "h1", VGPU=1) for index in range(11)]
+    tree = (provider("h1", VCPU=1), provider("h1 spare", "h1", VGPU=9, traits="B"), *devices)
+    groups = tuple(group(str(index), VGPU=1, forbidden=frozenset({"B"})) for index in range(12))
+    assert find(*tree, groups=groups, isolate=True) == set()
+    threes = [provider(f"d{index}", "h1", VGPU=3) for index in range(6)]
+    # Each provider can serve one pair only, so seven pairs do not fit although 18 units are free.
+    pairs = tuple(group(str(index), VGPU=2) for index in range(7))
+    assert find(provider("h1"), *threes, groups=pairs) == set()
