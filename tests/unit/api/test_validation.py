@@ -8,8 +8,9 @@ from kilonova.api.compute.family import RESOURCES
 from kilonova.api.http import Endpoint
 from kilonova.api.microversion import Version
 from kilonova.api.schemas.types import POSITIVE_INTEGER, as_bool, body, query
-from kilonova.api.validation import Schemas
+from kilonova.api.validation import Compiled, Schemas
 from kilonova.errors import InvalidRequest
+from support.worst_texts import cpu_limit
 
 SIZES = Schemas(
     {
@@ -92,3 +93,35 @@ def test_every_schema_is_a_schema(name: str, endpoint: Endpoint) -> None:
     for schemas in (endpoint.body, endpoint.query):
         for _, schema in schemas._steps if schemas is not None else ():
             jsonschema.Draft202012Validator.check_schema(dict(schema))
+
+
+@pytest.mark.parametrize("pattern", ["^(?!a)b", "^b(?<!a)$", r"(a)\1"])
+def test_a_pattern_for_a_backtracking_engine_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="regex"):
+        Compiled({"pattern": pattern})
+
+
+def deep(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+LARGE = {
+    "many values": ["x"] * 500_000,
+    "many kinds of values": [[number] if number % 2 else {"a": number} for number in range(100_000)],
+    "many keys": {f"key {number}!": "x" for number in range(200_000)},
+    "a long text": "x" * 8_000_000,
+    "a deep one": deep(900),
+}
+STRICT = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}}}
+
+
+@pytest.mark.parametrize("what", LARGE)
+def test_explaining_an_error_in_a_large_body_is_bounded(what: str) -> None:
+    schemas = Schemas({(2, 1): {**STRICT, "additionalProperties": False}})
+    for large in ({"a": LARGE[what]}, {"b": LARGE[what]}, LARGE[what]):
+        with cpu_limit(3, what), pytest.raises(InvalidRequest) as refused:
+            schemas.check(large, Version(2, 1))
+        assert len(refused.value.message) < 4000
