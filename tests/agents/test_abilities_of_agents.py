@@ -7,7 +7,6 @@ import pytest
 
 from agents.cloud import AgentCloud
 from kilonova.model.instance import VmState
-from support.api_client import Client
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 NewCloud = Callable[..., AgentCloud]
@@ -18,7 +17,7 @@ STAYS = "[DEFAULT]\nallow_resize_to_same_host = true\n"
 
 def test_an_agent_reports_what_its_driver_lacks_and_nothing_is_tried(agent_cloud: NewCloud) -> None:
     cloud = agent_cloud(("east",), ("west",), hosts=f"vcpus: 16, memory_mib: 32768, {LIKE_LIBVIRT}", more=STAYS)
-    operator = Client(cloud.control.process.application, api="operator")
+    operator = cloud.control.operator
     for host in operator.get("/hosts").body["hosts"]:
         (hypervisor,) = host["hypervisors"]
         assert hypervisor["abilities"] == ["pause", "reboot", "rebuild", "resize-same-host"], host

@@ -15,11 +15,6 @@ from support.control import Control
 IMAGE = "9a8b0f0e-0000-4000-8000-000000000001"
 
 
-@pytest.fixture
-def operator(control: Control) -> Client:
-    return Client(control.process.application, api="operator")
-
-
 def keep(control: Control, name: str, size: int, *, age_s: float = 0) -> None:
     folder = control.folder / "hypervisors" / "_base"
     folder.mkdir(exist_ok=True)

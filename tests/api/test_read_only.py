@@ -5,7 +5,6 @@ from pathlib import Path
 
 from kilonova.api.read_only import ReadOnlySwitch
 from kilonova.db import switches
-from support.api_client import Client
 from support.control import Control, start_control
 
 
@@ -24,7 +23,7 @@ def test_a_configuration_can_say_so(tmp_path: Path) -> None:
     control = start_control(tmp_path, more="[api]\nread_only = true\n")
     try:
         assert control.admin.post("/flavors", {}).status == 503
-        answer = Client(control.process.application, api="operator").get("/read-only")
+        answer = control.operator.get("/read-only")
         assert answer.body["read_only"]["configured"]
     finally:
         control.process.close()

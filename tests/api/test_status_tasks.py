@@ -8,7 +8,6 @@ import pytest
 
 from kilonova.cli.commands import periodic_tasks
 from kilonova.cli.main import main
-from support.api_client import Client
 from support.control import Control
 
 
@@ -16,7 +15,7 @@ class LiveApi:
     """The operator API of a control process."""
 
     def __init__(self, control: Control) -> None:
-        self.client = Client(control.process.application, api="operator")
+        self.client = control.operator
 
     def get(self, service: str, path: str, version: str | None = None, **query: str) -> Any:
         assert (service, version, query) == ("kilonova", None, {})

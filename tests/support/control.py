@@ -66,6 +66,10 @@ class Control:
     def placement(self) -> Client:
         return Client(self.process.application, version="1.39", api="placement")
 
+    @property
+    def operator(self) -> Client:
+        return Client(self.process.application, api="operator")
+
     def add_flavor(self, flavor_id: str = "1", **facts: Any) -> None:
         flavor = {"name": f"flavor{flavor_id}", "id": flavor_id, "ram": 512, "vcpus": 1, "disk": 1, **facts}
         assert self.admin.post("/flavors", {"flavor": flavor}).status == 200

@@ -17,11 +17,7 @@ BIG = {"vcpus": 1, "ram": 10_000}
 def operator(new_shared_control: NewControl) -> Client:
     """A cloud that nobody changes."""
     started = new_shared_control()
-    return operator_of(started)
-
-
-def operator_of(control: Control) -> Client:
-    return Client(control.process.application, api="operator")
+    return started.operator
 
 
 def ask(operator: Client, flavor: Any = "1", query: str = "", **body: Any) -> Answer:
@@ -60,7 +56,7 @@ def test_flavor_and_image_by_id_or_name(operator: Client, flavor: str, image: An
 
 
 def test_what_it_says_is_what_happens(control: Control) -> None:
-    operator = operator_of(control)
+    operator = control.operator
     found = told(operator, "1", image=IMAGE, count=3)
     servers = [server["chosen"] for server in found["servers"]]
     answer = control.ask(control.admin, min_count=3)
@@ -74,7 +70,7 @@ def test_what_it_says_is_what_happens(control: Control) -> None:
 
 def test_nothing_changes(control: Control) -> None:
     """Not a row, nothing in the mirror, not the state of chance."""
-    operator = operator_of(control)
+    operator = control.operator
     control.add_flavor("9", vcpus=9)
     group = control.admin.post("/os-server-groups", {"server_group": {"name": "g", "policy": "affinity"}})
     process, claimer = control.process, control.process.conductor.claimer
@@ -129,7 +125,7 @@ def test_the_server_that_finds_no_host_is_the_one_explained(operator: Client) ->
 
 
 def test_servers_of_an_anti_affinity_group_are_kept_apart(control: Control) -> None:
-    operator = operator_of(control)
+    operator = control.operator
     made = control.admin.post("/os-server-groups", {"server_group": {"name": "g", "policy": "anti-affinity"}})
     group = made.body["server_group"]["id"]
     for given in ({"group": group}, {"hints": {"group": group}}, {"hints": {"group": [group]}}):
@@ -160,7 +156,7 @@ def test_a_page_of_hosts(operator: Client) -> None:
     ],
 )
 def test_hosts_are_filtered(control: Control, query: str, expected: list[str]) -> None:
-    operator = operator_of(control)
+    operator = control.operator
     services = control.admin.get("/os-services?host=node1").body["services"]
     control.admin.put(f"/os-services/{services[0]['id']}", {"status": "disabled"})
     assert [host["host"] for host in told(operator, "1", query)["hosts"]] == expected
@@ -206,7 +202,7 @@ def test_bad_parameters_are_named(operator: Client, query: str) -> None:
 
 
 def test_a_group_of_another_project_cannot_be_asked_about(control: Control) -> None:
-    operator = operator_of(control)
+    operator = control.operator
     made = control.member.post("/os-server-groups", {"server_group": {"name": "g", "policy": "affinity"}})
     group = made.body["server_group"]["id"]
     assert told(operator, "1", group=group)["fits"]

@@ -25,7 +25,7 @@ BODIES: Mapping[tuple[str, str], object] = {
 @pytest.fixture(scope="module")
 def operator(new_shared_control: NewControl) -> Client:
     control: Control = new_shared_control()
-    return Client(control.process.application, "admin", api="operator")
+    return control.operator
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)

@@ -22,7 +22,7 @@ def test_a_file_takes_a_process_out(tmp_path: Path) -> None:
         assert healthcheck(control) == 200
         file.touch()
         assert healthcheck(control) == 503
-        operator = Client(control.process.application, api="operator")
+        operator = control.operator
         told = operator.get("/health").body["health"]
         assert not told["healthy"]
         assert {each["name"]: each["problem"] for each in told["checks"]}["disable_by_file"] == f"{file} exists"
@@ -42,7 +42,7 @@ def test_health_shows_every_periodic_task_of_the_process(tmp_path: Path) -> None
     control = start_control(tmp_path)
     try:
         alive = [each for each in gc.get_objects() if isinstance(each, PeriodicThread) and each.is_alive]
-        operator = Client(control.process.application, api="operator")
+        operator = control.operator
         wait_until(lambda: by_name(operator)["silence"]["last_start"], "a task has run")
         tasks = by_name(operator)
         assert {each.name for each in alive if each not in before} == set(tasks)

@@ -17,11 +17,6 @@ from support.control import Control, NewControl
 SPOKEN = {"release": kilonova.__version__, "message_version": VERSION}
 
 
-@pytest.fixture
-def operator(control: Control) -> Client:
-    return Client(control.process.application, api="operator")
-
-
 def test_hosts_say_where_their_agents_are(control: Control, operator: Client) -> None:
     answer = operator.get("/hosts")
     assert answer.status == 200
@@ -41,7 +36,7 @@ def test_hosts_say_what_their_hypervisors_can_do_and_lack(
         "  - able\n"
         f"  - {{name: other, capabilities: {{hypervisor_type: metal, abilities: {abilities}}}}}\n"
     )
-    operator = Client(control.process.application, api="operator")
+    operator = control.operator
     able, other = (each["hypervisors"] for each in operator.get("/hosts").body["hosts"])
     (hypervisor,) = able
     assert (hypervisor["hypervisor_type"], hypervisor["lacks"]) == ("fake", [])

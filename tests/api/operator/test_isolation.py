@@ -25,10 +25,6 @@ def control(new_control: NewControl) -> Control:
     return new_control(scenario=SCENARIO, flavor=False)
 
 
-def operator(control: Control) -> Client:
-    return Client(control.process.application, api="operator")
-
-
 def texts(answer: dict[str, Any]) -> list[str]:
     return [each["text"] for each in answer["unread"]]
 
@@ -54,7 +50,7 @@ def add_aggregate(control: Control, *hosts: str, **metadata: str) -> None:
 def test_the_audit_names_flavors_images_and_aggregates(control: Control) -> None:
     add_flavor(control, aggregate_instance_extra_specs__ssd="true", hw__cpu_polcy="shared", hw__watchdog_action="none")
     add_aggregate(control, ssd="true", rack="5")
-    answer = operator(control).get("/rules")
+    answer = control.operator.get("/rules")
     assert answer.status == 200
     report = answer.body["rules"]
     assert sorted(texts(report)) == [
@@ -91,17 +87,17 @@ def test_what_if_and_decisions_name_what_their_request_asks_for(control: Control
         "the request gives the hint same_host; SameHostFilter is not enabled",
     ]
     other = "11111111-1111-4111-8111-111111111111"
-    asked = operator(control).post("/explain", {"flavor": "1", "image": "tagged", "hints": {"same_host": other}})
+    asked = control.operator.post("/explain", {"flavor": "1", "image": "tagged", "hints": {"same_host": other}})
     assert texts(asked.body) == expected
     server = control.boot(hints={"same_host": other}, imageRef=image_id("tagged"))
     control.settle()
-    (decision,) = operator(control).get(f"/decisions/{server['id']}").body["decisions"]
+    (decision,) = control.operator.get(f"/decisions/{server['id']}").body["decisions"]
     assert texts(decision) == expected
 
 
 def test_a_request_that_is_only_described_is_told_about_without_a_name(control: Control) -> None:
     flavor = {"vcpus": 1, "ram": 64, "extra_specs": {"made:up": "1", "quota:cpu_shares": "5"}}
-    asked = operator(control).post("/explain", {"flavor": flavor, "image": {"properties": {"db": "1"}}})
+    asked = control.operator.post("/explain", {"flavor": flavor, "image": {"properties": {"db": "1"}}})
     assert texts(asked.body) == [
         "the flavor asks made:up; nothing reads it",
         "the image has db; nothing reads it",
@@ -118,7 +114,7 @@ def test_with_a_rule_that_declares_nothing_nothing_is_called_unread(tmp_path: Pa
         scenario=SCENARIO,
         more=f"[scheduler]\nplugin_path = {tmp_path / 'rules'}\n[filter_scheduler]\nenabled_filters = Own\n",
     )
-    report = operator(control).get("/rules").body["rules"]
+    report = control.operator.get("/rules").body["rules"]
     control.process.close()
     assert report["clean"]
     assert report["may_read_anything"] == ["Own"]

@@ -13,7 +13,6 @@ from kilonova.bundled_services.free_ports import free_port
 from kilonova.clock import utc_now
 from kilonova.db.core import tables as t
 from kilonova.errors import Unavailable
-from support.api_client import Client
 from support.control import Control, NewControl, start_control
 from support.waiting import wait_until
 
@@ -37,17 +36,13 @@ def values(text: str) -> dict[str, float]:
     return found
 
 
-def operator(control: Control, token: str = "admin") -> Client:
-    return Client(control.process.application, token, api="operator")
-
-
 def test_a_build_and_a_delete_are_counted(measured: Control, port: int) -> None:
     server = measured.boot()
     measured.member.delete(f"/servers/{server['id']}")
     measured.settle()
     ended = "kilonova_workflows_finished_total{kind=delete,outcome=done}"  # counted after the journal has forgotten it
-    wait_until(lambda: ended in values(operator(measured).get("/metrics").raw.decode()), "the delete is counted")
-    answer = operator(measured).get("/metrics")
+    wait_until(lambda: ended in values(measured.operator.get("/metrics").raw.decode()), "the delete is counted")
+    answer = measured.operator.get("/metrics")
     assert answer.status == 200
     assert answer.headers["content-type"].startswith("text/plain; version=")
     told = values(answer.raw.decode())
@@ -68,8 +63,8 @@ def test_a_build_and_a_delete_are_counted(measured: Control, port: int) -> None:
 
 
 def test_only_administrators_read_them_over_the_api(measured: Control) -> None:
-    assert operator(measured, "alice:wonder").get("/metrics").status == 403
-    assert operator(measured, "").get("/metrics").status == 401
+    assert measured.operator.as_user("alice:wonder").get("/metrics").status == 403
+    assert measured.operator.as_user("").get("/metrics").status == 401
 
 
 @pytest.mark.parametrize(
@@ -108,8 +103,8 @@ def test_what_is_counted_is_counted_on_a_replica_where_there_is_one(sqlite_templ
     try:
         control.add_flavor()
         control.boot()
-        told = values(operator(control).get("/metrics").raw.decode())
+        told = values(control.operator.get("/metrics").raw.decode())
         assert told["kilonova_stray_guests{reason=unknown}"] == 1
-        assert operator(control).get("/strays").body["strays"] == []
+        assert control.operator.get("/strays").body["strays"] == []
     finally:
         control.process.close()

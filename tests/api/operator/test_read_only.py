@@ -8,11 +8,6 @@ from support.control import IMAGE, Control
 
 
 @pytest.fixture
-def operator(control: Control) -> Client:
-    return Client(control.process.application, api="operator")
-
-
-@pytest.fixture
 def read_only(control: Control, operator: Client) -> Control:
     """A cloud with one server, made read-only."""
     server = control.boot()

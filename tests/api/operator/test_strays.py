@@ -11,7 +11,7 @@ from kilonova.compute.agent import Agent
 from kilonova.compute.report_timer import ReportTimer
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import GuestSpec
-from support.api_client import Answer, Client
+from support.api_client import Answer
 from support.control import Control, NewControl
 from support.waiting import wait_until
 
@@ -23,21 +23,17 @@ def control(new_shared_control: NewControl) -> Control:
     return new_shared_control()
 
 
-def operator(control: Control) -> Client:
-    return Client(control.process.application, "admin", api="operator")
-
-
 def agents(control: Control) -> dict[str, Agent]:
     return {agent.host: agent for agent in control.process.core.agents}
 
 
 def strays(control: Control, query: str = "") -> list[dict[str, Any]]:
-    listed: list[dict[str, Any]] = operator(control).get(f"/strays{query}").body["strays"]
+    listed: list[dict[str, Any]] = control.operator.get(f"/strays{query}").body["strays"]
     return listed
 
 
 def remove(control: Control, host: str, guest: str) -> Answer:
-    return operator(control).post("/strays/remove", {"remove": {"host": host, "guest": guest}})
+    return control.operator.post("/strays/remove", {"remove": {"host": host, "guest": guest}})
 
 
 def report_guests(control: Control) -> None:
@@ -70,7 +66,7 @@ def test_strays_are_listed_page_by_page_with_what_may_be_done(control: Control, 
         ("unknown", "running", None)
     }
     assert all("no server with this id" in each["what"] and "backup" in each["remedy"] for each in shown)
-    page = operator(control).get("/strays?limit=3").body
+    page = control.operator.get("/strays?limit=3").body
     assert page["strays"] == shown[:3]
     assert page["strays_links"][0]["href"].endswith(f"marker={shown[2]['id']}")
     assert strays(control, f"?marker={shown[2]['id']}") == shown[3:]
@@ -107,14 +103,14 @@ def test_what_may_not_be_removed(control: Control, lost: list[str]) -> None:
     "query", ["limit=x", "marker=x", "marker=999999999", "host=", f"host={'x' * 256}", "hots=node1"]
 )
 def test_a_query_that_makes_no_sense_names_the_parameter(control: Control, query: str) -> None:
-    refused = operator(control).get(f"/strays?{query}")
+    refused = control.operator.get(f"/strays?{query}")
     assert refused.status == 400
     assert query.split("=", maxsplit=1)[0] in refused.fault[1]
 
 
 @pytest.mark.parametrize("body", [None, {}, {"remove": {"host": "node1"}}, {"remove": {"host": 1, "guest": "a"}}])
 def test_a_body_that_makes_no_sense_is_refused(control: Control, body: Any) -> None:
-    assert operator(control).post("/strays/remove", body).status == 400
+    assert control.operator.post("/strays/remove", body).status == 400
 
 
 def test_strays_are_counted_for_prometheus(control: Control, lost: list[str]) -> None:

@@ -15,7 +15,7 @@ from kilonova.errors import DriverError
 from kilonova.identifiers import new_uuid
 from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
-from support.api_client import Answer, Client
+from support.api_client import Answer
 from support.control import Control, NewControl
 from support.waiting import wait_until
 
@@ -26,10 +26,6 @@ MOVER = Requester("req-move", "alice", "wonder")
 def clumsy(new_shared_control: NewControl) -> Control:
     """A control process in which what breaks once is stuck."""
     return new_shared_control(parts=Parts(max_tries=1))
-
-
-def operator(control: Control, token: str = "admin") -> Client:
-    return Client(control.process.application, token, api="operator")
 
 
 def instance(control: Control, uuid: str) -> Instance:
@@ -55,7 +51,7 @@ def stuck(clumsy: Control) -> Iterator[dict[str, Any]]:
     found: list[dict[str, Any]] = []
 
     def is_stuck() -> bool:
-        found[:] = operator(clumsy).get("/workflows?stuck=true").body["workflows"]
+        found[:] = clumsy.operator.get("/workflows?stuck=true").body["workflows"]
         return bool(found)
 
     wait_until(is_stuck, "it is stuck")
@@ -67,7 +63,7 @@ def stuck(clumsy: Control) -> Iterator[dict[str, Any]]:
 
 
 def act(control: Control, workflow: str, action: str, body: Any = None) -> Answer:
-    return operator(control).post(f"/workflows/{workflow}/{action}", body)
+    return control.operator.post(f"/workflows/{workflow}/{action}", body)
 
 
 def test_a_stuck_workflow_is_shown_and_retried(clumsy: Control, stuck: dict[str, Any]) -> None:
@@ -76,7 +72,7 @@ def test_a_stuck_workflow_is_shown_and_retried(clumsy: Control, stuck: dict[str,
     )
     assert stuck["process"] == {"id": clumsy.process.conductor.owner, "alive": True}
     assert stuck["failure"]["stuck_because"] == "The disk hangs."
-    shown = operator(clumsy).get(f"/workflows/{stuck['id']}").body["workflow"]
+    shown = clumsy.operator.get(f"/workflows/{stuck['id']}").body["workflow"]
     assert shown["steps"] == [{"name": "drop-source", "state": "under way", "can_be_undone": False}]
     server = f"/servers/{stuck['server_id']}"
     assert clumsy.admin.get(server).body["server"]["status"] == "ERROR"
@@ -142,7 +138,7 @@ def rows(clumsy: Control) -> Iterator[list[WorkflowRow]]:
 def test_steps_of_workflows_in_every_state(clumsy: Control, rows: list[WorkflowRow]) -> None:
     states = {}
     for row in rows:
-        shown = operator(clumsy).get(f"/workflows/{row.uuid}").body["workflow"]
+        shown = clumsy.operator.get(f"/workflows/{row.uuid}").body["workflow"]
         assert shown["process"] == {"id": "elsewhere", "alive": False}
         states[row.kind, row.step] = shown["state"], [step["state"] for step in shown["steps"]]
     assert states == {
@@ -157,7 +153,7 @@ def test_steps_of_workflows_in_every_state(clumsy: Control, rows: list[WorkflowR
 
 def test_filters_and_pages(clumsy: Control, rows: list[WorkflowRow]) -> None:
     def listed(query: str) -> list[str]:
-        return [flow["id"] for flow in operator(clumsy).get(f"/workflows?{query}").body["workflows"]]
+        return [flow["id"] for flow in clumsy.operator.get(f"/workflows?{query}").body["workflows"]]
 
     ids = [row.uuid for row in rows]
     assert listed("kind=resize") == [ids[1], ids[5]]
@@ -165,12 +161,12 @@ def test_filters_and_pages(clumsy: Control, rows: list[WorkflowRow]) -> None:
     assert listed("stuck=true") == []
     assert listed("stuck=false&limit=3") == ids[:3]
     assert listed("limit=0") == []
-    refused = operator(clumsy).get(f"/workflows?server={new_uuid()}")
+    refused = clumsy.operator.get(f"/workflows?server={new_uuid()}")
     assert refused.status == 400
     assert "server" in refused.fault[1]
-    first = operator(clumsy).get("/workflows?limit=4").body
+    first = clumsy.operator.get("/workflows?limit=4").body
     (link,) = first["workflows_links"]
-    rest = operator(clumsy).get(f"/workflows?{link['href'].partition('?')[2]}").body
+    rest = clumsy.operator.get(f"/workflows?{link['href'].partition('?')[2]}").body
     assert [flow["id"] for flow in (*first["workflows"], *rest["workflows"])] == ids
     assert "workflows_links" not in rest
 
@@ -189,7 +185,7 @@ def test_filters_and_pages(clumsy: Control, rows: list[WorkflowRow]) -> None:
     ],
 )
 def test_a_bad_query_names_the_parameter(clumsy: Control, query: str, named: str) -> None:
-    answer = operator(clumsy).get(f"/workflows?{query}")
+    answer = clumsy.operator.get(f"/workflows?{query}")
     assert answer.status == 400
     assert named in answer.fault[1]
 

@@ -10,7 +10,6 @@ import pytest
 from kilonova.db import resource_classes
 from kilonova.db.database import Database
 from kilonova.mirror.mirror import Mirror
-from support.api_client import Client
 from support.control import Control, start_control
 from support.decision_lock import WatchedLock
 
@@ -49,7 +48,7 @@ def test_the_holder_of_the_decision_lock_never_waits(control: Control, lock: Wat
     assert control.ask(min_count=3, max_count=3).status == 202
     assert control.ask(availability_zone="z").status == 202
     assert control.placement.get("/allocation_candidates?resources=VCPU:1").status == 200
-    operator = Client(control.process.application, api="operator")
+    operator = control.operator
     asked = {"flavor": "1", "count": 3, "group": groups[0], "project_id": "wonder"}
     assert operator.post("/explain", asked).status == 200
     control.settle()

@@ -130,7 +130,7 @@ def on_the_real_host(control: Control) -> str:
 
 def newest_decision(control: Control, uuid: str) -> dict[str, Any]:
     """Return the decision on the move of a server, which is stored in the background after that on its build."""
-    operator = Client(control.process.application, version=None, api="operator")
+    operator = control.operator
     found: list[dict[str, Any]] = []
 
     def both() -> bool:

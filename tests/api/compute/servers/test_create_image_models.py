@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kilonova.cli.wiring.control import image_id
-from support.api_client import Client
 from support.control import Control, NewControl
 
 SCENARIO = """
@@ -33,7 +32,7 @@ def control(new_control: NewControl, prefilter: bool) -> Control:
 
 def decisions_of(control: Control, server: str, count: int) -> list[Any]:
     """Return the decisions about a server once there are so many: they are stored in the background."""
-    operator = Client(control.process.application, api="operator")
+    operator = control.operator
     deadline = time.monotonic() + 5
     while True:
         answer = operator.get(f"/decisions/{server}")

@@ -4,7 +4,6 @@
 Operators make such providers through the Placement API, as ``openstack resource provider create`` does.
 """
 
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -164,7 +163,7 @@ def await_checkpoint(control: Control) -> None:
 
 def test_they_can_be_asked_about_beforehand_and_decided_again(control: Control, gpus: dict[str, list[str]]) -> None:
     add_flavor(control, "2", ISOLATED)
-    operator = replace(control.admin, api="operator", version=None)
+    operator = control.operator
     found = operator.post("/explain", {"flavor": "2", "count": 2}).body
     assert [server["chosen"] for server in found["servers"]] == ["node2", None]
     changes = {change["text"] for miss in found["nearest_miss"] for change in miss["changes"]}
