@@ -37,6 +37,8 @@ def test_states_of_the_past_are_dropped_when_they_are_most() -> None:
         columns.set("a", HostDevices((), (gpus(0, 9000, None, used=used),)))
         columns.number("a")
     assert columns.has_too_many_states(1)
+    assert len(columns.states) == 6001
     (number,) = columns.numbers(["a"]).tolist()
     assert len(columns.states) == 2
+    assert not columns.has_too_many_states(1)
     assert columns.states[number].pools[0].used == 5999

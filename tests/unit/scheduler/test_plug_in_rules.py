@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.unit.scheduler.request_filters.applied import NO_AGGREGATES
 from tests.unit.scheduler.small_cloud import aggregate, host, request, table
 
 from kilonova.errors import RequestFilterFailed, RuleFailed
-from kilonova.scheduler.host_table import ALL_ROWS, AggregateIndex
+from kilonova.scheduler.host_table import ALL_ROWS
 from kilonova.scheduler.plug_in_rules import PlugInFilter, PlugInRequestFilter, PlugInWeigher
 
-NO_AGGREGATES = AggregateIndex.of((), ())
 HOSTS = table(host("a"), host("b"), aggregates=(aggregate(1, ("b",), heat="3"),))
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
-from tests.unit.scheduler.small_cloud import aggregate, host, request, table
+from tests.unit.scheduler.small_cloud import host, request, table
 
+from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.explanations.changes import SWITCH, Change, apply_changes
 from kilonova.scheduler.explanations.host_changes import free_change, host_changes
@@ -33,10 +34,10 @@ def test_a_change_without_a_host_changes_no_host() -> None:
 
 
 def test_only_changes_of_hosts_get_the_name_of_one() -> None:
-    def without_project(spec: RequestSpec) -> RequestSpec:
+    def same_request(spec: RequestSpec) -> RequestSpec:
         return spec
 
-    asked = Change("zone", "ask for no zone", SWITCH, on_request=without_project)
+    asked = Change("zone", "ask for no zone", SWITCH, on_request=same_request)
     assert asked.at("a", "a") is asked
     named = enable().at("a", "a1")
     assert (named.host, named.node, named.text) == ("a", "a1", "enable a")
@@ -49,7 +50,6 @@ def test_only_changes_of_hosts_get_the_name_of_one() -> None:
 
 
 def test_braces_in_the_name_of_an_aggregate_are_kept() -> None:
-    odd = aggregate(1, ()).__class__(1, "u1", "odd {host} name", ())
-    hosts = table(host("a"), aggregates=(odd,))
+    hosts = table(host("a"), aggregates=(Aggregate(1, "u1", "odd {host} name", ()),))
     add = next(each for each in host_changes(hosts, request()) if each.kind == "aggregate")
     assert "odd {host} name" in add.at("a", "a").text

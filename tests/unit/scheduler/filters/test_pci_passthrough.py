@@ -3,9 +3,9 @@ import json
 
 import pytest
 from tests.unit.scheduler.small_cloud import host, request, table
+from tests.unit.scheduler.small_devices import gpus
 
 from kilonova.model.host_devices import HostDevices
-from kilonova.model.pci import PciPool
 from kilonova.scheduler.filters import PciPassthroughFilter
 from kilonova.scheduler.settings import SchedulerConfig
 
@@ -16,12 +16,11 @@ ALIASES = (
 RULE = PciPassthroughFilter.configured(SchedulerConfig(pci_alias=ALIASES))
 
 
-def gpus(total: int, used: int = 0) -> HostDevices:
-    return HostDevices((), (PciPool(0, "10de", "1db4", total, used=used),))
-
-
 HOSTS = table(
-    host("bare"), host("one", devices=gpus(1)), host("busy", devices=gpus(4, used=3)), host("two", devices=gpus(2))
+    host("bare"),
+    host("one", devices=HostDevices((), (gpus(0, 1, None),))),
+    host("busy", devices=HostDevices((), (gpus(0, 4, None, used=3),))),
+    host("two", devices=HostDevices((), (gpus(0, 2, None),))),
 )
 
 
