@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.logs.formatter import OneLineFormatter
-from support.control import IMAGE, Control, NewControl, start_control
+from support.control import IMAGE, Control, start_control
 
 
 @pytest.fixture
@@ -22,11 +22,6 @@ def log() -> Iterator[io.StringIO]:
     logging.getLogger().addHandler(handler)
     yield written
     logging.getLogger().removeHandler(handler)
-
-
-@pytest.fixture
-def control(new_control: NewControl) -> Control:
-    return new_control()
 
 
 def test_an_unavailable_service_is_one_line(control: Control, log: io.StringIO) -> None:

@@ -93,6 +93,12 @@ class Control:
         """Wait until no workflow is running."""
         wait_until_idle(self.process.database)
 
+    def settled_status(self, uuid: str) -> str:
+        """Return the status of a server once no workflow is running."""
+        self.settle()
+        status: str = self.member.get(f"/servers/{uuid}").body["server"]["status"]
+        return status
+
     def check(self) -> dict[str, str]:
         self.settle()
         with self.process.database.read() as connection:

@@ -2,7 +2,6 @@
 """Cells with dedicated CPUs, huge pages and GPUs, and the flavors that claim them."""
 
 from kilonova.db import host_devices
-from kilonova.db.change_log import device_json
 from kilonova.model.flavor import Flavor
 from kilonova.model.host_devices import DeviceShare, HostDevices
 from kilonova.model.numa import CellShare
@@ -17,7 +16,6 @@ CONFIG = SchedulerConfig(
 )
 PINNED = Flavor("p", "pinned", 2, 512, 1, extra_specs={"hw:cpu_policy": "dedicated"})
 GPU = Flavor("g", "gpu", 1, 512, 1, extra_specs={"pci_passthrough:alias": "gpu:1"})
-HUGE = Flavor("h", "huge", 1, 512, 1, extra_specs={"hw:mem_page_size": "2MB"})
 SHARE = DeviceShare((CellShare(0, 512, pinned=frozenset({2, 3}), shares_cpus=False),), ((0, 1),))
 
 
@@ -31,11 +29,6 @@ def machine(name: str, **facts: object) -> SimulatedHost:
         for at in (0, 16)
     )
     return host(name, memory_mib=16384, numa=numa, pci=(SimulatedPool("10de", "1db4", 3, 1),), **facts)
-
-
-def as_mirrored(devices: HostDevices) -> HostDevices:
-    """What mirrors know of a host: they count devices without addresses."""
-    return device_json.devices_from_logged(device_json.as_logged(devices))
 
 
 def devices_of(cell: Cell) -> list[HostDevices]:

@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from support.control import Control, NewControl
-
-
-@pytest.fixture
-def control(new_control: NewControl) -> Control:
-    return new_control()
+from support.control import Control
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-from api.placement.custom_words import check_custom_words
+from api.placement.custom_names import check_custom_names
 from api.placement.placement_service import Placement
 from support.databases import on_every_database
 
 
 @on_every_database
 def test_custom_resource_classes_are_created_and_deleted(placement: Placement) -> None:
-    check_custom_words(placement, "resource_classes", "VCPU", {"CUSTOM_THING": 1})
+    check_custom_names(placement, "resource_classes", "VCPU", {"CUSTOM_THING": 1})
 
 
 def test_resource_classes_are_renamed_until_1_6(placement: Placement) -> None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-from api.placement.custom_words import check_custom_words
+from api.placement.custom_names import check_custom_names
 from api.placement.placement_service import Placement
 from support.databases import on_every_database
 
 
 @on_every_database
 def test_custom_traits_are_created_and_deleted(placement: Placement) -> None:
-    check_custom_words(placement, "traits", "HW_CPU_X86_AVX", {"traits": ("CUSTOM_THING",)})
+    check_custom_names(placement, "traits", "HW_CPU_X86_AVX", {"traits": ("CUSTOM_THING",)})
 
 
 def test_traits_are_listed_by_name_prefix_and_use(placement: Placement) -> None:

@@ -11,11 +11,14 @@ from kilonova.claims.claimer import Order
 from kilonova.db import host_devices
 from kilonova.errors import NoValidHost
 from kilonova.mirror.mirror import Mirror
+from kilonova.model.flavor import Flavor
 from kilonova.model.instance import VmState
 from support.cell import Cell
-from support.device_cells import GPU, HUGE, PINNED, devices_of, machine
+from support.device_cells import GPU, PINNED, devices_of, machine
 from support.mirrors import assert_equal
 from support.orders import order
+
+HUGE = Flavor("h", "huge", 1, 512, 1, extra_specs={"hw:mem_page_size": "2MB"})
 
 
 def place_at_once(cells: Sequence[Cell], orders: Sequence[Order]) -> int:

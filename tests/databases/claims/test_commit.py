@@ -8,13 +8,20 @@ import sqlalchemy as sa
 
 from kilonova.claims.commit import Bundle, InstancesGone, commit_bundles
 from kilonova.db import host_devices
+from kilonova.db.change_log import device_json
 from kilonova.db.core import tables as t
 from kilonova.db.host_devices import Taking
 from kilonova.errors import ClaimLost
 from kilonova.identifiers import new_uuid
+from kilonova.model.host_devices import HostDevices
 from support.cell import Cell
-from support.device_cells import PINNED, as_mirrored, devices_of, machine
+from support.device_cells import PINNED, devices_of, machine
 from support.orders import order
+
+
+def as_mirrored(devices: HostDevices) -> HostDevices:
+    """Return the devices as mirrors count them: without addresses."""
+    return device_json.devices_from_logged(device_json.as_logged(devices))
 
 
 def test_a_claim_of_a_process_without_its_fence_takes_nothing(start_machines: Callable[..., Cell]) -> None:

@@ -13,8 +13,8 @@ from kilonova.db.database import Database
 from kilonova.db.host_agents import LEASE, Process, Route
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.host import COMPUTE
+from support.heartbeats import DOWN_TIME, SESSION, beat, living, register, service_of
 from support.processes import pass_time
-from support.signs_of_life import DOWN_TIME, SESSION, beat, living, register, service_of
 
 LONG_AGO = datetime(2020, 1, 1)  # noqa: DTZ001 - as the tables keep it
 

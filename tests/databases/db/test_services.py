@@ -2,8 +2,8 @@
 from kilonova.db import host_agents, services
 from kilonova.db.database import Database
 from kilonova.db.host_agents import LEASE, Process
+from support.heartbeats import DOWN_TIME, SESSION, beat, register, service_of
 from support.processes import pass_time
-from support.signs_of_life import DOWN_TIME, SESSION, beat, register, service_of
 
 
 def test_control_processes_are_services_of_their_machine(database: Database) -> None:

@@ -21,21 +21,15 @@ def act(control: Control, uuid: str, action: str, client: Any = None, value: Any
     return (client or control.member).post(f"/servers/{uuid}/action", {action: value})
 
 
-def status_of(control: Control, uuid: str) -> str:
-    control.settle()
-    shown: str = control.member.get(f"/servers/{uuid}").body["server"]["status"]
-    return shown
-
-
 def test_delete_and_restore(keeping: Control) -> None:
     uuid = keeping.boot()["id"]
     answer = keeping.member.delete(f"/servers/{uuid}")
     assert (answer.status, answer.raw) == (204, b"")
-    assert status_of(keeping, uuid) == "SOFT_DELETED"
+    assert keeping.settled_status(uuid) == "SOFT_DELETED"
     assert keeping.member.get("/servers").body["servers"] == []
     assert keeping.member.get("/limits").body["limits"]["absolute"]["totalInstancesUsed"] == 0
     assert act(keeping, uuid, "restore").status == 202
-    assert status_of(keeping, uuid) == "ACTIVE"
+    assert keeping.settled_status(uuid) == "ACTIVE"
     assert act(keeping, uuid, "restore").fault == (
         "conflictingRequest",
         f"Cannot 'restore' instance {uuid} while it is in vm_state active",
@@ -52,7 +46,7 @@ def test_a_restore_over_quota_is_refused(keeping: Control) -> None:
     assert answer.status == 403
     assert answer.fault[0] == "forbidden"
     assert "instances" in answer.fault[1]
-    assert status_of(keeping, uuid) == "SOFT_DELETED"
+    assert keeping.settled_status(uuid) == "SOFT_DELETED"
     keeping.check()
 
 
@@ -99,10 +93,10 @@ def test_a_forced_delete_needs_no_interval(control: Control) -> None:
 def test_others_do_not_see_it(keeping: Control) -> None:
     uuid = keeping.boot()["id"]
     keeping.member.delete(f"/servers/{uuid}")
-    assert status_of(keeping, uuid) == "SOFT_DELETED"
+    assert keeping.settled_status(uuid) == "SOFT_DELETED"
     for action in ("restore", "forceDelete"):
         assert act(keeping, uuid, action, keeping.stranger).status == 404, action
-    assert status_of(keeping, uuid) == "SOFT_DELETED"
+    assert keeping.settled_status(uuid) == "SOFT_DELETED"
 
 
 def test_a_control_process_reclaims_by_itself(sqlite_template: Path, tmp_path: Path) -> None:

@@ -11,30 +11,24 @@ def act(control: Control, uuid: str, body: Any, client: Any = None) -> Any:
     return (client or control.member).post(f"/servers/{uuid}/action", body)
 
 
-def status_of(control: Control, uuid: str) -> str:
-    control.settle()
-    shown: str = control.member.get(f"/servers/{uuid}").body["server"]["status"]
-    return shown
-
-
 @pytest.mark.parametrize("kind", ["HARD", "Hard", "hard", "SOFT", "Soft", "soft"])
 def test_reboot(control: Control, kind: str) -> None:
     uuid = control.boot()["id"]
     answer = act(control, uuid, {"reboot": {"type": kind}})
     assert (answer.status, answer.raw) == (202, b"")
-    assert status_of(control, uuid) == "ACTIVE"
+    assert control.settled_status(uuid) == "ACTIVE"
     control.check()
 
 
 def test_stop_and_start(control: Control) -> None:
     uuid = control.boot()["id"]
     assert act(control, uuid, {"os-stop": None}).status == 202
-    assert status_of(control, uuid) == "SHUTOFF"
+    assert control.settled_status(uuid) == "SHUTOFF"
     shown = control.member.get(f"/servers/{uuid}").body["server"]
     assert shown["OS-EXT-STS:power_state"] == 4
     assert "progress" not in shown
     assert act(control, uuid, {"os-start": None}).status == 202
-    assert status_of(control, uuid) == "ACTIVE"
+    assert control.settled_status(uuid) == "ACTIVE"
     control.check()
 
 
@@ -49,7 +43,7 @@ def test_a_server_stands_still_and_goes_on(
     assert act(control, uuid, {back: None}).status == 409
     answer = act(control, uuid, {there: None})
     assert (answer.status, answer.raw) == (202, b"")
-    assert status_of(control, uuid) == status
+    assert control.settled_status(uuid) == status
     shown = control.member.get(f"/servers/{uuid}").body["server"]
     assert (shown["OS-EXT-STS:power_state"], shown["OS-EXT-STS:task_state"]) == (power_state, None)
     assert power_states_on_disk(control.folder / "hypervisors")[uuid] == power_state
@@ -58,7 +52,7 @@ def test_a_server_stands_still_and_goes_on(
         assert answer.status == 409
         assert answer.fault[1].endswith(f"while it is in vm_state {status.lower()}")
     assert act(control, uuid, {back: None}).status == 202
-    assert status_of(control, uuid) == "ACTIVE"
+    assert control.settled_status(uuid) == "ACTIVE"
     actions = control.member.get(f"/servers/{uuid}/os-instance-actions").body["instanceActions"]
     assert [each["action"] for each in actions] == [back, there, "create"]
     events = control.member.get(f"/servers/{uuid}/os-instance-actions/{actions[1]['request_id']}")
@@ -72,7 +66,7 @@ def test_a_hard_reboot_wakes_a_server_that_stands_still(control: Control, there:
     act(control, uuid, {there: None})
     control.settle()
     assert act(control, uuid, {"reboot": {"type": "HARD"}}).status == 202
-    assert status_of(control, uuid) == "ACTIVE"
+    assert control.settled_status(uuid) == "ACTIVE"
     control.check()
 
 
@@ -86,7 +80,7 @@ def test_actions_in_the_wrong_state(control: Control) -> None:
     for body in ({"os-stop": None}, {"reboot": {"type": "SOFT"}}):
         assert act(control, uuid, body).status == 409
     assert act(control, uuid, {"reboot": {"type": "HARD"}}).status == 202
-    assert status_of(control, uuid) == "ACTIVE"
+    assert control.settled_status(uuid) == "ACTIVE"
 
 
 def test_a_server_that_never_ran(control: Control) -> None:
@@ -128,7 +122,7 @@ def test_what_is_given_with_an_action_that_takes_nothing_is_passed_over(control:
     ):  # fmt: skip
         client = type(control.member)(control.process.application, control.member.token, "2.72")
         assert act(control, uuid, {action: given}, client).status == 202, action
-        assert status is None or status_of(control, uuid) == status
+        assert status is None or control.settled_status(uuid) == status
 
 
 def test_actions_on_the_servers_of_others(control: Control) -> None:
@@ -140,4 +134,4 @@ def test_actions_on_the_servers_of_others(control: Control) -> None:
         assert act(control, uuid, body, reader).status == 403
     assert control.everything() == before
     assert act(control, uuid, {"os-stop": None}, control.admin).status == 202
-    assert status_of(control, uuid) == "SHUTOFF"
+    assert control.settled_status(uuid) == "SHUTOFF"

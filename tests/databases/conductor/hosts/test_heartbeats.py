@@ -6,7 +6,7 @@ from kilonova.db.agent_sessions import Session
 from kilonova.db.database import Database
 from kilonova.db.host_agents import LEASE, Process
 from kilonova.errors import Forbidden
-from support.signs_of_life import register
+from support.heartbeats import register
 
 
 def test_heartbeats_are_written_together(database: Database) -> None:

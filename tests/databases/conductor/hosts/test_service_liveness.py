@@ -6,8 +6,8 @@ import pytest
 from kilonova.db.change_log.changes import Commit
 from kilonova.db.database import Database
 from kilonova.db.host_agents import Process
+from support.heartbeats import DOWN_TIME, SESSION, Listener, beat, register, service_of
 from support.processes import pass_time
-from support.signs_of_life import DOWN_TIME, SESSION, Listener, beat, register, service_of
 
 
 @pytest.fixture

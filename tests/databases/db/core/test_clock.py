@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from kilonova.clock import utc_now
 from kilonova.db.database import Database
 from kilonova.db.host_agents import LEASE, Process
-from support.signs_of_life import DOWN_TIME, Listener, beat, living, register, service_of
+from support.heartbeats import DOWN_TIME, Listener, beat, living, register, service_of
 
 
 @pytest.fixture

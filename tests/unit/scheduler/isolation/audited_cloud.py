@@ -42,11 +42,3 @@ class Cloud:
 def pool(number: int, hosts: str, *rules: str, **metadata: str) -> Aggregate:
     keys = {f"{PREFIX}.{index}": rule for index, rule in enumerate(rules)}
     return aggregate(number, tuple(hosts), **keys, **metadata)
-
-
-def server(name: str, where: str, image: Image | None = PLAIN, project: str = "p") -> PlacedServer:
-    return PlacedServer(f"uuid-{name}", name, where, project, SMALL, image)
-
-
-def enabling(*filters: str) -> SchedulerConfig:
-    return SchedulerConfig(enabled_filters=filters)

@@ -2,11 +2,17 @@
 """Findings of the audit of isolation rules."""
 
 import pytest
-from tests.unit.scheduler.isolation.audited_cloud import TAGGED, Cloud, pool, server
+from tests.unit.scheduler.isolation.audited_cloud import PLAIN, SMALL, TAGGED, Cloud, pool
 from tests.unit.scheduler.small_cloud import aggregate
 
+from kilonova.model.image import Image
+from kilonova.model.placed_server import PlacedServer
 from kilonova.scheduler.isolation.audit import FAULT, LEAK, NOTE
 from kilonova.scheduler.isolation.universe import ANY_OTHER_PROJECT, Group
+
+
+def server(name: str, where: str, image: Image | None = PLAIN) -> PlacedServer:
+    return PlacedServer(f"uuid-{name}", name, where, "p", SMALL, image)
 
 
 def test_a_cloud_without_rules_has_nothing_to_find() -> None:

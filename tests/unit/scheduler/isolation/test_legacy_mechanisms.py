@@ -4,7 +4,7 @@
 from dataclasses import dataclass, field
 
 import pytest
-from tests.unit.scheduler.isolation.audited_cloud import NOTHING, PLAIN, SMALL, TAGGED, Cloud, enabling, pool
+from tests.unit.scheduler.isolation.audited_cloud import NOTHING, PLAIN, SMALL, TAGGED, Cloud, pool
 from tests.unit.scheduler.small_cloud import flavor, host, table
 
 from kilonova.model.image import Image
@@ -14,6 +14,10 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 EXTRA_SPECS = "AggregateInstanceExtraSpecsFilter"
 TROVE = OfferedFlavor(flavor({"aggregate_instance_extra_specs:CPU": "Trove"}, name="trove", flavor_id="9"))
+
+
+def enabling(*filters: str) -> SchedulerConfig:
+    return SchedulerConfig(enabled_filters=filters)
 
 
 def test_flavors_without_the_extra_spec_leak_into_its_hosts() -> None:

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a custom trait or resource class; both have the same rules."""
+"""Creation, use and deletion of a custom trait or resource class, which follow the same rules."""
 
 from typing import Any
 
 from api.placement.placement_service import Placement
 
 
-def check_custom_words(placement: Placement, kind: str, standard: str, used: dict[str, Any]) -> None:
-    """Create, use and delete one. ``standard``: a name that cannot be deleted. ``used``: a provider that has it."""
+def check_custom_names(placement: Placement, kind: str, standard: str, used: dict[str, Any]) -> None:
+    """Create, use and delete CUSTOM_THING.
+
+    ``standard``: a name that cannot be deleted. ``used``: arguments of a provider that has CUSTOM_THING.
+    """
     client, custom = placement.admin, f"/{kind}/CUSTOM_THING"
     assert [client.put(custom).status for _ in range(2)] == [201, 204]
     assert client.get(custom).status in {200, 204}
