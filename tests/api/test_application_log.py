@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request leaves in the log when it fails: bounded, without values of tenants, in lines that are ours."""
+"""Log lines of failing requests: bounded in size, without values of projects, and no client can forge one."""
 
 import io
 import logging

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A body that comes with a token nobody has issued is not read, whichever API it is for; Keystone is a real one."""
+"""The body of a request with an unknown token is not read, in any API. The tests use a real Keystone."""
 
 import json
 from collections.abc import Iterator

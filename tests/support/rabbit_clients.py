@@ -14,7 +14,7 @@ STEP = StepId("w", "s", 1)
 
 
 class Heard:
-    """What reached the conductor."""
+    """Records the messages that reach the conductor."""
 
     def __init__(self) -> None:
         self.messages: list[Any] = []

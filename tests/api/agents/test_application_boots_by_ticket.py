@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a server whose host fetches its image by ticket, and what is left of all that."""
+"""Builds whose host fetches the image by ticket: their results, and that no ticket or file remains."""
 
 import logging
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POST /os-aggregates/{id}/images: the hosts of an aggregate fetch images before anybody asks for them."""
+"""POST /os-aggregates/{id}/images: the hosts of an aggregate cache images before servers need them."""
 
 import logging
 import os

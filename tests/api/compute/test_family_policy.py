@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only an administrator may do is refused to a plain member, and changes nothing."""
+"""Requests reserved for administrators are refused to a plain member, and change nothing."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hint that names another project's server does what one does that names a server nobody has."""
+"""A hint that names a server of another project has the effect of a hint that names no server."""
 
 from uuid import uuid4
 

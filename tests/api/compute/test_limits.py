@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one request of the compute API may ask for. Beyond it there is a 4xx that names the field, and soon."""
+"""Upper limits of one compute request: a request beyond them soon gets a 4xx that names the field."""
 
 import json
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What quotas refuse, and that nothing slips through or stays counted."""
+"""Requests beyond a quota are refused, also concurrent ones, and refused requests do not count as usage."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor

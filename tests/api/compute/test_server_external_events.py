@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other services tell of servers: each event has a code of its own, and changes of power are followed."""
+"""Events of servers from other services: each has its own status code, and changes of power are applied."""
 
 from typing import Any
 

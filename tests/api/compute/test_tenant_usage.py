@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What projects used, by hours of servers."""
+"""Usage of projects in hours of servers."""
 
 from datetime import datetime, timedelta
 from typing import Any

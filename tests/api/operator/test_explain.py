@@ -15,7 +15,7 @@ BIG = {"vcpus": 1, "ram": 10_000}
 
 @pytest.fixture(scope="module")
 def operator(new_shared_control: NewControl) -> Client:
-    """A cloud that nobody changes."""
+    """A client of a cloud that no test changes."""
     started = new_shared_control()
     return started.operator
 

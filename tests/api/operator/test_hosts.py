@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the agents of hosts are and what they speak: /operator/v1/hosts, and /os-services for those who ask for it."""
+"""Agents of hosts and their protocol versions: /operator/v1/hosts, and /os-services on request."""
 
 import json
 

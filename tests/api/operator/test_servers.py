@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operator API does about servers beside Nova's: count them, take one out of its group, change its hints."""
+"""Operations on servers that only the operator API has: count them, remove one from its group, change its hints."""
 
 import shutil
 from collections.abc import Iterator

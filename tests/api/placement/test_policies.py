@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what, by role and scope, with the new defaults, the old ones beside them, and the operator's own."""
+"""Allowed requests by role and scope: with the new defaults, with the old ones beside them, and with a policy file."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one query of the Placement API may ask for. Beyond it there is a 4xx that says what is too much, and soon."""
+"""Upper limits of one Placement query: a query beyond them soon gets a 4xx that names the excess."""
 
 from uuid import uuid4
 
@@ -81,7 +81,7 @@ def test_many_different_traits_are_all_wanted(placement: Placement) -> None:
 
 
 def test_a_search_that_takes_too_long_says_so(database_url: str) -> None:
-    """An empty answer would be a lie: nobody knows whether there are candidates."""
+    """An empty reply would be wrong, because candidates may exist."""
     started = start_placement(database_url, max_search_steps=2000)
     try:
         root = started.add("h1", VCPU=8)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was asked for a server when it was made holds on every kind of move: hints, group, zone, isolation.
+"""The hints, group, zone and isolation of a server's first request apply to every kind of move.
 
 A kind of move is an entry of ``KINDS``: what has a server move.
 """

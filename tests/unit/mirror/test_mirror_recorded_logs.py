@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What earlier releases have written is read to the same cloud; ``support.recorded_log`` makes such recordings."""
+"""Change logs of earlier releases give the same cloud; ``support.recorded_log`` makes the recordings."""
 
 from pathlib import Path
 from typing import Any

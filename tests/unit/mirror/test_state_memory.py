@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is held once must not be changed under those who share it, and a host must stay small."""
+"""Shared values of the mirror are never changed in place, and a host takes little memory."""
 
 import copy
 import tracemalloc

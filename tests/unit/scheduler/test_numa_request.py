@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What flavors and images ask of NUMA cells; each line is as Nova's users write it."""
+"""NUMA topologies that flavors and images request, with extra specs and properties as Nova defines them."""
 
 import pytest
 from tests.unit.scheduler.small_cloud import flavor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the host of a server cannot do is refused at once, and moves go to hosts that can take the server."""
+"""Actions that the host of a server does not support are refused at once; moves go to hosts that support it."""
 
 from typing import Any
 

@@ -17,7 +17,7 @@ _EVENT = "compute__do_build_and_run_instance"
 
 
 def story(caplog: pytest.LogCaptureFixture, uuid: str) -> list[str]:
-    """What the log tells of a server, without its uuid and the id of the request."""
+    """Return the log lines of a server without its UUID and the request id."""
     told = [
         record.getMessage()
         for record in caplog.records

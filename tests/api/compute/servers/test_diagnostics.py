@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a guest is doing: what the hypervisor knows, under one name since 2.48 and under the hypervisor's before."""
+"""Diagnostics of a guest: standard names from 2.48 on, names of the hypervisor before."""
 
 from support.control import Control
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was done to a server, by whom, and how each step of it went, at every microversion."""
+"""Actions of a server with their users and events, at every microversion."""
 
 from typing import Any
 

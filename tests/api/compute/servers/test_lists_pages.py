@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is worked out once for a page of servers is right for each of them: as if it were alone on its page."""
+"""Facts that are computed once for a page of servers equal the facts of each server on a page of its own."""
 
 import json
 from dataclasses import replace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A locked server refuses the actions of its own project, until whoever locked it, or an administrator, unlocks it."""
+"""A locked server refuses the actions of its project until the user who locked it or an administrator unlocks it."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

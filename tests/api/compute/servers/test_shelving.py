@@ -54,7 +54,7 @@ def own_images(glance: GlanceStandIn) -> list[str]:
 
 
 def used(control: Control) -> int:
-    """How many vCPUs are taken, on all hosts."""
+    """Return the number of vCPUs in use on all hosts."""
     providers = control.placement.get("/resource_providers").body["resource_providers"]
     answers = [control.placement.get(f"/resource_providers/{each['uuid']}/usages").body for each in providers]
     return sum(answer["usages"].get("VCPU", 0) for answer in answers)

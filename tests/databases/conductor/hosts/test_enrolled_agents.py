@@ -13,7 +13,7 @@ from support.waiting import wait_until
 
 
 class Follower:
-    """What another control process knows."""
+    """The enrolments that another control process has read, and the calls that it received."""
 
     def __init__(self, database: Database) -> None:
         self.changes = 0

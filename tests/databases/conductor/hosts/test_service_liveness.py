@@ -12,7 +12,7 @@ from support.processes import pass_time
 
 @pytest.fixture
 def commits(database: Database) -> list[Commit]:
-    """What was committed and is told to mirrors."""
+    """The commits that mirrors are notified of."""
     told: list[Commit] = []
     database.on_commit(lambda commit: told.append(commit) if commit.changes else None)
     return told

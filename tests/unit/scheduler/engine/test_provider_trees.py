@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the engine makes of groups, nested providers and pinned CPUs, without a database."""
+"""Decisions of the engine for groups, nested providers and pinned CPUs, without a database."""
 
 from collections import Counter
 from dataclasses import replace
@@ -145,7 +145,7 @@ def test_a_host_that_is_one_provider_serves_all_groups_unless_they_are_isolated(
 
 
 def test_a_zone_leaves_out_what_is_shared_from_outside_of_it() -> None:
-    """What request filters add counts for shared providers, too: they must be in the zone's aggregate themselves."""
+    """Conditions of request filters apply to sharing providers, too: each must be in the aggregate of the zone."""
     zone = aggregate(1, ("a",), availability_zone="z")
     shared = frozenset({"MISC_SHARES_VIA_AGGREGATE"})
 

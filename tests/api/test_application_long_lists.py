@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever builds a long list looks every so often whether anybody still waits for it."""
+"""Handlers of long lists, in all APIs, check regularly whether the client is still connected."""
 
 import inspect
 import sys
