@@ -205,12 +205,12 @@ class ManyAgents:
         return True
 
 
-def wait_until(is_so: Callable[[], bool], patience_s: float) -> None:
-    """Poll ``is_so`` until it returns True. Raises: SystemExit after ``patience_s`` seconds."""
-    until = time.monotonic() + patience_s
+def wait_until(is_so: Callable[[], bool], timeout_s: float) -> None:
+    """Poll ``is_so`` until it returns True. Raises: SystemExit after ``timeout_s`` seconds."""
+    until = time.monotonic() + timeout_s
     while not is_so():
         if time.monotonic() > until:
-            raise SystemExit(f"timeout after {patience_s:.0f} s: {is_so}")
+            raise SystemExit(f"timeout after {timeout_s:.0f} s: {is_so}")
         time.sleep(_LOOK_EVERY_S)
 
 

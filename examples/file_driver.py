@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.errors import GuestMissing, UnsupportedGuest
 from kilonova.model.host import Capabilities, NodeReport
@@ -67,10 +67,10 @@ class FileDriver:
         self._require(uuid)
         self._put(uuid, PowerState.RUNNING)
 
-    def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
+    def stop(self, uuid: str, timeout: ShutdownTimeout | None = None) -> None:
         runs = self._require(uuid) is PowerState.RUNNING
-        if runs and patience is not None:
-            patience.wait(0.1)  # a real driver waits for the guest's shutdown until this returns False
+        if runs and timeout is not None:
+            timeout.wait(0.1)  # a real driver waits for the guest's shutdown until this returns False
         self._put(uuid, PowerState.SHUTDOWN)
 
     def close(self) -> None:

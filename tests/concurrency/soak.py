@@ -168,13 +168,13 @@ def _progress(backend: str, url: str) -> Iterator[None]:
             print(f"{backend}: {database.newest_seq():,} commits after {time.monotonic() - began:.0f} s", flush=True)
         database.close()
 
-    teller = threading.Thread(target=tell)
-    teller.start()
+    thread = threading.Thread(target=tell)
+    thread.start()
     try:
         yield
     finally:
         over.set()
-        teller.join()
+        thread.join()
 
 
 if __name__ == "__main__":

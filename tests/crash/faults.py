@@ -132,8 +132,8 @@ class Run:
 
     def _look(self, load: HttpLoad) -> None:
         """Stop the load, and check all invariants."""
-        patience = _REST_LEASES * self._options.lease + _REST_S
-        until = time.monotonic() + patience
+        timeout = _REST_LEASES * self._options.lease + _REST_S
+        until = time.monotonic() + timeout
         while not all(control.answers() for control in self._cloud.controls):
             self._keep_running()
             assert time.monotonic() < until, "a control process did not answer in time"
@@ -142,11 +142,11 @@ class Run:
         for kind, count in load.taken.items():
             self._taken[kind] += count
         wait_until(
-            lambda: self._all_declared_up(load), "all hosts to lose the flag forced_down", at_most_s=patience, every_s=1
+            lambda: self._all_declared_up(load), "all hosts to lose the flag forced_down", at_most_s=timeout, every_s=1
         )
-        self._cloud.until_in_session(at_most_s=patience)
+        self._cloud.until_in_session(at_most_s=timeout)
         began = time.monotonic()
-        come_to_rest(self._cloud, at_most_s=patience)
+        come_to_rest(self._cloud, at_most_s=timeout)
         states = Counter(check(self._cloud, self._promised, self._watch).values())
         self._say(f"in order after {time.monotonic() - began:.1f} s: {dict(states)}")
 

@@ -96,18 +96,18 @@ class Case:
 # --- in the child processes -------------------------------------------------------------------------------------------
 
 
-def _turn(ground: Ground, mends: Case | None, then: Case | None) -> dict[str, Any]:
+def _turn(ground: Ground, repairs: Case | None, then: Case | None) -> dict[str, Any]:
     """Resume the workflow of the last kill and check it; then start a workflow and die in it, or count its effects.
 
-    ``mends``: the case of the last kill. ``then``: the next case.
+    ``repairs``: the case of the last kill. ``then``: the next case.
     """
     effects = Effects(str(ground.instances))
     cell = ground.open(effects)
-    if mends is not None:
-        _mend(ground, cell, mends)
-    (ground.folder / "mended").touch()
+    if repairs is not None:
+        _repair(ground, cell, repairs)
+    (ground.folder / "repaired").touch()
     if then is None:
-        return {"mended": True}
+        return {"repaired": True}
     starter, known = WAYS[then.way], []
     for act in starter.before:
         act(cell, known)
@@ -130,7 +130,7 @@ def _runs(cell: Cell, uuid: str) -> bool:
     return bool(cell.instance(uuid).power_state is PowerState.RUNNING)
 
 
-def _mend(ground: Ground, cell: Cell, case: Case) -> None:
+def _repair(ground: Ground, cell: Cell, case: Case) -> None:
     known, boots, strangers = json.loads((ground.folder / "before.json").read_text())
     with cell.database.read() as connection:
         known = sorted({*known, *(row.uuid for row in _servers(connection))})
@@ -223,9 +223,9 @@ class Matrix:
         last: Case | None = None
         for number, case in enumerate(cases):
             for _ in range(_AIMS):
-                (self._ground.folder / "mended").unlink(missing_ok=True)
+                (self._ground.folder / "repaired").unlink(missing_ok=True)
                 ended = self._child(last, case)
-                if last is not None and not (self._ground.folder / "mended").exists():
+                if last is not None and not (self._ground.folder / "repaired").exists():
                     self._complain(str(last), ended)
                     ended = self._child(None, case)
                 last = case if ended.killed else None
@@ -246,8 +246,8 @@ class Matrix:
     def end(self) -> None:
         _clear_host(self._uri)
 
-    def _child(self, mends: Case | None, then: Case | None) -> Ended:
-        return in_child(partial(_turn, self._ground, mends, then), at_most_s=_AT_MOST_S)
+    def _child(self, repairs: Case | None, then: Case | None) -> Ended:
+        return in_child(partial(_turn, self._ground, repairs, then), at_most_s=_AT_MOST_S)
 
     def _complain(self, what: str, ended: Ended) -> None:
         self.report.problems += 1

@@ -91,7 +91,7 @@ def _interrupt(cell: Any, known: list[str], course: Course) -> None:
     INTERRUPTERS[course.why](cell, known)
 
 
-def _mend(folder: Path, course: Course, kill_at: Point | None) -> list[Any]:
+def _repair(folder: Path, course: Course, kill_at: Point | None) -> list[Any]:
     watch, starter = course.watch(kill_at), course.starts
     return _rest(cloud.open_cell(folder, starter.hosts, watch, piece=starter.piece), watch)
 
@@ -183,12 +183,12 @@ def _try_once(ground: Ground, case: Case, place: Path) -> Verdict:
         return Verdict(case, missed=True)
     begun = _begun(place, case.course)
     if case.again is not None:
-        ended = in_child(partial(_mend, place, case.course, case.again), at_most_s=_AT_MOST_S)
+        ended = in_child(partial(_repair, place, case.course, case.again), at_most_s=_AT_MOST_S)
         if ended.error:
             return Verdict(case, f"before the second kill: {ended.error}")
         if not ended.killed:
             return Verdict(case, missed=True)
-    ended = in_child(partial(_mend, place, case.course, None), at_most_s=_AT_MOST_S)
+    ended = in_child(partial(_repair, place, case.course, None), at_most_s=_AT_MOST_S)
     if ended.error:
         return Verdict(case, ended.error)
     after, points = ended.found

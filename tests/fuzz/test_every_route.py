@@ -154,7 +154,7 @@ _RIGHT_FOR = {
 
 texts = st.one_of(st.sampled_from(_ODD_TEXTS), st.text(max_size=6))
 leaves = st.one_of(st.sampled_from(_ODD), texts, st.integers(), st.floats(allow_nan=False, allow_infinity=False))
-nonsense = st.recursive(
+invalid = st.recursive(
     leaves,
     lambda inner: st.one_of(
         st.lists(inner, max_size=3), st.dictionaries(st.one_of(st.sampled_from(_NAMES), texts), inner, max_size=3)
@@ -185,7 +185,7 @@ def bodies(draw: st.DrawFn, method: str, template: str) -> bytes:
     if kind == 0:
         return draw(raw_bodies)
     if kind <= 2:
-        return _encoded(draw(nonsense))
+        return _encoded(draw(invalid))
     right = _RIGHT_FOR.get((method, template), ())
     body = copy.deepcopy(draw(st.sampled_from(right if right and draw(st.booleans()) else GOOD_BODIES)))
     _set_generations(body, draw(generations))
@@ -219,14 +219,14 @@ def _spoilt(draw: st.DrawFn, body: Any) -> Any:
         if action == 0:
             return {key: value for key, value in body.items() if key != name}
         if action == 1:
-            return {**body, draw(st.one_of(st.sampled_from(_NAMES), texts)): draw(nonsense)}
+            return {**body, draw(st.one_of(st.sampled_from(_NAMES), texts)): draw(invalid)}
         if action == 2:
             return {(draw(texts) if key == name else key): value for key, value in body.items()}
         return {**body, name: _spoilt(draw, body[name])}
     if isinstance(body, list) and body and draw(st.booleans()):
         index = draw(st.integers(0, len(body) - 1))
         return [*body[:index], _spoilt(draw, body[index]), *body[index + draw(st.integers(0, 1)) :]]
-    return draw(nonsense)
+    return draw(invalid)
 
 
 @st.composite

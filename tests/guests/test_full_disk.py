@@ -14,7 +14,7 @@ from kilonova.identifiers import new_uuid
 from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import PowerState
-from support.driver_places import Monitor, Patience, later
+from support.driver_places import GuestTimeout, Monitor, later
 from support.libvirt_node import LibvirtNode
 from support.libvirt_place import LibvirtPlace
 from support.small_disk import SmallDisk, small_disk
@@ -91,7 +91,7 @@ def test_one_that_runs_stays_as_it_is_when_there_is_no_room_for_more(place: Libv
     with pytest.raises(DriverError):
         driver.upload_snapshot(uuid, new, Monitor())
 
-    driver.move_away(uuid, place.host, Patience(looks=1))
+    driver.move_away(uuid, place.host, GuestTimeout(looks=1))
     with pytest.raises(DriverError):
         driver.finish_move(replace(guest, memory_mib=64, ordered_at=later(guest)), place.host, power_on=True)
     assert (place.state(guest), unfinished(disk)) == (SHUTDOWN, [])

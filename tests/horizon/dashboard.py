@@ -18,7 +18,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 _HERE = Path(__file__).parent
 _EXAMPLES = _HERE.parents[1] / "examples"
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 _PAUSE_S = 0.1
 _ARGUMENTS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions"),
@@ -59,10 +59,10 @@ class Dashboard:
         )
 
     def _until_it_answers(self) -> None:
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _TIMEOUT_S
         while True:
             try:
-                if requests.get(f"{self.url}/auth/login/", timeout=_PATIENCE_S).ok:
+                if requests.get(f"{self.url}/auth/login/", timeout=_TIMEOUT_S).ok:
                     return
             except requests.ConnectionError:
                 pass
@@ -80,7 +80,7 @@ class User:
         options.binary_location = "/usr/bin/chromium"
         self._url = url
         self.browser = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
-        self.browser.set_page_load_timeout(_PATIENCE_S)
+        self.browser.set_page_load_timeout(_TIMEOUT_S)
 
     def sign_in(self, name: str, password: str) -> None:
         self.open("/auth/login/")
@@ -96,7 +96,7 @@ class User:
 
     def until(self, condition: Callable[[], object], what: str) -> None:
         """Wait until a condition holds, on a page that may change meanwhile."""
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _TIMEOUT_S
         while True:
             try:
                 if condition():

@@ -192,7 +192,7 @@ class Cell:
         self.conductor.operations.power.change(uuid, kind, asker(f"req-{kind}"))
 
     def force_stop(self, uuid: str) -> None:
-        self.conductor.operations.power.mend(uuid, "force-stop", asker("req-force-stop"))
+        self.conductor.operations.power.repair(uuid, "force-stop", asker("req-force-stop"))
 
     def rescue(self, uuid: str) -> None:
         self.conductor.operations.rescues.rescue(uuid, RESCUE_IMAGE, PASSWORD, asker("req-rescue"))

@@ -78,7 +78,7 @@ def later(guest: GuestSpec) -> datetime:
     return guest.ordered_at + timedelta(seconds=1)
 
 
-class Patience:
+class GuestTimeout:
     """Waits up to ``looks`` polls for a guest to shut down. Implements ``ShutdownPatience``."""
 
     def __init__(self, looks: int = 600, *, stops: bool = False) -> None:

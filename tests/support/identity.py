@@ -18,7 +18,7 @@ from kilonova.bundled_services.settings import Account, CatalogEntry, KeystoneSe
 ROLES = ("reader", "member", "manager", "admin", "service")
 #: Scopes of tokens: two projects, their domain, the system, and unscoped.
 HOME, ELSEWHERE, DOMAIN, SYSTEM, UNSCOPED = SCOPES = ("home", "elsewhere", "domain", "system", "unscoped")
-_PATIENCE_S = 120.0
+_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def start_identity(folder: Path) -> Iterator[Identity]:
 
 
 def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while True:
         try:
             requests.get(url, timeout=5)

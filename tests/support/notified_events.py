@@ -12,7 +12,7 @@ WORDING = MessageBuilder("here", frozenset(Format))
 WHO = Requester("req-1", "alice", "wonder")
 
 
-def happening(name: str = "m1.tiny") -> FlavorActed:
+def resource_event(name: str = "m1.tiny") -> FlavorActed:
     """Return the creation of a flavor."""
     return FlavorActed("create", Flavor("1", name, 1, 512, 1), ())
 

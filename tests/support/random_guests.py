@@ -119,7 +119,7 @@ _TEXT = st.text(max_size=20) | st.sampled_from(
     ["'/><x/>", '"', "]]>", "../../etc/passwd", "/etc/shadow", "a\nb", "\x00", "&lt;", "<!ENTITY x SYSTEM 'file:///x'>"]
 )
 #: Guests whose flavor and image have arbitrary text as values.
-nonsense: st.SearchStrategy[GuestSpec] = st.builds(
+invalid: st.SearchStrategy[GuestSpec] = st.builds(
     lambda specs, properties, hostname: guest_of(specs, properties, hostname=hostname),
     st.dictionaries(st.sampled_from(sorted(SPECS)), _TEXT, max_size=3),
     st.dictionaries(st.sampled_from(sorted({*PROPERTIES, *OTHER_NAMES})), _TEXT, max_size=3),

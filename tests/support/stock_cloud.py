@@ -16,7 +16,7 @@ import yaml
 from support.stock_client import run_client, without_credentials
 from support.supervisor import Supervisor
 
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 
 
 @dataclass
@@ -80,7 +80,7 @@ class StockCloud:
 
     def places(self, prefix: str) -> dict[str, str]:
         """Wait until the servers whose names start with ``prefix`` settle; return name → host, or its status."""
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _TIMEOUT_S
         while True:
             listed = self.show("server", "list", "--all-projects", "--long")
             mine = {server["Name"]: server for server in listed if server["Name"].startswith(prefix)}

@@ -159,7 +159,7 @@ def _configure(work: Path, cloud: Supervisor, chosen: argparse.Namespace) -> Non
             flavor=FLAVORS[0].id,
             flavor_alt=FLAVORS[1].id,
             hosts=_HOSTS,
-            patience=chosen.patience,
+            timeout=chosen.timeout,
             stable_rescue=str(chosen.hypervisor == "libvirt").lower(),
         )
     )

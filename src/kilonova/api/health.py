@@ -24,7 +24,7 @@ WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 PATH = "/healthcheck"
 _KNOWN_FOR_S = 1.0
-_PATIENCE_S = 2.0
+_TIMEOUT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ class DatabaseAnswers:
                     self._asked_at = self._clock()
                 finally:
                     self._turn.release()
-            elif self._clock() - self._began_at > _PATIENCE_S:
+            elif self._clock() - self._began_at > _TIMEOUT_S:
                 return "the database has not replied yet"
         return self._problem
 
     def _ask(self) -> str | None:
-        ends_at = time.monotonic() + _PATIENCE_S
+        ends_at = time.monotonic() + _TIMEOUT_S
         try:
             with deadline.running(Deadline(ends_at, nobody_left)), self._database.read() as connection:
                 connection.exec_driver_sql("SELECT 1")

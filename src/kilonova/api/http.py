@@ -20,7 +20,7 @@ from kilonova.db.core.transaction import BatchedWrite, Item, Outcome, Transactio
 from kilonova.deadline import NEVER, Deadline
 from kilonova.errors import Forbidden
 from kilonova.model.requester import Requester
-from kilonova.notifications.events import Happening
+from kilonova.notifications.events import ResourceEvent
 
 Result = TypeVar("Result")
 
@@ -128,10 +128,10 @@ class Context:
         """Return the time of the database's clock, UTC."""
         return self.backend.database.clock.now()
 
-    def announce(self, *happenings: Happening) -> None:
+    def announce(self, *resource_events: ResourceEvent) -> None:
         """Publish notifications about changes of this request; call it after their commit."""
-        for happening in happenings:
-            self.backend.announcer.tell(happening, self.requester)
+        for resource_event in resource_events:
+            self.backend.announcer.tell(resource_event, self.requester)
 
     def authorize_anyone(self) -> None:
         """Declare that no policy rule applies: any project-scoped token is allowed."""

@@ -15,7 +15,7 @@ from kilonova.errors import Unavailable
 _LARGE = 1 << 20
 _AT_ONCE = 2
 #: Seconds that a request waits for its turn; short, because it blocks a thread meanwhile.
-_PATIENCE_S = 2.0
+_TIMEOUT_S = 2.0
 _turns = threading.BoundedSemaphore(_AT_ONCE)
 #: glibc's malloc_trim, None with another C library.
 _trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -34,7 +34,7 @@ def turn(size: int) -> AbstractContextManager[None]:
 
 @contextmanager
 def _large_turn() -> Iterator[None]:
-    if not _turns.acquire(timeout=_PATIENCE_S):
+    if not _turns.acquire(timeout=_TIMEOUT_S):
         raise Unavailable(f"{_AT_ONCE} requests with large bodies are in progress; retry later.")
     try:
         yield

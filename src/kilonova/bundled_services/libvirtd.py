@@ -226,8 +226,8 @@ class Libvirtd:
     def end_guests(self) -> None:
         """Kill every guest and every other emulator process that libvirtd has left behind."""
         # on SIGTERM, QEMU flushes disks
-        for number, patience_s in ((signal.SIGTERM, _QUIT_S), (signal.SIGKILL, _END_S)):
-            deadline = time.monotonic() + patience_s
+        for number, timeout_s in ((signal.SIGTERM, _QUIT_S), (signal.SIGKILL, _END_S)):
+            deadline = time.monotonic() + timeout_s
             pidfds = [pidfd for pid, words in self.processes() if _is_emulator(words) and (pidfd := self._open(pid))]
             for pidfd in pidfds:
                 _send(pidfd, number)
@@ -331,8 +331,8 @@ def _send(pidfd: int, number: signal.Signals) -> None:
         signal.pidfd_send_signal(pidfd, number)
 
 
-def _wait_for_end(pidfd: int, patience_s: float) -> bool:
+def _wait_for_end(pidfd: int, timeout_s: float) -> bool:
     """Wait for a process. Return whether it exits within the timeout."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(max(0.0, patience_s) * 1000))
+    return bool(poll.poll(max(0.0, timeout_s) * 1000))

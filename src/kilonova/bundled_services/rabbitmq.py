@@ -267,13 +267,13 @@ class RabbitMQ:
                 **self._account(),
             )
 
-    def _wait_for_port(self, name: str, process: subprocess.Popen[bytes], patience_s: float) -> None:
-        deadline = time.monotonic() + patience_s
+    def _wait_for_port(self, name: str, process: subprocess.Popen[bytes], timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
         while not _is_listening(self._ports[name]):
             if process.poll() is not None:
                 raise Unavailable(f"RabbitMQ ended with exit status {process.returncode}:\n{self.last_words()}")
             if time.monotonic() > deadline:
-                raise Unavailable(f"RabbitMQ is not listening after {patience_s:g} s; see {self.folder / 'log'}")
+                raise Unavailable(f"RabbitMQ is not listening after {timeout_s:g} s; see {self.folder / 'log'}")
             time.sleep(0.05)
 
 

@@ -174,9 +174,9 @@ class OutsideDriver:
                 said = self._ask(cloud, tried)
                 chosen = _read(said, cloud.hosts, cloud.spec.num_instances)
                 lacking = _without_room(cloud, chosen)
-            except _Nonsense as nonsense:
-                LOG.warning("%s returned an invalid answer: %s", self.name, nonsense.detail)
-                return self._failed(f"returned an invalid answer: {nonsense.fault}", nonsense.detail)
+            except _InvalidAnswer as invalid:
+                LOG.warning("%s returned an invalid answer: %s", self.name, invalid.detail)
+                return self._failed(f"returned an invalid answer: {invalid.fault}", invalid.detail)
             except RuleFailed as failure:
                 LOG.exception("%s failed", self.name)
                 return Answer(self.name, refusal=failure.message, detail=failure.message)
@@ -272,7 +272,7 @@ class _Call:
             self._done.set()
 
 
-class _Nonsense(Exception):
+class _InvalidAnswer(Exception):
     """An invalid answer. ``fault`` names no host, ``detail`` may."""
 
     def __init__(self, fault: str, detail: str | None = None) -> None:
@@ -284,24 +284,24 @@ class _Nonsense(Exception):
 def _read(said: Any, hosts: HostTable, count: int) -> tuple[Destination, ...]:
     """Return the destinations of an answer. Raises: _Nonsense, also for a wrong number of destinations."""
     if not isinstance(said, list | tuple):
-        raise _Nonsense(f"a list was expected, not {type(said).__name__}")
+        raise _InvalidAnswer(f"a list was expected, not {type(said).__name__}")
     read = tuple(_destination(item, hosts) for item in said)
     if len(read) < count:
-        raise _Nonsense(f"the driver named {len(read)} of {count} hosts")
+        raise _InvalidAnswer(f"the driver named {len(read)} of {count} hosts")
     if len(read) > count:
-        raise _Nonsense(f"the driver named {len(read)} hosts for {count} servers")
+        raise _InvalidAnswer(f"the driver named {len(read)} hosts for {count} servers")
     return read
 
 
 def _destination(item: Any, hosts: HostTable) -> Destination:
     if not isinstance(item, Mapping):
-        raise _Nonsense(f"a destination must be a dict, not {type(item).__name__}")
+        raise _InvalidAnswer(f"a destination must be a dict, not {type(item).__name__}")
     host, node = item.get("host"), item.get("nodename")
     if not isinstance(host, str) or not (node is None or isinstance(node, str)):
-        raise _Nonsense("a destination must name a host, and a node or None", f"{host!r}, {node!r}")
+        raise _InvalidAnswer("a destination must name a host, and a node or None", f"{host!r}, {node!r}")
     row = _row(hosts, host, node)
     if row is None:
-        raise _Nonsense("there is no such host", f"there is no host {host!r} with node {node!r}")
+        raise _InvalidAnswer("there is no such host", f"there is no host {host!r} with node {node!r}")
     return Destination(host, hosts.nodes[row])
 
 

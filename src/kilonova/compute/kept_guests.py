@@ -6,21 +6,21 @@ A driver without moves keeps no guests. For an evacuated server it only stops th
 
 from kilonova.compute.able_driver import AbleDriver
 from kilonova.compute.virt.abilities import CanEndMoves, CanMoveCold
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.errors import GuestMissing
 from kilonova.model.instance import GuestSpec, PowerState
 
 
-def keep(able: AbleDriver, uuid: str, patience: ShutdownPatience | None = None) -> None:
+def keep(able: AbleDriver, uuid: str, timeout: ShutdownTimeout | None = None) -> None:
     """Power a guest off, as ``stop`` does, and keep it until its server is known to run on another host.
 
     Raises: DriverError, AgentStopsError.
     """
     moves = able.find(CanMoveCold)
     if moves is None:
-        able.driver.stop(uuid, patience)
+        able.driver.stop(uuid, timeout)
     else:
-        moves.move_away(uuid, "", patience)
+        moves.move_away(uuid, "", timeout)
 
 
 def return_home(able: AbleDriver, guest: GuestSpec, *, power_on: bool) -> PowerState:

@@ -85,8 +85,8 @@ def carry_out(
             driver.start(order.instance_uuid)
             return PowerState.RUNNING
         case StopGuest():
-            with shutdowns.patience_of(order) as patience:
-                driver.stop(order.instance_uuid, patience)
+            with shutdowns.timeout_of(order) as timeout:
+                driver.stop(order.instance_uuid, timeout)
             return PowerState.SHUTDOWN
         case RebootGuest():
             return reboot(order, able, shutdowns, begins)
@@ -104,9 +104,9 @@ def carry_out(
             return PowerState.RUNNING
         case RescueGuest():
             rescues = able.need(CanRescue)
-            with shutdowns.patience_of(order) as patience:
+            with shutdowns.timeout_of(order) as timeout:
                 rescue = Rescue(order.image_ref, order.image, order.image_properties, order.admin_password)
-                rescues.rescue(order.guest, rescue, patience)
+                rescues.rescue(order.guest, rescue, timeout)
             return PowerState.RUNNING
         case UnrescueGuest():
             able.need(CanRescue).unrescue(order.instance_uuid)
@@ -118,13 +118,13 @@ def carry_out(
             able.need(CanCrashDump).crash_dump(order.instance_uuid)
             return _state(driver, order.instance_uuid)
         case MoveAway(destination=""):  # an evacuated server: keeping its guest needs no ability
-            with shutdowns.patience_of(order) as patience:
-                kept_guests.keep(able, order.instance_uuid, patience)
+            with shutdowns.timeout_of(order) as timeout:
+                kept_guests.keep(able, order.instance_uuid, timeout)
             return PowerState.SHUTDOWN
         case MoveAway():
             moves = able.need_cold_moves(order.destination)
-            with shutdowns.patience_of(order) as patience:
-                moves.move_away(order.instance_uuid, order.destination, patience)
+            with shutdowns.timeout_of(order) as timeout:
+                moves.move_away(order.instance_uuid, order.destination, timeout)
             return PowerState.SHUTDOWN
         case FinishMove():
             able.need_cold_moves(order.source).finish_move(order.guest, order.source, power_on=order.power_on)

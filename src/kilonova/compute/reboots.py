@@ -48,6 +48,6 @@ def reboot(
     if state is not PowerState.RUNNING:  # the guest cannot shut down; the control process orders a hard reboot
         return state
     begins(TaskState.REBOOT_STARTED)
-    with shutdowns.patience(uuid, shutdowns.times.reboot_s) as patience:
-        reboots.soft_reboot(uuid, patience)
+    with shutdowns.timeout(uuid, shutdowns.times.reboot_s) as timeout:
+        reboots.soft_reboot(uuid, timeout)
     return PowerState.RUNNING

@@ -33,7 +33,7 @@ class ShutdownOrder(Protocol):
     def timeout_s(self) -> float | None: ...
 
 
-class Patience:
+class GuestTimeout:
     """The shutdown timeout of one guest. Implements ``ShutdownPatience``."""
 
     def __init__(self, limit_s: float) -> None:
@@ -68,26 +68,26 @@ class Shutdowns:
         self.times = times
         self._is_urgent = is_urgent
         self._lock = threading.Lock()
-        self._waiting: dict[str, Patience] = {}
+        self._waiting: dict[str, GuestTimeout] = {}
         self._is_stopping = False
 
-    def patience_of(self, order: ShutdownOrder) -> AbstractContextManager[Patience]:
+    def timeout_of(self, order: ShutdownOrder) -> AbstractContextManager[GuestTimeout]:
         """Return a context manager with the timeout for a stop order. Raises: AgentStopsError."""
-        return self.patience(order.instance_uuid, self.times.stop_s if order.timeout_s is None else order.timeout_s)
+        return self.timeout(order.instance_uuid, self.times.stop_s if order.timeout_s is None else order.timeout_s)
 
     @contextmanager
-    def patience(self, instance_uuid: str, limit_s: float) -> Iterator[Patience]:
+    def timeout(self, instance_uuid: str, limit_s: float) -> Iterator[GuestTimeout]:
         """Yield the timeout of a guest that is shut down within the block. Raises: AgentStopsError."""
-        patience = Patience(limit_s)
+        timeout = GuestTimeout(limit_s)
         with self._lock:
             if self._is_stopping:
                 raise AgentStopsError
-            self._waiting[instance_uuid] = patience
+            self._waiting[instance_uuid] = timeout
         # check after registering, so that cut_short() reaches orders that arrive later
         if self._is_urgent(instance_uuid):
-            patience.end()
+            timeout.end()
         try:
-            yield patience
+            yield timeout
         finally:
             with self._lock:
                 del self._waiting[instance_uuid]
@@ -95,13 +95,13 @@ class Shutdowns:
     def cut_short(self, instance_uuid: str) -> None:
         """End the wait for a guest's shutdown, if any, so that it is powered off now, because of a newer order."""
         with self._lock:
-            patience = self._waiting.get(instance_uuid)
-        if patience is not None:
-            patience.end()
+            timeout = self._waiting.get(instance_uuid)
+        if timeout is not None:
+            timeout.end()
 
     def stop(self) -> None:
         """Abandon all running shutdowns and start no more."""
         with self._lock:
             self._is_stopping = True
-            for patience in self._waiting.values():
-                patience.stop()
+            for timeout in self._waiting.values():
+                timeout.stop()

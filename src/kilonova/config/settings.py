@@ -9,7 +9,6 @@ from typing import Any, get_type_hints
 from oslo_config import cfg
 
 from kilonova.config.api import ApiSettings, BodyLimits
-from kilonova.config.chores import ChoreSettings
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.conductor import ConductorSettings
 from kilonova.config.console_proxy import ConsoleProxySettings
@@ -26,6 +25,7 @@ from kilonova.config.libvirt import LibvirtSettings
 from kilonova.config.log import LogSettings
 from kilonova.config.notifications import NotificationSettings
 from kilonova.config.operator import OperatorSettings
+from kilonova.config.periodic_tasks import PeriodicTaskSettings
 from kilonova.config.placement import PlacementSettings
 from kilonova.config.prometheus import PrometheusSettings
 from kilonova.config.quota import QuotaSettings
@@ -42,7 +42,7 @@ class Settings:
     database: DatabaseSettings
     api: ApiSettings = field(default_factory=ApiSettings)
     bodies: BodyLimits = field(default_factory=BodyLimits)
-    chores: ChoreSettings = field(default_factory=ChoreSettings)
+    periodic_tasks: PeriodicTaskSettings = field(default_factory=PeriodicTaskSettings)
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     conductor: ConductorSettings = field(default_factory=ConductorSettings)
     console_proxy: ConsoleProxySettings = field(default_factory=ConsoleProxySettings)

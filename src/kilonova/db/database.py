@@ -72,7 +72,7 @@ class Database:
         self._listeners: list[Callable[[Commit], None]] = []
         self.clock = DatabaseClock(own_clock if self.is_sqlite else None, self._ask_time)
         self._writer = Writer(
-            self._engines.writer, self._watch, self.clock, self._announce, patience_s=response_timeout_s
+            self._engines.writer, self._watch, self.clock, self._announce, timeout_s=response_timeout_s
         )
 
     def on_commit(self, listener: Callable[[Commit], None]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.model.requester import Requester
-from kilonova.notifications.events import Happening
+from kilonova.notifications.events import ResourceEvent
 from kilonova.notifications.message import Message
 from kilonova.notifications.message_builder import MessageBuilder
 from kilonova.notifications.sinks import Sink
@@ -43,12 +43,12 @@ class Dispatcher:
     """Sends published events in the background. Safe to use from any thread."""
 
     def __init__(
-        self, wording: MessageBuilder, sinks: Sequence[Sink], *, queue_size: int, counters: Counters | None = None
+        self, builder: MessageBuilder, sinks: Sequence[Sink], *, queue_size: int, counters: Counters | None = None
     ) -> None:
-        self._wording = wording
+        self._builder = builder
         self._sinks = tuple(sinks)
         self._counters = counters or Counters()
-        self._queue: queue.Queue[tuple[Happening, Requester | None] | None] = queue.Queue(queue_size)
+        self._queue: queue.Queue[tuple[ResourceEvent, Requester | None] | None] = queue.Queue(queue_size)
         self._complaints = RateLimitedLog(LOG)
         #: Monotonic time at which sending of the present event started, None while idle.
         self._sending_since: float | None = None
@@ -72,10 +72,10 @@ class Dispatcher:
         """True if every published event has been sent or lost."""
         return self._queue.unfinished_tasks == 0
 
-    def tell(self, happening: Happening, who: Requester | None = None) -> None:
+    def tell(self, resource_event: ResourceEvent, who: Requester | None = None) -> None:
         """Queue an event. ``who``: the requester, or None if the event has none."""
         try:
-            self._queue.put_nowait((happening, who))
+            self._queue.put_nowait((resource_event, who))
         except queue.Full:
             self.lose("queue", f"the queue is full ({self._queue.maxsize} events)")
 
@@ -126,8 +126,8 @@ class Dispatcher:
             except Exception:
                 LOG.exception("Closing a notification sink failed")
 
-    def _send(self, happening: Happening, who: Requester | None) -> None:
-        for message in self._wording.messages(happening, who):
+    def _send(self, resource_event: ResourceEvent, who: Requester | None) -> None:
+        for message in self._builder.messages(resource_event, who):
             taken = [self._hand(message, sink) for sink in self._sinks]
             if any(taken):
                 self._counters.sent()

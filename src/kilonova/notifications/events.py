@@ -160,7 +160,7 @@ class ServiceActed:
     service: Service
 
 
-Happening = (
+ResourceEvent = (
     ServerActed
     | ServerChanged
     | ServerExists

@@ -16,12 +16,12 @@ from kilonova.notifications.events import (
     AggregateActed,
     FlavorActed,
     GroupActed,
-    Happening,
     HostFailed,
     HostFetchedImages,
     HostsSought,
     KeypairActed,
     NoHostFound,
+    ResourceEvent,
     ServerActed,
     ServerChanged,
     ServerExists,
@@ -108,37 +108,37 @@ class MessageBuilder:
     periods: AuditPeriods = field(default_factory=AuditPeriods)
     clock: Callable[[], datetime] = utc_now
 
-    def messages(self, happening: Happening, who: Requester | None) -> Iterator[Message]:
+    def messages(self, resource_event: ResourceEvent, who: Requester | None) -> Iterator[Message]:
         """Yield the messages of an event. ``who``: the requester, or None if the event has none."""
-        for message in self._all(happening, who):
+        for message in self._all(resource_event, who):
             if message.format in self.formats:
                 yield message
 
-    def _all(self, happening: Happening, who: Requester | None) -> Iterator[Message]:
-        match happening:
+    def _all(self, resource_event: ResourceEvent, who: Requester | None) -> Iterator[Message]:
+        match resource_event:
             case ServerActed():
-                return self._server_acted(happening, who)
+                return self._server_acted(resource_event, who)
             case ServerChanged():
-                return self._server_changed(happening, who)
+                return self._server_changed(resource_event, who)
             case ServerExists():
-                return self._server_exists(happening, who)
+                return self._server_exists(resource_event, who)
             case HostsSought():
-                return self._hosts_sought(happening, who)
+                return self._hosts_sought(resource_event, who)
             case NoHostFound():
-                return self._no_host_found(happening, who)
+                return self._no_host_found(resource_event, who)
             case HostFailed():
-                return self._host_failed(happening, who)
+                return self._host_failed(resource_event, who)
             case AggregateActed():
-                return self._aggregate_acted(happening, who)
+                return self._aggregate_acted(resource_event, who)
             case HostFetchedImages():
-                return self._host_fetched_images(happening, who)
+                return self._host_fetched_images(resource_event, who)
             case FlavorActed(action, flavor, projects):
                 payload = FlavorPayload.of(flavor, projects)
                 return iter((self._versioned(who, f"flavor.{action}", payload, Source.API),))
             case KeypairActed():
-                return self._keypair_acted(happening, who)
+                return self._keypair_acted(resource_event, who)
             case GroupActed():
-                return self._group_acted(happening, who)
+                return self._group_acted(resource_event, who)
             case ServiceActed(action, service):
                 payload_of = ServiceStatusPayload.of(service)
                 source = Source.API if action == "delete" else Source(_source_of(service.binary))

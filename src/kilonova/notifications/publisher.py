@@ -18,10 +18,10 @@ from kilonova.model.requester import Requester
 from kilonova.notifications.dispatcher import Dispatcher
 from kilonova.notifications.events import (
     AggregateActed,
-    Happening,
     HostFetchedImages,
     HostsSought,
     NoHostFound,
+    ResourceEvent,
     ServerChanged,
     ServiceActed,
 )
@@ -49,11 +49,11 @@ class Publisher:
         """True if the queue is at least half full, so a caller that can wait should wait."""
         return self._dispatcher is not None and self._dispatcher.is_busy
 
-    def tell(self, happening: Happening, who: Requester | None = None) -> None:
+    def tell(self, resource_event: ResourceEvent, who: Requester | None = None) -> None:
         """Publish an event. ``who``: the requester, or None if the event has none."""
-        if self._dispatcher is None or (isinstance(happening, ServerChanged) and not self._updates):
+        if self._dispatcher is None or (isinstance(resource_event, ServerChanged) and not self._updates):
             return
-        self._dispatcher.tell(happening, who)
+        self._dispatcher.tell(resource_event, who)
 
     def sought(self, spec: RequestSpec) -> None:
         """Publish that a scheduler request starts."""

@@ -44,7 +44,7 @@ class Rule:
     step: str
     action: str
     phase: Phase | None
-    teller: PublishedBy = PublishedBy.HOST
+    published_by: PublishedBy = PublishedBy.HOST
     undoing: bool = False
     failed_at: frozenset[str] = frozenset()
     only: Callable[[Any], bool] = _always
@@ -109,8 +109,8 @@ _AWAY_AND_BACK = (
     _used_until("claim", WorkflowPhase.STEP_DONE),
     _done("claim", "resize_prep", Phase.START),
     _done("claim", "resize_prep"),
-    _begins("move-away", "resize", teller=PublishedBy.SOURCE),
-    _done("move-away", "resize", teller=PublishedBy.SOURCE),
+    _begins("move-away", "resize", published_by=PublishedBy.SOURCE),
+    _done("move-away", "resize", published_by=PublishedBy.SOURCE),
     _begins("finish", "resize_finish"),
     _over("resize_finish"),
     *(_failed(step, "resize") for step in sorted(_MOVED)),
@@ -143,14 +143,14 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "rescue": (_begins("act", "rescue"), _used_until("", WorkflowPhase.DONE), _over("rescue")),
     "unrescue": _whole("act", "unrescue"),
     "rebuild": (
-        _done("check", "rebuild_scheduled", None, teller=PublishedBy.CONDUCTOR),
+        _done("check", "rebuild_scheduled", None, published_by=PublishedBy.CONDUCTOR),
         _used_until("rebuild"),
         *_whole("rebuild", "rebuild"),
         Rule(WorkflowPhase.FAILED, "", "rebuild", Phase.ERROR),
     ),
     "evacuate": (
-        _begins("begin", "evacuate", None, teller=PublishedBy.API),
-        _done("claim", "rebuild_scheduled", None, teller=PublishedBy.CONDUCTOR),
+        _begins("begin", "evacuate", None, published_by=PublishedBy.API),
+        _done("claim", "rebuild_scheduled", None, published_by=PublishedBy.CONDUCTOR),
         _begins("spawn", "rebuild"),
         _failed("spawn", "rebuild"),
         _over("rebuild"),
@@ -158,21 +158,21 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "resize": _AWAY_AND_BACK,
     "migrate": _AWAY_AND_BACK,
     "confirm-resize": (
-        _begins("drop-source", "resize_confirm", teller=PublishedBy.SOURCE),
-        _over("resize_confirm", teller=PublishedBy.SOURCE),
+        _begins("drop-source", "resize_confirm", published_by=PublishedBy.SOURCE),
+        _over("resize_confirm", published_by=PublishedBy.SOURCE),
     ),
     "revert-resize": (
         _used_until("abandon"),
-        _begins("return-home", "resize_revert", teller=PublishedBy.SOURCE),
-        _over("resize_revert", teller=PublishedBy.SOURCE),
+        _begins("return-home", "resize_revert", published_by=PublishedBy.SOURCE),
+        _over("resize_revert", published_by=PublishedBy.SOURCE),
     ),
     "live-migrate": (
         _begins("prepare", "live_migration_pre"),
         _done("prepare", "live_migration_pre"),
-        _begins("activate", "live_migration_post", teller=PublishedBy.SOURCE),
+        _begins("activate", "live_migration_post", published_by=PublishedBy.SOURCE),
         _begins("activate", "live_migration_post_dest"),
         _done("switch", "live_migration_post_dest"),
-        _over("live_migration_post", teller=PublishedBy.SOURCE),
+        _over("live_migration_post", published_by=PublishedBy.SOURCE),
         *(
             Rule(WorkflowPhase.STEP_FAILED, step, "live_migration_rollback", Phase.START, PublishedBy.SOURCE)
             for step in sorted(_COPIED)

@@ -18,9 +18,9 @@ from kilonova.model.instance import Instance, TaskState
 from kilonova.notifications.dispatcher import Dispatcher
 from kilonova.notifications.events import (
     Details,
-    Happening,
     HostFailed,
     NoHostFound,
+    ResourceEvent,
     ServerActed,
     ServerChanged,
     ServerExists,
@@ -88,10 +88,10 @@ class WorkflowWatch:
         except Exception as error:  # noqa: BLE001 - the workflow must continue after any error
             self._dispatcher.lose("unread", f"server {event.instance_uuid} cannot be read: {error}")
             return
-        for happening in told:
-            self._dispatcher.tell(happening, who)
+        for resource_event in told:
+            self._dispatcher.tell(resource_event, who)
 
-    def _told(self, connection: Connection, event: WorkflowEvent, rules: list[Rule]) -> Iterator[Happening]:
+    def _told(self, connection: Connection, event: WorkflowEvent, rules: list[Rule]) -> Iterator[ResourceEvent]:
         instance = instances.find_any(connection, event.instance_uuid)
         if instance is None:
             return
@@ -103,7 +103,7 @@ class WorkflowWatch:
             yield ServerExists(shown) if rule.action == EXISTS else _acted(rule, event, shown, details)
         yield from _failures(connection, event, instance)
 
-    def _change(self, event: WorkflowEvent, before: Instance | None, now: Instance) -> Iterator[Happening]:
+    def _change(self, event: WorkflowEvent, before: Instance | None, now: Instance) -> Iterator[ResourceEvent]:
         """Yield the change of a server's states since its last event.
 
         If no previous state is cached, a step that begins implies it: the server then had no task state, or SCHEDULING
@@ -132,20 +132,20 @@ def _as_told(rule: Rule, before: Instance | None, now: Instance) -> Instance:
     return replace(now, host=before.host, node=before.node)
 
 
-def _acted(rule: Rule, event: WorkflowEvent, instance: Instance, details: Details) -> Happening:
+def _acted(rule: Rule, event: WorkflowEvent, instance: Instance, details: Details) -> ResourceEvent:
     source, host = Source.COMPUTE, _host(rule, event, instance)
-    if rule.teller is PublishedBy.CONDUCTOR:
+    if rule.published_by is PublishedBy.CONDUCTOR:
         source = Source.CONDUCTOR
-    elif rule.teller is PublishedBy.API or host is None:
+    elif rule.published_by is PublishedBy.API or host is None:
         source, host = Source.API, None
     failure = event.failure if rule.phase is Phase.ERROR else None
     return ServerActed(rule.action, rule.phase, instance, source, host, event.kind, failure, details)
 
 
 def _host(rule: Rule, event: WorkflowEvent, instance: Instance) -> str | None:
-    if rule.teller is PublishedBy.SOURCE:
+    if rule.published_by is PublishedBy.SOURCE:
         return str(event.facts.source)
-    if rule.teller is PublishedBy.HOST:
+    if rule.published_by is PublishedBy.HOST:
         known = getattr(event.facts, "host", None) or event.host or instance.host
         return None if known is None else str(known)
     return None
@@ -169,7 +169,7 @@ def _details(connection: Connection, event: WorkflowEvent, instance: Instance, r
     return Details(image_id=event.facts.image.id) if "rescue" in actions else Details()
 
 
-def _failures(connection: Connection, event: WorkflowEvent, instance: Instance) -> Iterator[Happening]:
+def _failures(connection: Connection, event: WorkflowEvent, instance: Instance) -> Iterator[ResourceEvent]:
     """Yield the error events of the failed host or of the scheduling, in addition to the event of the action."""
     failure = event.failure
     if failure is None:

@@ -25,5 +25,5 @@ def test_the_audit_log_shows_the_progress_of_the_audit_of_a_period(cloud: Cloud)
                 "num_hosts_done": done, "num_hosts_running": running, "num_hosts_not_run": len(not_run),
                 "hosts_not_run": not_run, "total_instances": 0, "total_errors": 0, "overall_status": status, "log": {},
             }  # fmt: skip
-    for nonsense in ("yesterday", "2026-13-01 00:00:00", "0001-01-01 00:00:00", "2026-03-15T12:00:00"):
-        assert cloud.admin.get(f"/os-instance_usage_audit_log/{nonsense}").status == 400
+    for invalid in ("yesterday", "2026-13-01 00:00:00", "0001-01-01 00:00:00", "2026-03-15T12:00:00"):
+        assert cloud.admin.get(f"/os-instance_usage_audit_log/{invalid}").status == 400

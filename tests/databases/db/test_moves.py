@@ -321,7 +321,7 @@ def test_the_audit_knows_moves(start_machines: Callable[..., Cell], lost: str, *
     assert {finding.kind for finding in findings()} & {"allocation", "server"}
     for _ in range(3):
         for finding in findings():
-            cell.database.write(finding.mend)
+            cell.database.write(finding.repair)
     assert findings() == ()
     if lost != "migration":
         assert held(cell) == before

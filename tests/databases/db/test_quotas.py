@@ -127,7 +127,7 @@ def test_audit_counts_anew(database: Database) -> None:
         findings = list(audit.wrong_quota_usages(connection))
     assert {finding.where for finding in findings} == {"project p", "project p, user v", "project q", "project empty"}
     for finding in findings:
-        database.write(finding.mend)
+        database.write(finding.repair)
     with database.read() as connection:
         assert list(audit.wrong_quota_usages(connection)) == []
         right = {("p", ""): EACH * 2, ("p", "v"): EACH, ("q", ""): EACH, ("empty", ""): Usage()}

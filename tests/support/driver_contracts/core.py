@@ -12,7 +12,7 @@ from kilonova.identifiers import new_uuid
 from kilonova.model.ability import Ability
 from kilonova.model.instance import PowerState
 from support.driver_contracts.absent import refuses_absent
-from support.driver_places import Patience, Place
+from support.driver_places import GuestTimeout, Place
 from support.waiting import wait_until
 
 NOSTATE, RUNNING, SHUTDOWN = PowerState.NOSTATE, PowerState.RUNNING, PowerState.SHUTDOWN
@@ -80,18 +80,18 @@ class CoreContract:
 
     def test_a_guest_that_obeys_shuts_down_by_itself(self, place: Place) -> None:
         guest = place.made()
-        place.driver.stop(guest.uuid, Patience())
+        place.driver.stop(guest.uuid, GuestTimeout())
         assert place.state(guest) is SHUTDOWN
 
     def test_one_that_does_not_is_powered_off_when_patience_is_over(self, place: Place) -> None:
         guest = place.made(place.stubborn)
-        place.driver.stop(guest.uuid, Patience(looks=3))
+        place.driver.stop(guest.uuid, GuestTimeout(looks=3))
         assert place.state(guest) is SHUTDOWN
 
     def test_an_agent_that_ends_leaves_it_as_it_is(self, place: Place) -> None:
         guest = place.made(place.stubborn)
         with pytest.raises(AgentStopsError):
-            place.driver.stop(guest.uuid, Patience(stops=True))
+            place.driver.stop(guest.uuid, GuestTimeout(stops=True))
         assert place.state(guest) is RUNNING
 
     def test_one_that_is_not_there_is_neither_started_nor_stopped(self, place: Place) -> None:

@@ -7,7 +7,7 @@ from kilonova.errors import DriverError, GuestMissing
 from kilonova.model.ability import Ability
 from kilonova.model.instance import PowerState
 from support.driver_contracts.absent import refuses_absent
-from support.driver_places import Patience, Place
+from support.driver_places import GuestTimeout, Place
 
 RUNNING, PAUSED, SHUTDOWN, SUSPENDED = (
     PowerState.RUNNING,
@@ -23,7 +23,7 @@ class RebootContract:
     @pytest.mark.parametrize("stubborn", [False, True])
     def test_a_soft_reboot(self, place: Place, *, stubborn: bool) -> None:
         guest = place.made(place.stubborn if stubborn else place.image)
-        place.driver.soft_reboot(guest.uuid, Patience(looks=3 if stubborn else 600))
+        place.driver.soft_reboot(guest.uuid, GuestTimeout(looks=3 if stubborn else 600))
         assert place.state(guest) is RUNNING
 
     @pytest.mark.parametrize("is_off", [False, True])
@@ -47,7 +47,7 @@ class RebootContract:
         driver = place.driver
         refuses_absent(
             place,
-            lambda uuid: driver.soft_reboot(uuid, Patience()),
+            lambda uuid: driver.soft_reboot(uuid, GuestTimeout()),
             lambda uuid: driver.hard_reboot(uuid, None),
         )
 
@@ -97,7 +97,7 @@ def _there_and_back(place: Place, there: str, state: PowerState, back: str) -> N
 def _stopped(place: Place, before: str) -> None:
     guest = place.made()
     getattr(place.driver, before)(guest.uuid)
-    place.driver.stop(guest.uuid, Patience())
+    place.driver.stop(guest.uuid, GuestTimeout())
     assert place.state(guest) is SHUTDOWN
     place.driver.start(guest.uuid)
     assert place.state(guest) is RUNNING

@@ -11,7 +11,7 @@ from kilonova.model.ability import Ability
 from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.instance import PowerState
 from support.driver_contracts.absent import refuses_absent
-from support.driver_places import Patience, Place
+from support.driver_places import GuestTimeout, Place
 
 RUNNING = PowerState.RUNNING
 
@@ -23,7 +23,7 @@ class RescueContract:
     def test_rescue_there_and_back(self, place: Place, back: str) -> None:
         guest = place.made()
         for _ in range(2):
-            place.driver.rescue(guest, Rescue(place.stubborn.image_id, place.stubborn), Patience())
+            place.driver.rescue(guest, Rescue(place.stubborn.image_id, place.stubborn), GuestTimeout())
             assert place.state(guest) is RUNNING
         place.agent_dies()
         match back:
@@ -42,7 +42,7 @@ class RescueContract:
         guest = place.made(config_drive=own)
         rescued = replace(guest, config_drive=ConfigDrive("web", admin_pass="heliotrope"))
         for _ in range(2):
-            place.driver.rescue(rescued, Rescue(place.stubborn.image_id, place.stubborn), Patience())
+            place.driver.rescue(rescued, Rescue(place.stubborn.image_id, place.stubborn), GuestTimeout())
             assert len(place.files_with(b"heliotrope")) == 1
         place.agent_dies()
         assert len(place.files_with(b"heliotrope")) == 1
@@ -58,7 +58,7 @@ class RescueContract:
         guest = place.made()
         rescued = replace(guest, config_drive=ConfigDrive("web", admin_pass="heliotrope"))
         with pytest.raises(ImageUnusable):
-            place.driver.rescue(rescued, Rescue(place.damaged.image_id, place.damaged), Patience())
+            place.driver.rescue(rescued, Rescue(place.damaged.image_id, place.damaged), GuestTimeout())
         assert place.state(guest) is RUNNING
         assert place.files_with(b"heliotrope") == []
 

@@ -10,7 +10,7 @@ from kilonova.identifiers import new_uuid
 from kilonova.model.ability import Ability
 from kilonova.model.instance import GuestSpec, PowerState
 from support.driver_contracts.absent import refuses_absent
-from support.driver_places import Patience, Place, later
+from support.driver_places import GuestTimeout, Place, later
 
 RUNNING, SHUTDOWN = PowerState.RUNNING, PowerState.SHUTDOWN
 
@@ -46,7 +46,7 @@ class ResizeContract:
 
     def test_a_move_that_the_host_cannot_finish_is_reverted(self, place: Place) -> None:
         guest = place.made()
-        place.driver.move_away(guest.uuid, place.host, Patience())
+        place.driver.move_away(guest.uuid, place.host, GuestTimeout())
         with pytest.raises(UnsupportedGuest):
             place.driver.finish_move(
                 replace(guest, image_properties={"hw_vif_model": "netfront"}), place.host, power_on=True
@@ -67,7 +67,7 @@ class ResizeContract:
 
     def _move(self, place: Place, guest: GuestSpec, anew: GuestSpec, *, dies: bool = False) -> None:
         for _ in range(2):
-            place.driver.move_away(guest.uuid, place.host, Patience())
+            place.driver.move_away(guest.uuid, place.host, GuestTimeout())
             assert place.driver.list_guests() == {guest.uuid: SHUTDOWN}
             if dies:
                 place.agent_dies()
@@ -76,7 +76,7 @@ class ResizeContract:
             assert place.driver.list_guests() == {guest.uuid: RUNNING}
             if dies:
                 place.agent_dies()
-        place.driver.move_away(guest.uuid, place.host, Patience())  # a late duplicate of the order has no effect
+        place.driver.move_away(guest.uuid, place.host, GuestTimeout())  # a late duplicate of the order has no effect
         assert place.driver.list_guests() == {guest.uuid: RUNNING}
 
     def test_one_that_is_not_there_is_not_moved(self, place: Place) -> None:

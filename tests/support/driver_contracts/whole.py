@@ -23,7 +23,7 @@ from support.driver_contracts.power import PauseContract, RebootContract, Suspen
 from support.driver_contracts.rebuild import RebuildContract
 from support.driver_contracts.rescue import RescueContract
 from support.driver_contracts.resize import ResizeContract
-from support.driver_places import Monitor, Patience, Place
+from support.driver_places import GuestTimeout, Monitor, Place
 
 RUNNING = PowerState.RUNNING
 
@@ -55,7 +55,7 @@ class DriverContract(
 
     def test_a_hard_reboot_ends_a_rescue(self, place: Place) -> None:
         guest = place.made()
-        place.driver.rescue(guest, Rescue(place.stubborn.image_id, place.stubborn), Patience())
+        place.driver.rescue(guest, Rescue(place.stubborn.image_id, place.stubborn), GuestTimeout())
         place.agent_dies()
         place.driver.hard_reboot(guest.uuid, None)
         assert place.state(guest) is RUNNING
@@ -65,7 +65,7 @@ class DriverContract(
     def test_the_password_of_a_rescue_is_gone_with_a_hard_reboot(self, place: Place, own: ConfigDrive | None) -> None:
         guest = place.made(config_drive=own)
         rescued = replace(guest, config_drive=ConfigDrive("web", admin_pass="heliotrope"))
-        place.driver.rescue(rescued, Rescue(place.stubborn.image_id, place.stubborn), Patience())
+        place.driver.rescue(rescued, Rescue(place.stubborn.image_id, place.stubborn), GuestTimeout())
         place.agent_dies()
         assert len(place.files_with(b"heliotrope")) == 1
         place.driver.hard_reboot(guest.uuid, None)

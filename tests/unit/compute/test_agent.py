@@ -12,7 +12,7 @@ import pytest
 
 from kilonova.compute.agent import Agent
 from kilonova.compute.sessions import start_agents
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.fake import FakeDriver
 from kilonova.errors import DriverError
 from kilonova.messaging.bus import Sender
@@ -71,8 +71,8 @@ def test_messages_of_one_instance_keep_their_order_and_others_do_not_wait(tmp_pa
     lock = threading.Lock()
 
     class Slow(FakeDriver):
-        def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
-            del patience
+        def stop(self, uuid: str, timeout: ShutdownTimeout | None = None) -> None:
+            del timeout
             self._note(uuid, "stop")
 
         def start(self, uuid: str) -> None:

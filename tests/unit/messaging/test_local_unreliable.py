@@ -57,9 +57,9 @@ class CountingDriver(FakeDriver):
         self.done.append(("spawn", guest.uuid))
         super().spawn(guest)
 
-    def stop(self, uuid: str, patience: Any = None) -> None:
+    def stop(self, uuid: str, timeout: Any = None) -> None:
         self.done.append(("stop", uuid))
-        super().stop(uuid, patience)
+        super().stop(uuid, timeout)
 
     def start(self, uuid: str) -> None:
         self.done.append(("start", uuid))

@@ -26,8 +26,8 @@ class Told:
     def __init__(self) -> None:
         self.all: list[tuple[Any, Any]] = []
 
-    def tell(self, happening: Any, who: Any) -> None:
-        self.all.append((happening, who))
+    def tell(self, resource_event: Any, who: Any) -> None:
+        self.all.append((resource_event, who))
 
 
 def publisher(told: Any, **more: bool) -> Publisher:
@@ -52,8 +52,8 @@ def test_a_request_of_no_user_names_nobody() -> None:
     publisher(told).sought(spec)
     assert told.all[0][1] is None
     publisher(told).not_built(NotBuilt("i", "req-1", "No valid host was found.", "why"))
-    happening, who = told.all[1]
-    assert isinstance(happening, NoHostFound)
+    resource_event, who = told.all[1]
+    assert isinstance(resource_event, NoHostFound)
     assert who.request_id == "req-1"
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from kilonova.notifications.dispatcher import Dispatcher
 from kilonova.notifications.sinks import FileSink, context_of
-from support.notified_events import WHO, WORDING, happening
+from support.notified_events import WHO, WORDING, resource_event
 
 
 def test_a_file_has_a_line_for_each_that_only_its_owner_can_read(tmp_path: Path) -> None:
     path = tmp_path / "notifications.log"
     dispatcher = Dispatcher(WORDING, [FileSink(path, "WARN")], queue_size=10)
-    dispatcher.tell(happening("a\nb"), WHO)
+    dispatcher.tell(resource_event("a\nb"), WHO)
     dispatcher.close()
     (line,) = path.read_text().splitlines()
     said = json.loads(line)

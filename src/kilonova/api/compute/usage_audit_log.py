@@ -47,7 +47,7 @@ def _read(text: str) -> datetime:
 
 def _log(ctx: Context, before: datetime) -> dict[str, Any]:
     """Return the progress of the cloud's audit. It is not tracked per host: all hosts have the same status."""
-    period = ctx.backend.settings.chores.usage_audit_period.last_completed(before)
+    period = ctx.backend.settings.periodic_tasks.usage_audit_period.last_completed(before)
     with ctx.read() as connection:
         hosts = sorted(service.host for service in heeding(services.list_all(connection, binary=COMPUTE)))
         audit = usage_audits.find(connection, period)

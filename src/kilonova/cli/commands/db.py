@@ -11,7 +11,7 @@ from kilonova.cli.cloud.settings import ConfigFiles, DataFolder, settings_of_clo
 from kilonova.errors import InvalidRequest
 
 #: Response timeout of the database during schema changes, in seconds; long, because no request waits.
-_PATIENCE_S = 120.0
+_TIMEOUT_S = 120.0
 
 _MAYBE_MORE, _SOME_FAILED = 1, 2
 
@@ -27,7 +27,7 @@ def upgrade(
     from kilonova.db import schema  # noqa: PLC0415 - slow to import and needed by this command only
     from kilonova.db.database import Database  # noqa: PLC0415 - start-up time
 
-    database = Database(settings_of_cloud(config_file, data).database.connection, response_timeout_s=_PATIENCE_S)
+    database = Database(settings_of_cloud(config_file, data).database.connection, response_timeout_s=_TIMEOUT_S)
     try:
         before = schema.current(database)
         schema.upgrade(database)

@@ -26,7 +26,7 @@ _ROUNDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A finding and its state: ``found`` (no repair tried), ``mended``, or ``left`` with the reason."""
+    """A finding and its state: ``found`` (no repair tried), ``repaired``, or ``left`` with the reason."""
 
     finding: "Finding"
     state: str
@@ -52,9 +52,9 @@ def audit(
     database = Database(settings_of_cloud(config_file, data).database.connection)
     with closing(database):
         _require_usable(database)
-        outcomes = _mend_all(database) if fix else _find_all(database)
+        outcomes = _repair_all(database) if fix else _find_all(database)
     _print_json(outcomes) if as_json else _print(outcomes)
-    return 1 if any(outcome.state != "mended" for outcome in outcomes) else 0
+    return 1 if any(outcome.state != "repaired" for outcome in outcomes) else 0
 
 
 def _require_usable(database: "Database") -> None:
@@ -83,7 +83,7 @@ def _findings(database: "Database") -> Sequence["Finding"]:
         return checks.find_all(connection)
 
 
-def _mend_all(database: "Database") -> list[Outcome]:
+def _repair_all(database: "Database") -> list[Outcome]:
     from kilonova.cli.wiring.database_lock import lock_database  # noqa: PLC0415 - start-up time
 
     try:
@@ -94,26 +94,26 @@ def _mend_all(database: "Database") -> list[Outcome]:
             "without --fix the audit can run at any time."
         ) from error
     with lock or nullcontext():
-        mended: list[Outcome] = []
+        repaired: list[Outcome] = []
         for _ in range(_ROUNDS):
-            outcomes = [_mend(database.write, finding) for finding in _findings(database)]
-            mended += [outcome for outcome in outcomes if outcome.state == "mended"]
-            if all(outcome.state != "mended" for outcome in outcomes):
-                return [*mended, *outcomes]
+            outcomes = [_repair(database.write, finding) for finding in _findings(database)]
+            repaired += [outcome for outcome in outcomes if outcome.state == "repaired"]
+            if all(outcome.state != "repaired" for outcome in outcomes):
+                return [*repaired, *outcomes]
         return [
-            *mended,
+            *repaired,
             *(Outcome(finding, "left", "it reappeared after its repair") for finding in _findings(database)),
         ]
 
 
-def _mend(write: Callable[[Any], None], finding: "Finding") -> Outcome:
+def _repair(write: Callable[[Any], None], finding: "Finding") -> Outcome:
     try:
-        write(finding.mend)
+        write(finding.repair)
     except Unavailable:
         raise
     except KilonovaError as error:
         return Outcome(finding, "left", error.message)
-    return Outcome(finding, "mended")
+    return Outcome(finding, "repaired")
 
 
 def _print_json(outcomes: Sequence[Outcome]) -> None:
@@ -132,15 +132,15 @@ def _print(outcomes: Sequence[Outcome]) -> None:
         print(f"    {finding.what}, but {finding.why}.")
         if outcome.state == "found":
             print(f"    --fix {finding.remedy}.")
-        elif outcome.state == "mended":
+        elif outcome.state == "repaired":
             print(f"    Repaired: {finding.remedy}.")
         else:
             print(f"    Not repaired: {outcome.reason}")
-    mended = sum(outcome.state == "mended" for outcome in outcomes)
-    left = len(outcomes) - mended
+    repaired = sum(outcome.state == "repaired" for outcome in outcomes)
+    left = len(outcomes) - repaired
     if not outcomes:
         print("No inconsistencies found.")
-    elif mended:
-        print(f"{mended} repaired, {left} left.")
+    elif repaired:
+        print(f"{repaired} repaired, {left} left.")
     else:
         print(f"{left} found.")

@@ -66,7 +66,7 @@ def up(
         Path | None,
         typer.Option(metavar="FILE", help="Settings for the control process that override the generated ones."),
     ] = None,
-    companions: Annotated[
+    bundled_services: Annotated[
         bool,
         typer.Option("--companions/--no-companions", help="Start Keystone and Glance, or use those of --config-file."),
     ] = True,
@@ -78,7 +78,7 @@ def up(
     compute = addresses.parse(bind, "--bind")
     if config_file is not None and not config_file.is_file():
         raise ConfigurationError(f"--config-file {config_file} is not a file")
-    if not companions and config_file is None:
+    if not bundled_services and config_file is None:
         raise ConfigurationError("--no-companions needs --config-file with your own identity and image services")
     folder = (data or default_folder()).expanduser().absolute()
     vnc, serial = Address(compute.host, novnc_port), Address(compute.host, serial_port)
@@ -94,7 +94,7 @@ def up(
         agents=agents,
         scenario=find_scenario(scenario) if scenario else None,
         config_file=config_file.absolute() if config_file else None,
-        companions=companions,
+        bundled_services=bundled_services,
         consoles=ConsolePart(folder, vnc, serial) if console_proxy else None,
     )
     try:

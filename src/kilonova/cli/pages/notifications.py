@@ -16,10 +16,10 @@ from kilonova.model.request_spec import RequestSpec
 from kilonova.model.requester import Requester
 from kilonova.notifications.events import (
     AggregateActed,
-    Happening,
     HostFetchedImages,
     KeypairActed,
     NoHostFound,
+    ResourceEvent,
     ServerActed,
     ServerChanged,
 )
@@ -163,7 +163,7 @@ _KEYPAIR = Keypair(
     1, "fake", "my-key", "ssh", "1e:2c:9b:56:79:4b:45:77:f9:ca:7a:98:2c:b0:d5:3c", "ssh-ed25519 AAAAC3NzaC1lZDI1 me"
 )
 #: Title of a sample → the event it shows.
-_SAMPLES: Mapping[str, Happening] = {
+_SAMPLES: Mapping[str, ResourceEvent] = {
     "End of a reboot": ServerActed("reboot", Phase.END, _SERVER, host="node1", kind="reboot"),
     "Failure of a reboot": ServerActed(
         "reboot",
@@ -188,7 +188,7 @@ _SAMPLES: Mapping[str, Happening] = {
     "Images cached by a host": HostFetchedImages(_AGGREGATE, "node1", (_IMAGE.id,), (), 1, 2),
     "Creation of a key pair": KeypairActed("create", Phase.END, _KEYPAIR),
 }
-_TELLERS: Mapping[PublishedBy, str] = {
+_PUBLISHERS: Mapping[PublishedBy, str] = {
     PublishedBy.HOST: "`nova-compute`",
     PublishedBy.SOURCE: "`nova-compute` of the source host",
     PublishedBy.API: "`nova-api`",
@@ -302,7 +302,7 @@ def _events(kind: str) -> Iterator[str]:
         phase = "" if rule.phase is None else f".{rule.phase}"
         older = OLDER_NAMES.get(rule.action)
         shown = "" if older is None else f" (`instance.{older}{phase}`)"
-        yield f"`instance.{rule.action}{phase}`{shown} from {_TELLERS[rule.teller]}"
+        yield f"`instance.{rule.action}{phase}`{shown} from {_PUBLISHERS[rule.published_by]}"
 
 
 def _payloads_of(kind: str) -> str:
@@ -361,11 +361,11 @@ def _payload_row(kind: type[Payload]) -> str:
 
 
 def _samples() -> str:
-    wording = MessageBuilder("control1", image_url=lambda image: f"http://glance/images/{image}", clock=lambda: _NOW)
+    builder = MessageBuilder("control1", image_url=lambda image: f"http://glance/images/{image}", clock=lambda: _NOW)
     parts = ["## Samples\n"]
-    for title, happening in _SAMPLES.items():
+    for title, resource_event in _SAMPLES.items():
         parts.append(f"### {title}\n")
-        parts += [_sample(message) for message in wording.messages(happening, _WHO)]
+        parts += [_sample(message) for message in builder.messages(resource_event, _WHO)]
     return "\n".join(parts)
 
 

@@ -15,13 +15,13 @@ from kilonova.cli.up.cloud_files import Cloud
 class Announcement:
     """The message and its inputs.
 
-    ``companions``: whether the cloud runs its own Keystone and Glance. ``unlimited``: whether quotas are off.
+    ``bundled_services``: whether the cloud runs its own Keystone and Glance. ``unlimited``: whether quotas are off.
     ``data``: command line option that selects this cloud, or "".
     """
 
     cloud: Cloud
     seconds: float
-    companions: bool
+    bundled_services: bool
     unlimited: bool
     real_guests: bool
     agents: bool
@@ -33,7 +33,7 @@ class Announcement:
     def _lines(self) -> Iterator[str]:
         where = f"{self.cloud.compute.public_url}/compute/v2.1"
         ready = f"Kilonova is ready at {where} after {self.seconds:.1f} s. Ctrl-C stops it."
-        if not self.companions:
+        if not self.bundled_services:
             yield ready
         else:
             openstack = _installed("openstack")

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from kilonova.bundled_services.parent_death import die_with_parent
 from kilonova.process_signals import Wakeup, wakeup
 
-_STOP_PATIENCE_S = 8.0
+_STOP_TIMEOUT_S = 8.0
 _LAST_WORDS = 15  # lines
 
 AnyWatched = TypeVar("AnyWatched", bound="Watched")
@@ -122,11 +122,11 @@ def wait_for_an_end(children: Sequence[Watched]) -> Watched:
     return ended[0]
 
 
-def stop(children: Sequence[Child], patience_s: float = _STOP_PATIENCE_S) -> None:
+def stop(children: Sequence[Child], timeout_s: float = _STOP_TIMEOUT_S) -> None:
     """Send SIGTERM to all, wait, then kill the rest. Returns when all have exited."""
     for child in children:
         child.ask_to_stop()
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     waiting = [child for child in children if not child.ended()]
     while waiting and time.monotonic() < deadline:
         _ended(waiting, deadline - time.monotonic())

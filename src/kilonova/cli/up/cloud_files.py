@@ -113,7 +113,7 @@ def accounts(folder: Path) -> Accounts:
     )
 
 
-def write_companion_settings(cloud: Cloud, people: Accounts) -> None:
+def write_bundled_settings(cloud: Cloud, people: Accounts) -> None:
     """Write the settings of Keystone and Glance, including the catalogue with the current addresses."""
     compute = cloud.compute.public_url
     keystone = KeystoneSettings(

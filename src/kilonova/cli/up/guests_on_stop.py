@@ -11,7 +11,7 @@ LOG = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.1
 
 
-def stop_guests(uri: str, patience_s: float) -> None:
+def stop_guests(uri: str, timeout_s: float) -> None:
     """Ask every guest to shut down (ACPI), wait, and power off those still running."""
     libvirt.registerErrorHandler(lambda _context, _error: None, None)  # or else libvirt prints errors to standard error
     try:
@@ -23,7 +23,7 @@ def stop_guests(uri: str, patience_s: float) -> None:
         for guest in _running(connection):
             with suppress(libvirt.libvirtError):  # a paused guest refuses to shut down
                 guest.shutdown()
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + timeout_s
         while _running(connection) and time.monotonic() < deadline:
             time.sleep(_LOOK_EVERY_S)
         for guest in _running(connection):

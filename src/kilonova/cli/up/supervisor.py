@@ -34,8 +34,8 @@ from kilonova.cli.up.cloud_files import (
     lock_folder,
     login_of,
     make_folder,
+    write_bundled_settings,
     write_clouds_yaml,
-    write_companion_settings,
     write_conf,
 )
 from kilonova.cli.up.consoles import ConsolePart, is_possible
@@ -50,7 +50,7 @@ from kilonova.process_parts import PartOf, ProcessParts
 from kilonova.scenario.load import load_scenario
 from kilonova.scenario.model import Scenario, default_hosts
 
-_START_PATIENCE_S = 120.0
+_START_TIMEOUT_S = 120.0
 _POLL_S = 0.03
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -70,7 +70,7 @@ class UpOptions:
     agents: int = 0
     scenario: Path | None = None
     config_file: Path | None = None
-    companions: bool = True
+    bundled_services: bool = True
     consoles: ConsolePart | None = None
 
 
@@ -119,7 +119,7 @@ def _plan(options: UpOptions) -> _Plan:
     options = _with_configured_bind(options)
     scenario = load_scenario(options.scenario) if options.scenario else Scenario(name="")
     operator = operator_options(options.config_file)
-    if not options.companions and not is_possible(operator):
+    if not options.bundled_services and not is_possible(operator):
         options = replace(options, consoles=None)  # the proxy would have no credentials for looking up tokens
     hosts = tuple(host.name for host in (scenario.hosts if options.scenario else default_hosts(options.hosts)))
     own_host = None
@@ -157,7 +157,7 @@ def _start(plan: _Plan, parts: ProcessParts, last_words: list[str], started: flo
         hosts=options.hosts,
         scenario=options.scenario,
     )
-    people = accounts(options.folder) if options.companions else None
+    people = accounts(options.folder) if options.bundled_services else None
     parts.opened("databases", lambda: _settle_databases(options.folder))
     real = None if plan.own_host is None else LibvirtSide(options.folder, plan.own_host, plan.operator)
     if real is not None:
@@ -184,7 +184,7 @@ def _write_files(
     broker = None if side is None else side.broker.options()
     write_conf(cloud, people, plan.scenario.options, plan.operator, broker=broker, parts=more)
     if people is not None:
-        write_companion_settings(cloud, people)
+        write_bundled_settings(cloud, people)
         write_clouds_yaml(cloud, people)
 
 
@@ -255,9 +255,13 @@ def _with_configured_bind(options: UpOptions) -> UpOptions:
 
 
 def _needed(options: UpOptions) -> dict[str, Address]:
-    companions = {"Keystone (--identity-port)": options.identity, "Glance (--image-port)": options.image}
+    bundled_services = {"Keystone (--identity-port)": options.identity, "Glance (--image-port)": options.image}
     consoles = options.consoles.needed() if options.consoles is not None else {}
-    return {"the control process (--bind)": options.compute, **(companions if options.companions else {}), **consoles}
+    return {
+        "the control process (--bind)": options.compute,
+        **(bundled_services if options.bundled_services else {}),
+        **consoles,
+    }
 
 
 def _show_start(child: Watched, progress: StartProgress) -> None:
@@ -273,18 +277,18 @@ def _start_children(
     side: AgentSide | None,
 ) -> Iterator[Child]:
     """Start the children in turn, the slowest first, without waiting until they answer."""
-    companion = (sys.executable, "-m")
-    if options.companions:
+    python_m = (sys.executable, "-m")
+    if options.bundled_services:
         yield Child(
             "keystone",
-            (*companion, "kilonova.bundled_services.keystone", "--settings", f"{cloud.folder}/keystone/settings.json"),
+            (*python_m, "kilonova.bundled_services.keystone", "--settings", f"{cloud.folder}/keystone/settings.json"),
             cloud.log("keystone"),
             f"{options.identity.local_url}/identity",
             cloud.folder,
         )
         yield Child(
             "glance",
-            (*companion, "kilonova.bundled_services.glance", "--settings", f"{cloud.folder}/glance/settings.json"),
+            (*python_m, "kilonova.bundled_services.glance", "--settings", f"{cloud.folder}/glance/settings.json"),
             cloud.log("glance"),
             f"{options.image.local_url}/",
             cloud.folder,
@@ -308,7 +312,7 @@ def _start_children(
 
 
 def _wait_until_up(children: Sequence[Watched], progress: StartProgress) -> None:
-    deadline = time.monotonic() + _START_PATIENCE_S
+    deadline = time.monotonic() + _START_TIMEOUT_S
     waiting = list(children)
     while waiting:
         for child in children:
@@ -319,7 +323,7 @@ def _wait_until_up(children: Sequence[Watched], progress: StartProgress) -> None
             progress.finish(child.name, f"{child.name} is up")
         if waiting and time.monotonic() > deadline:
             names = " and ".join(child.name for child in waiting)
-            raise Unavailable(f"{names} did not answer within {_START_PATIENCE_S:.0f} s; see {waiting[0].log}")
+            raise Unavailable(f"{names} did not answer within {_START_TIMEOUT_S:.0f} s; see {waiting[0].log}")
         progress.tick()
         time.sleep(_POLL_S if waiting else 0)
 
@@ -342,7 +346,7 @@ def _announcement(cloud: Cloud, options: UpOptions, seconds: float) -> Announcem
     return Announcement(
         cloud,
         seconds,
-        companions=options.companions,
+        bundled_services=options.bundled_services,
         unlimited=options.config_file is None,
         real_guests=options.hypervisor is Hypervisor.LIBVIRT,
         agents=options.agents > 0,

@@ -58,10 +58,10 @@ def is_loopback(host: str) -> bool:
     return all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
 
 
-def require_free(addresses: Mapping[str, Address], patience_s: float = 1.0) -> None:
+def require_free(addresses: Mapping[str, Address], timeout_s: float = 1.0) -> None:
     """Check that each address can be bound. A key names the service and the option that changes its address.
 
-    ``patience_s``: seconds to wait for ports of a supervisor that was just killed. Raises: ConfigurationError for two
+    ``timeout_s``: seconds to wait for ports of a supervisor that was just killed. Raises: ConfigurationError for two
     services at one address; Unavailable naming a port in use.
     """
     seen: dict[int, str] = {}
@@ -69,7 +69,7 @@ def require_free(addresses: Mapping[str, Address], patience_s: float = 1.0) -> N
         if address.port in seen:
             raise ConfigurationError(f"port {address.port} is assigned to both {seen[address.port]} and {owner}")
         seen[address.port] = owner
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     for owner, address in addresses.items():
         while (problem := _problem(address)) is not None:
             if problem.errno != errno.EADDRINUSE:

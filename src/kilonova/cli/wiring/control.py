@@ -35,7 +35,7 @@ from kilonova.compute.resource_timer import ResourceTimer
 from kilonova.conductor.periodic import Ages, Timetable
 from kilonova.conductor.periodic.purger import Purger
 from kilonova.conductor.service import Conductor
-from kilonova.config.chores import ChoreSettings
+from kilonova.config.periodic_tasks import PeriodicTaskSettings
 from kilonova.config.settings import Settings
 from kilonova.db import schema, ticket_keys
 from kilonova.db.database import Database
@@ -168,7 +168,7 @@ def _start_periodic_tasks(settings: Settings, core: Core, parts: ProcessParts) -
     database, conductor, kept, compute = core.database, core.conductor, settings.operator, settings.compute
     if core.notifying.audit is not None:
         parts.start(core.notifying.audit)
-    ages = _ages(settings.chores, settings.consoles.token_ttl_s)
+    ages = _ages(settings.periodic_tasks, settings.consoles.token_ttl_s)
     parts.start(Timetable(conductor.operations, ages, lambda: conductor.runner.may_act))
     if core.image_remover is not None:
         parts.start(core.image_remover)
@@ -226,16 +226,16 @@ def _health(settings: Settings, core: Core, tasks: PeriodicTasks) -> Health:
     )
 
 
-def _ages(chores: ChoreSettings, console_s: float) -> Ages:
+def _ages(periodic_tasks: PeriodicTaskSettings, console_s: float) -> Ages:
     return Ages(
-        reclaim=chores.reclaim_instance_interval_s,
-        build=chores.instance_build_timeout_s,
-        confirm=chores.resize_confirm_window_s,
-        unrescue=chores.rescue_timeout_s,
-        reboot=chores.reboot_timeout_s,
+        reclaim=periodic_tasks.reclaim_instance_interval_s,
+        build=periodic_tasks.instance_build_timeout_s,
+        confirm=periodic_tasks.resize_confirm_window_s,
+        unrescue=periodic_tasks.rescue_timeout_s,
+        reboot=periodic_tasks.reboot_timeout_s,
         console=max(_OFTENEST_S, console_s),
-        offload=chores.shelved_offload_time_s,
-        offload_every_s=chores.shelved_poll_interval_s,
+        offload=periodic_tasks.shelved_offload_time_s,
+        offload_every_s=periodic_tasks.shelved_poll_interval_s,
     )
 
 

@@ -73,21 +73,21 @@ def start_notifications(
         return Notifying()
     formats = {Format.UNVERSIONED} if options.unversioned else set()
     formats |= {Format.VERSIONED} if options.versioned else set()
-    wording = MessageBuilder(
+    builder = MessageBuilder(
         os.uname().nodename,
         frozenset(formats),
         _image_url(settings.glance.endpoint_override),
         bdms=options.bdms_in_notifications,
         shares=options.include_share_mapping,
-        periods=settings.chores.usage_audit_period,
+        periods=settings.periodic_tasks.usage_audit_period,
     )
     counters = Counters(metrics.notification_sent, metrics.notification_lost)
-    dispatcher = Dispatcher(wording, sinks, queue_size=options.queue_size, counters=counters)
+    dispatcher = Dispatcher(builder, sinks, queue_size=options.queue_size, counters=counters)
     announcer = Publisher(dispatcher, updates=options.notify_on_state_change is not None)
     watch = WorkflowWatch(database, dispatcher, _changes(options))
     listeners = Listeners(CachingProgress(announcer, database).fetched, announcer.new_services, announcer.not_built)
-    chores = settings.chores
-    audit = UsageAudit(database, announcer, chores.usage_audit_period, may_act) if chores.instance_usage_audit else None
+    tasks = settings.periodic_tasks
+    audit = UsageAudit(database, announcer, tasks.usage_audit_period, may_act) if tasks.instance_usage_audit else None
     return Notifying(announcer, dispatcher, (watch.observe,), listeners, audit)
 
 

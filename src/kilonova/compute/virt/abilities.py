@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Protocol
 
-from kilonova.compute.virt.base import ShutdownPatience, VirtDriver
+from kilonova.compute.virt.base import ShutdownTimeout, VirtDriver
 from kilonova.model.ability import Ability
 from kilonova.model.cached_image import CachedImage
 from kilonova.model.console import ConsoleEnd, ConsoleProtocol
@@ -29,7 +29,7 @@ from kilonova.model.instance import GuestSpec, PowerState
 class CanReboot(Protocol):
     """Ability.REBOOT: reboot guests."""
 
-    def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
+    def soft_reboot(self, uuid: str, timeout: ShutdownTimeout) -> None:
         """Shut a running guest down, as ``VirtDriver.stop``, and start it. Raises: DriverError, AgentStopsError."""
 
     def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
@@ -93,10 +93,10 @@ class Rescue:
 class CanRescue(Protocol):
     """Ability.RESCUE: boot guests from a rescue image."""
 
-    def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
+    def rescue(self, guest: GuestSpec, rescue: Rescue, timeout: ShutdownTimeout | None = None) -> None:
         """Boot a guest from a rescue image, with its own disk attached; no error if it already runs from that image.
 
-        ``patience``: as for ``VirtDriver.stop``. During the rescue the config drive of ``guest`` replaces the guest's
+        ``timeout``: as for ``VirtDriver.stop``. During the rescue the config drive of ``guest`` replaces the guest's
         own; it is removed when the rescue ends.
         A start or a hard reboot boots from the guest's own disk again. Raises: DriverError, AgentStopsError; then the
         guest is unchanged, or off.
@@ -185,7 +185,7 @@ class CanMoveCold(CanEndMoves, Protocol):
     :func:`abilities_of`.
     """
 
-    def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
+    def move_away(self, uuid: str, destination: str, timeout: ShutdownTimeout | None = None) -> None:
         """Power a guest off, as ``VirtDriver.stop``, and keep it for the move; no error if the guest is already kept.
 
         Raises: DriverError, AgentStopsError.

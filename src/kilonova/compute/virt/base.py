@@ -13,7 +13,7 @@ class AgentStopsError(Exception):
     """The agent is stopping: the driver abandons its work without cleanup, as after a crash."""
 
 
-class ShutdownPatience(Protocol):
+class ShutdownTimeout(Protocol):
     """Shutdown timeout of a guest, for the driver that waits for the shutdown."""
 
     def wait(self, seconds: float) -> bool:
@@ -61,8 +61,8 @@ class VirtDriver(Protocol):
     def start(self, uuid: str) -> None:
         """Power a guest on. Raises: DriverError."""
 
-    def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
-        """Shut a guest down gracefully, and power it off after the timeout ``patience``; None: power it off at once.
+    def stop(self, uuid: str, timeout: ShutdownTimeout | None = None) -> None:
+        """Shut a guest down gracefully, and power it off after the timeout ``timeout``; None: power it off at once.
 
         Raises: DriverError, AgentStopsError.
         """

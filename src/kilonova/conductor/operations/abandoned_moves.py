@@ -36,7 +36,7 @@ def give_up(tx: Transaction, starter: Starter, migration: ServerMigration) -> Wo
     """Store a workflow that ends an abandoned move with an error, under the move's action. Raises: ConcurrentUpdate."""
     server_migrations.set_status(tx, migration.uuid, _WAITING, MigrationStatus.CONFIRMING)
     who = Requester(migration.request_id, migration.user_id, migration.project_id)
-    facts = MoveFacts(migration.uuid, migration.source_host, migration.dest_host, forsaken=True)
+    facts = MoveFacts(migration.uuid, migration.source_host, migration.dest_host, abandoned=True)
     row = CONFIRM_RESIZE.first_row(starter.row(CONFIRM_RESIZE, migration.instance_uuid, who), facts)
     workflows.insert(tx, [row], starter.services.owner)
     return row

@@ -38,7 +38,7 @@ class Power:
         """Start a power workflow by its kind. Raises: NotFound, UnexpectedTaskState."""
         self._starter.start(_WORKFLOWS[kind], partial(_facts, kind), uuid, who)
 
-    def mend(
+    def repair(
         self,
         uuid: str,
         kind: str,
@@ -54,19 +54,19 @@ class Power:
         workflow = FORCE_STOP if kind == FORCE_STOP.kind else _WORKFLOWS[kind]
         self._starter.start(workflow, partial(_facts, kind), uuid, who, write, only_if=only_if)
 
-    def end_hanging_reboots(self, patience: timedelta) -> int:
-        """Hard-reboot servers whose soft reboot has not progressed for ``patience``; return their number.
+    def end_hanging_reboots(self, timeout: timedelta) -> int:
+        """Hard-reboot servers whose soft reboot has not progressed for ``timeout``; return their number.
 
         Handles one batch by the database clock. Call it until it returns 0.
         """
         database = self._starter.services.database
         with database.read() as connection:
-            hanging = hanging_reboots.since(connection, database.clock.now() - patience, _ENDED_TOGETHER)
+            hanging = hanging_reboots.since(connection, database.clock.now() - timeout, _ENDED_TOGETHER)
         begun = 0
         for server in hanging:
             who = Requester(f"req-{new_uuid()}", "", "")
             try:
-                self.mend(server.uuid, HARD_REBOOT.kind, who, partial(_require_unchanged, server))
+                self.repair(server.uuid, HARD_REBOOT.kind, who, partial(_require_unchanged, server))
             # the soft reboot has ended, or another request has already started a hard reboot
             except KilonovaError as error:
                 LOG.info("Server %s is not hard-rebooted: %s [%s]", server.uuid, error.message, who.request_id)

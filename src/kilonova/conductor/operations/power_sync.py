@@ -128,11 +128,11 @@ class PowerSync:
                     noted.append((server, said))
                     _tell(server, said, what)
             else:
-                self._mend(server, said, what)
+                self._repair(server, said, what)
         if noted:
             self._database.write(lambda tx: power_states.store(tx, noted))
 
-    def _mend(self, server: Recorded, said: PowerState, what: Remedy) -> None:
+    def _repair(self, server: Recorded, said: PowerState, what: Remedy) -> None:
         """Start the remedy's action, without a user, in a transaction that finds the server unchanged."""
         nobody = Requester(f"req-{new_uuid()}", "", "")
 
@@ -143,7 +143,7 @@ class PowerSync:
             instances.change(tx, server.uuid, power_state=said)
 
         try:
-            self._power.mend(server.uuid, what.value, nobody, only_if, record)
+            self._power.repair(server.uuid, what.value, nobody, only_if, record)
         except KilonovaError as error:  # a concurrent action has changed the server and determines its state
             LOG.info("Host %s: guest %s is not corrected: %s", server.host, server.uuid, error.message)
         else:
@@ -162,8 +162,8 @@ class PowerSync:
 
 
 def _differs(server: Recorded, said: PowerState, *, resume: bool) -> bool:
-    is_to_be_mended = remedy(server, said, resume=resume) not in {Remedy.NOTHING, Remedy.TELL}
-    return is_to_be_mended or said is not server.power_state
+    needs_repair = remedy(server, said, resume=resume) not in {Remedy.NOTHING, Remedy.TELL}
+    return needs_repair or said is not server.power_state
 
 
 def _parts(seen: Mapping[str, str]) -> Iterable[Mapping[str, str]]:

@@ -55,14 +55,14 @@ class Shelving:
         """Start offloading a shelved server from its host. Raises: NotFound, UnexpectedTaskState."""
         self._starter.start(SHELVE_OFFLOAD, lambda server: HostFacts(server.host or ""), uuid, who)
 
-    def offload_due(self, patience: timedelta) -> int:
-        """Start offloading a batch of servers that have been shelved for longer than ``patience``; return their number.
+    def offload_due(self, timeout: timedelta) -> int:
+        """Start offloading a batch of servers that have been shelved for longer than ``timeout``; return their number.
 
         The age is by the database clock. A server that was changed concurrently is left for the next run.
         """
         database = self._starter.services.database
         with database.read() as connection:
-            due = shelved.due(connection, database.clock.now() - patience, _OFFLOADED_TOGETHER)
+            due = shelved.due(connection, database.clock.now() - timeout, _OFFLOADED_TOGETHER)
         begun = 0
         for instance in due:
             who = Requester(f"req-{new_uuid()}", instance.user_id, instance.project_id)

@@ -35,7 +35,7 @@ class Ages:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chore:
+class _PeriodicTask:
     """One periodic task. ``some``: handles some items older than ``age_s`` and returns their number; 0: none are left.
 
     ``every_s``: its interval; None: one minute, or a tenth of the age if that is shorter.
@@ -56,40 +56,40 @@ class Timetable(PeriodicPart):
 
     def __init__(self, operations: Operations, ages: Ages, may_act: Callable[[], bool]) -> None:
         self._may_act = may_act
-        chores = _chores(operations, ages)
-        super().__init__("chores", [self._thread_of(chore) for chore in chores if chore.age_s > 0])
+        periodic_tasks = _tasks(operations, ages)
+        super().__init__("periodic-tasks", [self._thread_of(task) for task in periodic_tasks if task.age_s > 0])
 
-    def _thread_of(self, chore: _Chore) -> PeriodicThread:
-        age = timedelta(seconds=chore.age_s)
+    def _thread_of(self, task: _PeriodicTask) -> PeriodicThread:
+        age = timedelta(seconds=task.age_s)
 
         def work_off() -> None:
-            while self._may_act() and chore.some(age):
+            while self._may_act() and task.some(age):
                 if thread.rest(0):
                     return
 
         thread = PeriodicThread(
-            chore.name,
+            task.name,
             work_off,
-            chore.every_s or min(_EVERY_S, max(_OFTENEST_S, chore.age_s / 10)),
-            description=chore.description,
-            complaint=f"Periodic task {chore.name} failed",
+            task.every_s or min(_EVERY_S, max(_OFTENEST_S, task.age_s / 10)),
+            description=task.description,
+            complaint=f"Periodic task {task.name} failed",
         )
         return thread
 
 
-def _chores(operations: Operations, ages: Ages) -> Iterator[_Chore]:
+def _tasks(operations: Operations, ages: Ages) -> Iterator[_PeriodicTask]:
     if ages.offload_every_s >= 0:
         what, every_s = "Remove shelved servers from their hosts.", ages.offload_every_s or _EVERY_S
-        yield _Chore("offload", what, operations.shelving.offload_due, ages.offload, every_s)
+        yield _PeriodicTask("offload", what, operations.shelving.offload_due, ages.offload, every_s)
     what = "Delete servers whose soft delete is older than the reclaim interval."
-    yield _Chore("reclaim", what, operations.deletes.reclaim, ages.reclaim)
+    yield _PeriodicTask("reclaim", what, operations.deletes.reclaim, ages.reclaim)
     what = "Fail builds that exceed their timeout."
-    yield _Chore("build timeouts", what, operations.builds.time_out, ages.build)
+    yield _PeriodicTask("build timeouts", what, operations.builds.time_out, ages.build)
     what = "Confirm resizes and cold migrations automatically after their waiting time."
-    yield _Chore("resize confirmations", what, operations.moves.confirm_unconfirmed, ages.confirm)
+    yield _PeriodicTask("resize confirmations", what, operations.moves.confirm_unconfirmed, ages.confirm)
     what = "Unrescue servers automatically after the rescue timeout."
-    yield _Chore("rescue timeouts", what, operations.rescues.unrescue_forgotten, ages.unrescue)
+    yield _PeriodicTask("rescue timeouts", what, operations.rescues.unrescue_forgotten, ages.unrescue)
     what = "End soft reboots that exceed their timeout."
-    yield _Chore("hanging reboots", what, operations.power.end_hanging_reboots, ages.reboot)
+    yield _PeriodicTask("hanging reboots", what, operations.power.end_hanging_reboots, ages.reboot)
     what = "Delete expired console tokens."
-    yield _Chore("console tokens", what, operations.consoles.forget_expired, ages.console)
+    yield _PeriodicTask("console tokens", what, operations.consoles.forget_expired, ages.console)

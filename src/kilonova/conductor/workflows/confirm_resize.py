@@ -18,12 +18,12 @@ from kilonova.model.transitions import TRANSITIONS
 
 def _dropped(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
     """Reply handler of the source. If the move is abandoned, an unreachable source gets a removal record instead."""
-    said = done_without_its_host if run.facts.forsaken else complete_or_fail
+    said = done_without_its_host if run.facts.abandoned else complete_or_fail
     return said(services, run, reply)
 
 
 def _confirmed(tx: Transaction, run: Run[MoveFacts], _power_state: PowerState | None) -> None:
-    if run.facts.forsaken:
+    if run.facts.abandoned:
         moves.forsake(tx, migration_of(tx, run))
     else:
         moves.confirm(tx, migration_of(tx, run))

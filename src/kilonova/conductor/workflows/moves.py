@@ -35,7 +35,7 @@ class MoveFacts:
 
     ``requested``: the destination that the user asked for, ``forced``: bypass the filters.
     ``stays``: the source is a possible destination too.
-    ``forsaken``: an abandoned move: the server no longer is its result, so only the source is cleaned up.
+    ``abandoned``: an abandoned move: the server no longer is its result, so only the source is cleaned up.
     ``runs``, ``paused``: state of the guest before the move. ``touched``: it was powered off, or its copy was started.
     ``tried``: hosts where the move failed, ``last_error``: error of the last of them.
     ``stops``: the guest is off after the move in any case.
@@ -57,7 +57,7 @@ class MoveFacts:
     stranded: bool = False
     source_clean: bool = False
     last_error: str = ""
-    forsaken: bool = False
+    abandoned: bool = False
 
     @property
     def runs_there(self) -> bool:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The audit: all consistency checks of allocations, providers, hypervisors, server groups and quotas.
 
-Each check is a function that reads one snapshot and yields findings. The ``mend`` function of a finding repairs it in
+Each check is a function that reads one snapshot and yields findings. The ``repair`` function of a finding repairs it in
 its own transaction and checks again first, because other processes may have written since the snapshot.
 
 Consumers of type INSTANCE and MIGRATION are compared with servers and their migrations only if they use a hypervisor
@@ -30,7 +30,7 @@ from kilonova.db.audits.finding import Finding
 from kilonova.db.audits.guests import guests_not_recorded, servers_without_guest
 from kilonova.db.audits.servers import (
     allocations_without_server,
-    devices_of_nobody,
+    devices_without_owner,
     servers_without_allocation,
     wrong_device_use,
 )
@@ -64,11 +64,11 @@ def wrong_capacities(connection: Connection) -> Iterator[Finding]:
                 f"capacity {row.capacity} is stored",
                 f"({row.total} - {row.reserved}) x {row.allocation_ratio}, rounded down, is {right}",
                 f"stores {right}",
-                partial(_mend_capacity, provider_id=row.resource_provider_id, class_id=row.resource_class_id),
+                partial(_repair_capacity, provider_id=row.resource_provider_id, class_id=row.resource_class_id),
             )
 
 
-def _mend_capacity(tx: Transaction, *, provider_id: int, class_id: int) -> None:
+def _repair_capacity(tx: Transaction, *, provider_id: int, class_id: int) -> None:
     table = t.inventories
     cell = (table.c.resource_provider_id == provider_id) & (table.c.resource_class_id == class_id)
     row = tx.execute(sa.select(table.c.total, table.c.reserved, table.c.allocation_ratio).where(cell)).first()
@@ -90,7 +90,7 @@ def wrong_usages(connection: Connection) -> Iterator[Finding]:
                 f"used is {row.used}",
                 f"the allocations add up to {right}",
                 f"sets used to {right}",
-                partial(_mend_usage, provider_id=row.resource_provider_id, class_id=row.resource_class_id),
+                partial(_repair_usage, provider_id=row.resource_provider_id, class_id=row.resource_class_id),
             )
     names = mapping(connection, sa.select(t.resource_classes.c.id, t.resource_classes.c.name))
     labels = {row.id: f"{row.name} ({row.uuid})" for row in connection.execute(sa.select(_PROVIDER))}
@@ -101,7 +101,7 @@ def wrong_usages(connection: Connection) -> Iterator[Finding]:
             f"{amount} is allocated",
             "the provider has no inventory of that class",
             f"adds an inventory of {amount}, all of it used",
-            partial(_mend_inventory, provider_id=provider_id, class_id=class_id),
+            partial(_repair_inventory, provider_id=provider_id, class_id=class_id),
         )
 
 
@@ -113,7 +113,7 @@ def _sums(connection: Connection, provider_id: int | None = None) -> dict[tuple[
     return {(row[0], row[1]): int(row[2]) for row in connection.execute(statement)}
 
 
-def _mend_usage(tx: Transaction, *, provider_id: int, class_id: int) -> None:
+def _repair_usage(tx: Transaction, *, provider_id: int, class_id: int) -> None:
     right = _sums(tx.connection, provider_id).get((provider_id, class_id), 0)
     table = t.inventories
     cell = (table.c.resource_provider_id == provider_id) & (table.c.resource_class_id == class_id)
@@ -121,7 +121,7 @@ def _mend_usage(tx: Transaction, *, provider_id: int, class_id: int) -> None:
     providers.log_usage(tx, [provider_id])
 
 
-def _mend_inventory(tx: Transaction, *, provider_id: int, class_id: int) -> None:
+def _repair_inventory(tx: Transaction, *, provider_id: int, class_id: int) -> None:
     amount = _sums(tx.connection, provider_id).get((provider_id, class_id), 0)
     table = t.inventories
     cell = (table.c.resource_provider_id == provider_id) & (table.c.resource_class_id == class_id)
@@ -157,11 +157,11 @@ def allocations_without_consumer(connection: Connection) -> Iterator[Finding]:
             f"it has {count} allocations",
             "the consumer has no row, so its allocations cannot be listed or freed",
             f"adds the row: it is {kind}" if kind else "frees them: there is no such server",
-            partial(_mend_consumer, uuid=uuid),
+            partial(_repair_consumer, uuid=uuid),
         )
 
 
-def _mend_consumer(tx: Transaction, *, uuid: str) -> None:
+def _repair_consumer(tx: Transaction, *, uuid: str) -> None:
     if tx.execute(sa.select(_CONSUMER.uuid).where(_CONSUMER.uuid == uuid)).first() is not None:
         return
     owner = _owner(tx.connection, uuid)
@@ -193,11 +193,11 @@ def consumers_without_allocations(connection: Connection) -> Iterator[Finding]:
             "its row exists",
             "it has no allocations, and the generation in the row would refuse its next ones",
             "deletes the row",
-            partial(_mend_idle_consumer, uuid=uuid),
+            partial(_repair_idle_consumer, uuid=uuid),
         )
 
 
-def _mend_idle_consumer(tx: Transaction, *, uuid: str) -> None:
+def _repair_idle_consumer(tx: Transaction, *, uuid: str) -> None:
     used = sa.exists().where(_ALLOCATION.consumer_uuid == uuid)
     tx.execute(sa.delete(t.consumers).where(_CONSUMER.uuid == uuid, sa.not_(used)))
 
@@ -227,11 +227,11 @@ def providers_without_node(connection: Connection) -> Iterator[Finding]:
             "it has inventories of VCPU and MEMORY_MB, as hypervisors do",
             "no hypervisor of this cloud has its uuid, and a new hypervisor could not get its name",
             "deletes it, if nothing is allocated there and it has no children",
-            partial(_mend_provider, uuid=uuid),
+            partial(_repair_provider, uuid=uuid),
         )
 
 
-def _mend_provider(tx: Transaction, *, uuid: str) -> None:
+def _repair_provider(tx: Transaction, *, uuid: str) -> None:
     there = tx.execute(sa.select(_NODE.id).where(_NODE.uuid == uuid)).first() is not None
     if not there and providers.find(tx.connection, uuid) is not None:
         providers.delete(tx, uuid)
@@ -247,11 +247,11 @@ def nodes_without_provider(connection: Connection) -> Iterator[Finding]:
             "there is no resource provider with its uuid",
             "nothing can be placed there",
             "adds the provider; the agent adds its inventories at its next start",
-            partial(_mend_node, uuid=row.uuid, host=row.host, name=row.hypervisor_hostname),
+            partial(_repair_node, uuid=row.uuid, host=row.host, name=row.hypervisor_hostname),
         )
 
 
-def _mend_node(tx: Transaction, *, uuid: str, host: str, name: str) -> None:
+def _repair_node(tx: Transaction, *, uuid: str, host: str, name: str) -> None:
     if providers.find(tx.connection, uuid) is None:
         providers.create(tx, uuid, name)
         aggregates.mirror_into_placement(tx, host)
@@ -363,7 +363,7 @@ CHECKS: Sequence[Check] = (
     servers_without_allocation,
     wrong_aggregates,
     wrong_group_hosts,
-    devices_of_nobody,
+    devices_without_owner,
     wrong_device_use,
     wrong_quota_usages,
     guests_not_recorded,

@@ -12,7 +12,7 @@ class Finding:
     """One inconsistency.
 
     ``kind``: the check. ``where``: the inconsistent object. ``what``: the stored state. ``why``: the reason why it is
-    wrong. ``remedy``: what ``mend`` does. ``mend``: repairs it; raises KilonovaError if that is not possible.
+    wrong. ``remedy``: what ``repair`` does. ``repair``: repairs it; raises KilonovaError if that is not possible.
     """
 
     kind: str
@@ -20,4 +20,4 @@ class Finding:
     what: str
     why: str
     remedy: str
-    mend: Callable[[Transaction], None] = field(repr=False, compare=False)
+    repair: Callable[[Transaction], None] = field(repr=False, compare=False)

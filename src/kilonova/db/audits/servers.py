@@ -78,11 +78,11 @@ def allocations_without_server(connection: Connection) -> Iterator[Finding]:
             f"it holds resources of provider {row.name} ({row.uuid})",
             f"there is no such {noun}" if holder is None else f"the {noun} is on {holder.host or 'no host'}",
             "frees it",
-            partial(_mend_stray_allocation, uuid=row.consumer_uuid, host=row.host, node=row.node),
+            partial(_repair_stray_allocation, uuid=row.consumer_uuid, host=row.host, node=row.node),
         )
 
 
-def _mend_stray_allocation(tx: Transaction, *, uuid: str, host: str, node: str) -> None:
+def _repair_stray_allocation(tx: Transaction, *, uuid: str, host: str, node: str) -> None:
     holder = _holders(tx.connection).get(uuid)
     if holder is not None and holder.is_at(host, node):
         return
@@ -109,11 +109,11 @@ def servers_without_allocation(connection: Connection) -> Iterator[Finding]:
                 "nothing is allocated to it there",
                 "the resources that it uses count as free",
                 "allocates what its flavor asks for, if that fits",
-                partial(_mend_server, uuid=uuid),
+                partial(_repair_server, uuid=uuid),
             )
 
 
-def _mend_server(tx: Transaction, *, uuid: str) -> None:
+def _repair_server(tx: Transaction, *, uuid: str) -> None:
     holder = _holders(tx.connection).get(uuid)
     if holder is None or holder.is_busy or holder.host is None:
         return
@@ -147,7 +147,7 @@ def _flavor_of(tx: Transaction, server: Instance, holder: str) -> Flavor:
     return arriving[-1].new_flavor if arriving else server.flavor
 
 
-def devices_of_nobody(connection: Connection) -> Iterator[Finding]:
+def devices_without_owner(connection: Connection) -> Iterator[Finding]:
     """Find NUMA cells and PCI devices that are held for a server or migration that is not on their hypervisor."""
     holders = _holders(connection)
     nodes = {node.uuid: node for node in compute_nodes.list_all(connection)}
@@ -161,12 +161,12 @@ def devices_of_nobody(connection: Connection) -> Iterator[Finding]:
                 "NUMA cells or PCI devices are held for it there",
                 "there is no such server",
                 "frees them",
-                partial(_mend_devices_of_nobody, uuid=taking.instance_uuid),
+                partial(_repair_devices_without_owner, uuid=taking.instance_uuid),
             )
 
 
-def _mend_devices_of_nobody(tx: Transaction, *, uuid: str) -> None:
-    if any(finding.where.startswith(f"server {uuid} ") for finding in devices_of_nobody(tx.connection)):
+def _repair_devices_without_owner(tx: Transaction, *, uuid: str) -> None:
+    if any(finding.where.startswith(f"server {uuid} ") for finding in devices_without_owner(tx.connection)):
         host_devices.give_back(tx, uuid)
 
 

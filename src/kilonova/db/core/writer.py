@@ -12,7 +12,7 @@ The thread that holds the baton, a lock, writes. A caller takes a free baton for
 job anyway: this saves two thread switches. Jobs queued meanwhile are left to the writer thread.
 
 While the server is unreachable, the writer thread keeps the unwritten jobs and retries; a caller that holds the baton
-leaves them to the writer thread. Jobs of requests fail after ``patience_s``, so that the requests are answered.
+leaves them to the writer thread. Jobs of requests fail after ``timeout_s``, so that the requests are answered.
 """
 
 import contextlib
@@ -110,7 +110,7 @@ class Writer:
     """Queue and executor of all writes of a process.
 
     ``announce``: is called with every commit, in commit order, before the callers of its jobs resume.
-    ``patience_s``: seconds that the write of a request waits for an unreachable server.
+    ``timeout_s``: seconds that the write of a request waits for an unreachable server.
     """
 
     def __init__(
@@ -120,13 +120,13 @@ class Writer:
         clock: DatabaseClock,
         announce: Callable[[Commit], None],
         *,
-        patience_s: float,
+        timeout_s: float,
     ) -> None:
         self._url = engine.url
         self._connection = WriterConnection(engine, clock)
         self._watch = watch
         self._announce = announce
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         #: Number of writes that were committed, or may have been, although their callers got the outcome "unknown".
         self.unheard = 0
         self._queue: queue.SimpleQueue[_Job] = queue.SimpleQueue()
@@ -158,13 +158,13 @@ class Writer:
     def write(self, run: BatchedWrite[Item, Outcome], item: Item) -> Outcome:
         """Queue ``item``, write it in this thread if no other thread is writing, and return its outcome or raise it.
 
-        The write of a request (a thread with a deadline) fails after ``patience_s`` if the server is unreachable.
+        The write of a request (a thread with a deadline) fails after ``timeout_s`` if the server is unreachable.
         Raises: Unavailable.
         """
         until = None
         if deadline.current() is not None:
             self._watch.require_answers()
-            until = time.monotonic() + self._patience_s
+            until = time.monotonic() + self._timeout_s
         pending = PendingOutcome()
         job = self._queued(_Job(run, item, pending, until))
         if self._baton.acquire(blocking=False):

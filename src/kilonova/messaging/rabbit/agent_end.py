@@ -143,13 +143,13 @@ class RabbitAgentBus:
         The control process that received the question may hang or lack its database, so copies are sent with growing
         pauses: the broker distributes them round-robin to all control processes.
         """
-        patience_s = self._response_timeout_s if within_s is None else within_s
+        timeout_s = self._response_timeout_s if within_s is None else within_s
         number = self._new_id()
         answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._questions[number] = answers
         copy = _Copy(lambda: number in self._questions)
         envelope = Envelope(question, session=self._session, question=number, urgent=True)
-        until = time.monotonic() + patience_s
+        until = time.monotonic() + timeout_s
         pause_s = _ASKED_AGAIN_AFTER_S
         try:
             while (left_s := until - time.monotonic()) > 0:
@@ -162,11 +162,11 @@ class RabbitAgentBus:
                     return answer
                 if pause_s == _LONGEST_PAUSE_S:
                     what = f"No control process has answered a {type(question).__name__}, which is asked again"
-                    self._complaints.complain("unanswered", f"{what} for {patience_s:g} s")
+                    self._complaints.complain("unanswered", f"{what} for {timeout_s:g} s")
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         finally:
             del self._questions[number]
-        raise Unavailable(f"No control process has answered within {patience_s:g} s.")
+        raise Unavailable(f"No control process has answered within {timeout_s:g} s.")
 
     def close(self) -> None:
         """Accept no more messages, wait for the running work, and send its replies."""

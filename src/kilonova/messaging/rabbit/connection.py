@@ -12,7 +12,7 @@ from kilonova.messaging.rabbit.transport_url import BrokerAddress, Tls, Transpor
 #: Exceptions by which py-amqp reports a broken connection or channel, which must not be used afterwards.
 BROKEN = (OSError, amqp.AMQPError)
 #: Timeout in seconds for each answer of the broker and for each write to its socket.
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 
 
 def _properties(buffer: Any, offset: int) -> tuple[dict[str, Any], int]:
@@ -42,13 +42,13 @@ def connect(transport: Transport, address: BrokerAddress, name: str) -> amqp.Con
         virtual_host=transport.url.virtual_host,
         client_properties={"connection_name": name, "product": "Kilonova"},
         ssl=False if transport.tls is None else _tls_options(transport.tls, address.host),
-        connect_timeout=_PATIENCE_S,
-        write_timeout=_PATIENCE_S,
+        connect_timeout=_TIMEOUT_S,
+        write_timeout=_TIMEOUT_S,
         heartbeat=transport.heartbeat_s,
     )
     try:
         connection.connect()
-        connection.sock.settimeout(_PATIENCE_S)
+        connection.sock.settimeout(_TIMEOUT_S)
     except BaseException:
         discard(connection)
         raise

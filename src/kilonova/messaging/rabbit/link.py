@@ -108,13 +108,13 @@ class Link:
         self._consumptions.append((epoch, queue, None))
         self._ring()
 
-    def close(self, patience_s: float = 5.0) -> None:
-        """Send the queued messages within ``patience_s``, and close the connection."""
-        self._closes_by = time.monotonic() + patience_s
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Send the queued messages within ``timeout_s``, and close the connection."""
+        self._closes_by = time.monotonic() + timeout_s
         self._closing.set()
         self._ring()
         if self._thread.is_alive():
-            self._thread.join(patience_s + _CLOSED_AFTER_S)
+            self._thread.join(timeout_s + _CLOSED_AFTER_S)
         if not self._thread.is_alive() and self._bell >= 0:
             self._sleeps = False
             os.close(self._bell)

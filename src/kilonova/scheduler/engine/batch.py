@@ -27,7 +27,7 @@ from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable, IntArray
 
 EARLIER = "earlier"
-_PASSED_OVER = "passed over for an earlier server of the request"
+_SKIPPED = "passed over for an earlier server of the request"
 _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 _MANY = 64
 _Rule = LaterRoom | LaterPlacement | LaterFilter
@@ -131,7 +131,7 @@ class Batch:
         rules = self._rules = self._begin(self._first) if self._rules is None else self._rules
         touched = np.array(sorted({row for row in self._touched if self._alive[row]}), dtype=np.int64)
         lookahead = self._lookahead(touched)
-        counts = [RuleCount(EARLIER, _PASSED_OVER, len(self._hosts), self._left)]
+        counts = [RuleCount(EARLIER, _SKIPPED, len(self._hosts), self._left)]
         removed_by = self._removed_by.copy()
         changed = touched
         for number, rule in enumerate(rules):

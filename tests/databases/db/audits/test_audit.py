@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit finds, explains and mends rows that SQL has broken, and the change log names the mended rows."""
+"""The audit finds, explains and repairs rows that SQL has broken, and the change log names the repaired rows."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -146,7 +146,7 @@ def test_what_is_broken_is_found_explained_and_mended(world: World, broken: str)
     assert all(finding.where and finding.what and finding.why and finding.remedy for finding in found)
     followed = Mirror.follow(world.database)
     for finding in found:
-        world.database.write(finding.mend)
+        world.database.write(finding.repair)
     assert world.findings() == ()
     followed.catch_up()
     assert_equal(followed, Mirror.follow(world.database))
@@ -159,7 +159,7 @@ def test_mending_twice_does_no_harm(world: World) -> None:
     for broken in ("what is used", "allocations without an owner", "members are miscounted"):
         world.break_(*BREAKS[broken][0])
     for finding in world.findings() * 2:
-        world.database.write(finding.mend)
+        world.database.write(finding.repair)
     assert world.findings() == ()
 
 

@@ -30,7 +30,7 @@ def test_stray_shares_and_wrong_counts_of_devices_are_found_and_mended(start_mac
         found = audit.find_all(connection)
     assert [finding.kind for finding in found] == ["devices", "devices"]
     for finding in found:
-        cell.database.write(finding.mend)
+        cell.database.write(finding.repair)
     assert devices_of(cell) == right
     assert_equal(cell.mirror, Mirror.follow(cell.database))
     with cell.database.read() as connection:

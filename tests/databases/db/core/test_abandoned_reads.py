@@ -13,7 +13,7 @@ from kilonova.db.database import Database
 from kilonova.deadline import Deadline
 from kilonova.errors import ClientGone, DeadlineExceeded
 
-_PATIENCE_S = 30.0
+_TIMEOUT_S = 30.0
 _LONG = sa.text(
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000000) SELECT count(*) FROM n"
 )
@@ -41,7 +41,7 @@ def until_stopped(database: Database, limit: Deadline, kind: str) -> float:
 
 
 def test_a_statement_ends_when_its_time_is_over(limited: Database, kind: str) -> None:
-    assert until_stopped(limited, Deadline(time.monotonic() + 0.5, lambda: False), kind) < _PATIENCE_S
+    assert until_stopped(limited, Deadline(time.monotonic() + 0.5, lambda: False), kind) < _TIMEOUT_S
     with limited.read() as connection:
         assert connection.execute(sa.text("SELECT 1")).scalar() == 1
 
@@ -57,7 +57,7 @@ def test_a_statement_ends_when_its_client_has_gone(database: Database, kind: str
     gone = Deadline(None, lambda: time.monotonic() > leaves_at)
     with pytest.raises(ClientGone), deadline.running(gone), database.read() as connection:
         connection.execute(long_statement(kind))
-    assert time.monotonic() - leaves_at < _PATIENCE_S / 10
+    assert time.monotonic() - leaves_at < _TIMEOUT_S / 10
     with deadline.running(gone), pytest.raises(ClientGone), database.read():
         pytest.fail("nobody waits for what is read here")
     there = Deadline(None, lambda: False)
@@ -94,4 +94,4 @@ def test_the_reads_of_others_go_on_when_one_client_has_gone(database: Database, 
     with ThreadPoolExecutor(8) as pool:
         seen = list(pool.map(read, range(40)))
     assert seen == ["read", "gone"] * 20
-    assert time.monotonic() - began < _PATIENCE_S
+    assert time.monotonic() - began < _TIMEOUT_S

@@ -90,7 +90,7 @@ def test_fix_mends_and_the_next_audit_is_clean(cloud: Cloud, capsys: pytest.Capt
     assert cloud.audit("--fix", "--json") == 0
     found = said(capsys)
     assert {finding["kind"] for finding in found} == {"capacity", "usage", "consumer", "server"}
-    assert {(finding["state"], finding["reason"]) for finding in found} == {("mended", "")}
+    assert {(finding["state"], finding["reason"]) for finding in found} == {("repaired", "")}
     assert all(set(finding) == {"kind", "where", "what", "why", "remedy", "state", "reason"} for finding in found)
     assert cloud.audit() == 0
 

@@ -10,6 +10,6 @@ from kilonova.cli.up.cloud_files import Cloud
 @pytest.mark.parametrize("real_guests", [True, False])
 def test_what_to_type_next_shows_the_console_of_a_real_guest(cloud: Cloud, real_guests: bool) -> None:
     said = Announcement(
-        cloud, 1.0, companions=True, unlimited=True, real_guests=real_guests, agents=False, data=""
+        cloud, 1.0, bundled_services=True, unlimited=True, real_guests=real_guests, agents=False, data=""
     ).text()
     assert ("openstack console log show first\n" in said) is real_guests

@@ -23,7 +23,7 @@ def start(tmp_path: Path) -> Iterator[Starter]:
     yield start
     for child in started:
         if Path(f"/proc/{child.pid}").exists():
-            stop([child], patience_s=0)
+            stop([child], timeout_s=0)
 
 
 def test_a_child_that_ends_is_found_and_its_last_words_are_told(start: Starter) -> None:
@@ -61,7 +61,7 @@ def test_stop_ends_those_that_do_not_listen_and_what_they_started(start: Starter
     )
     wait_until(lambda: (tmp_path / "w.log").read_text().strip().isdigit(), "the child names its own")
     grandchild = int((tmp_path / "w.log").read_text())
-    stop([child], patience_s=0.1)
+    stop([child], timeout_s=0.1)
     wait_until(lambda: not Path(f"/proc/{grandchild}").exists() or _is_zombie(grandchild), "the grandchild ends")
     assert not Path(f"/proc/{child.pid}").exists()
 

@@ -36,7 +36,7 @@ def test_everything_with_a_password_is_private(cloud: Cloud) -> None:
     people = cloud_files.accounts(cloud.folder)
     cloud_files.write_conf(cloud, people)
     cloud_files.write_clouds_yaml(cloud, people)
-    cloud_files.write_companion_settings(cloud, people)
+    cloud_files.write_bundled_settings(cloud, people)
     files = [path for path in cloud.folder.rglob("*") if path.is_file()]
     assert len(files) == 5
     for path in files:
@@ -109,7 +109,7 @@ def test_without_companions_the_conf_leaves_identity_to_the_operator(cloud: Clou
 
 def test_the_catalogue_follows_the_addresses(cloud: Cloud) -> None:
     people = cloud_files.accounts(cloud.folder)
-    cloud_files.write_companion_settings(dataclasses.replace(cloud, compute=Address("::1", 9)), people)
+    cloud_files.write_bundled_settings(dataclasses.replace(cloud, compute=Address("::1", 9)), people)
     keystone = load_keystone(cloud.folder / "keystone" / "settings.json")
     assert {entry.service_type: entry.url for entry in keystone.catalog} == {
         "identity": "http://127.0.0.1:2/identity",

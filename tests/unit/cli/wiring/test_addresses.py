@@ -49,8 +49,8 @@ def test_a_taken_port_is_named_with_who_needs_it(reuse_port: bool) -> None:
     with _listen(reuse_port) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(Unavailable, match=rf"port {port} on 127.0.0.1 is in use, and Glance needs it"):
-            require_free({"Glance": Address("127.0.0.1", port)}, patience_s=0)
-    require_free({"Glance": Address("127.0.0.1", port)}, patience_s=0)
+            require_free({"Glance": Address("127.0.0.1", port)}, timeout_s=0)
+    require_free({"Glance": Address("127.0.0.1", port)}, timeout_s=0)
 
 
 def test_two_services_cannot_have_one_port() -> None:

@@ -279,7 +279,7 @@ def test_an_audit_names_strays_and_servers_without_a_guest_and_mends_neither(cel
     ]
     for each in found:
         with pytest.raises(Conflict):
-            cell.database.write(each.mend)
+            cell.database.write(each.repair)
     assert there(cell, "node2") == {moved}
     cell.delete(lost[0])
     cell.live_migrate(moved, "node2")

@@ -45,7 +45,7 @@ def the_row(cell: Cell) -> WorkflowRow:
     return row
 
 
-def mend(cell: Cell) -> None:
+def repair(cell: Cell) -> None:
     """The next process has whole drivers, and this one, too."""
     for driver in cell.drivers.values():
         for name in ("move_away", "return_home", "finish_move", "confirm_move"):
@@ -101,7 +101,7 @@ def test_a_retry_ends_as_if_nothing_had_been_stuck(
     assert server.fault is not None
     assert server.fault.message == "The disk hangs."
     assert not cell.conductor.runner.known, "it waits for an operator, not in memory"
-    mend(cell)
+    repair(cell)
     cell.conductor.stuck.retry(row.uuid, OPERATOR)
     going_on = failure_of(the_row(cell))
     assert (None if going_on is None else going_on.stuck_because) == ("" if undoing else None)
@@ -125,7 +125,7 @@ def test_a_retry_in_vain_is_stuck_again(cell: Cell, stick: Callable[[Cell, str],
     again = the_row(cell)
     assert (again.stuck, again.step, again.undoing) == (True, first.step, first.undoing)
     assert again.failure == first.failure, "also what the server was before"
-    mend(cell)
+    repair(cell)
     cell.conductor.stuck.retry(first.uuid, OPERATOR)
     cell.work_off()
     assert cell.instance(uuid).vm_state is WAYS[stick][3]
@@ -154,7 +154,7 @@ def test_what_is_abandoned_is_released_by_a_delete(
     assert f"Server {uuid} abandoned: {row.kind} at step {row.step}, asked for by user olga [req-operator]" in [
         record.getMessage() for record in caplog.records
     ]
-    mend(cell)
+    repair(cell)
     cell.delete(uuid)
     cell.work_off()
     assert cell.find(uuid) is None
@@ -166,7 +166,7 @@ def test_a_delete_needs_no_operator(cell: Cell, stick: Callable[[Cell, str], Non
     uuid = the_server(cell)
     stick(cell, uuid)
     cell.work_off()
-    mend(cell)
+    repair(cell)
     cell.delete(uuid)
     cell.work_off()
     assert cell.find(uuid) is None

@@ -52,8 +52,8 @@ def test_images_without_the_property_leak_in_and_those_with_it_leak_out() -> Non
     outwards = found["AggregateImagePropertiesIsolation, trove: strays"]
     assert outwards.who == (Group(("small",), ("tagged",), (ANY_OTHER_PROJECT,)),)
     assert outwards.hosts == ("a", "b")
-    mended = Cloud([pool(1, "d", "image.trove=true", trove="true")], config=cloud.config)
-    assert [each.severity for each in mended.audit().findings] == [NOTE]
+    repaired = Cloud([pool(1, "d", "image.trove=true", trove="true")], config=cloud.config)
+    assert [each.severity for each in repaired.audit().findings] == [NOTE]
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_each_half_of_tenant_isolation_leaks_the_other_way(config: SchedulerConf
     found = Cloud([pool(1, "d", filter_tenant_id3="p")], config=config).found()
     assert set(found) == kinds
     assert {each.severity for each in found.values()} <= {LEAK}
-    mended = Cloud([pool(1, "d", "project=p", filter_tenant_id3="p")], config=config)
-    assert mended.audit().findings == ()
+    repaired = Cloud([pool(1, "d", "project=p", filter_tenant_id3="p")], config=config)
+    assert repaired.audit().findings == ()
 
 
 def test_legacy_mechanisms_on_aggregates_without_hosts_let_nobody_in() -> None:

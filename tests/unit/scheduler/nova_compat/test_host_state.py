@@ -66,9 +66,9 @@ def test_a_host_state_has_the_attributes_nova_documents() -> None:
     assert state.service["disabled"] is True
     assert state.service.disabled_reason == "broken"
     with pytest.raises(AttributeError):
-        _ = state.nonsense
-    state.nonsense = state.free_ram_mb = 7
-    assert (state.nonsense, state.free_ram_mb, HostState(HOSTS, 1).free_ram_mb) == (7, 7, 6656)
+        _ = state.invalid
+    state.invalid = state.free_ram_mb = 7
+    assert (state.invalid, state.free_ram_mb, HostState(HOSTS, 1).free_ram_mb) == (7, 7, 6656)
 
 
 def test_a_host_state_knows_its_aggregates() -> None:

@@ -53,9 +53,9 @@ _SORT_KEYS = {
 }
 #: Sort keys with the same value for every server, ignored.
 _ALIKE = frozenset({"kernel_id", "ramdisk_id", "root_device_name"})
-#: Last microversion that accepts and ignores the sort keys in ``_PASSED_OVER``.
-_PASSED_OVER_UNTIL = Version(2, 74)
-_PASSED_OVER = frozenset(
+#: Last microversion that accepts and ignores the sort keys in ``_SKIPPED``.
+_SKIPPED_UNTIL = Version(2, 74)
+_SKIPPED = frozenset(
     {
         "architecture", "cell_name", "cleaned", "default_ephemeral_device", "default_swap_device", "deleted",
         "deleted_at", "disable_terminate", "ephemeral_gb", "ephemeral_key_uuid", "id", "key_data", "launched_on",
@@ -118,7 +118,7 @@ def _sort(request: Request, *, is_admin: bool) -> tuple[tuple[str, bool], ...]:
         if key == "locked" and request.version >= Version(2, 73):
             column = "locked_by"
         if column is None:
-            if key in _ALIKE or (key in _PASSED_OVER and request.version <= _PASSED_OVER_UNTIL):
+            if key in _ALIKE or (key in _SKIPPED and request.version <= _SKIPPED_UNTIL):
                 continue
             raise invalid_parameter("sort_key", key, "This is not a sort key.")
         if key in _ADMIN_SORT_KEYS and not is_admin:

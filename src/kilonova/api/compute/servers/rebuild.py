@@ -44,7 +44,7 @@ def rebuild(ctx: Context, request: Request) -> Reply:
     instance = find_server(ctx, request.path["server_id"], _P)
     check_allowed(ctx, instance, "rebuild")
     asked = read_typed(Rebuild, request.body["rebuild"])
-    _refuse_what_nobody_does(asked)
+    _refuse_unsupported(asked)
     addresses = read_addresses("rebuild", asked.access_ip_v4, asked.access_ip_v6)
     trusted = read_trusted_certs(ctx, asked.trusted_image_certificates, _P, project_id=instance.project_id)
     stored = _stored_request(ctx, instance)
@@ -70,7 +70,7 @@ def rebuild(ctx: Context, request: Request) -> Reply:
     return _begun(ctx, request, instance, admin_pass)
 
 
-def _refuse_what_nobody_does(asked: Rebuild) -> None:
+def _refuse_unsupported(asked: Rebuild) -> None:
     if as_bool(asked.preserve_ephemeral):
         raise invalid_field("preserve_ephemeral", "The hypervisor cannot preserve ephemeral disks.")
     if asked.personality:

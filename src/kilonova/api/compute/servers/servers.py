@@ -109,7 +109,7 @@ def delete_server(ctx: Context, request: Request) -> Reply:
     """DELETE /servers/{server_id}.  Repeated deletes are accepted while the first runs.  Errors: 404, 409 if locked."""
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:delete")
     check_unlocked(ctx, instance)
-    soft = ctx.backend.settings.chores.reclaim_instance_interval_s != 0
+    soft = ctx.backend.settings.periodic_tasks.reclaim_instance_interval_s != 0
     ctx.backend.conductor.operations.deletes.delete(instance.uuid, ctx.requester, soft=soft)
     return Reply(204)
 

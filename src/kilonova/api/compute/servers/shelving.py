@@ -31,7 +31,7 @@ def shelve(ctx: Context, request: Request) -> Reply:
     instance = find_server(ctx, request.path["server_id"], f"{_RULE}:shelve")
     check_allowed(ctx, instance, "shelve")
     image = new_image_of(ctx, instance, f"{instance.name}-shelved", {})
-    offload = ctx.backend.settings.chores.shelved_offload_time_s == 0
+    offload = ctx.backend.settings.periodic_tasks.shelved_offload_time_s == 0
     try:
         ctx.backend.conductor.operations.shelving.shelve(
             instance.uuid, image.id, ctx.requester, lambda: register(ctx, image), offload=offload

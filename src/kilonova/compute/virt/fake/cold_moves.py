@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass, replace
 
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.fake.guests import Origin
 from kilonova.compute.virt.fake.hypervisor import AWAKE, SimulatedHypervisor
 from kilonova.errors import DriverError
@@ -16,11 +16,11 @@ class ColdMoves:
 
     hypervisor: SimulatedHypervisor
 
-    def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
+    def move_away(self, uuid: str, destination: str, timeout: ShutdownTimeout | None = None) -> None:
         self.hypervisor.take(self.hypervisor.host.move_delay_s)
         guest = self.hypervisor.guests.guest(uuid)
         if guest is not None and guest.state is PowerState.RUNNING and self.hypervisor.guests.kept(uuid) is None:
-            self.hypervisor.shut_down(patience)
+            self.hypervisor.shut_down(timeout)
         with self.hypervisor.lock:
             guest = self.hypervisor.guests.guest(uuid)
             is_made_here = (

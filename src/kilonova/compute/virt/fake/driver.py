@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kilonova.compute.files.images import HostImages
 from kilonova.compute.virt.abilities import MigrationMonitor, Rescue, SnapshotMonitor
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.fake.cold_moves import ColdMoves
 from kilonova.compute.virt.fake.consoles import Consoles
 from kilonova.compute.virt.fake.diagnostics import Diagnostics
@@ -91,16 +91,16 @@ class FakeDriver:
     def start(self, uuid: str) -> None:
         self._power.start(uuid)
 
-    def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
-        self._power.stop(uuid, patience)
+    def stop(self, uuid: str, timeout: ShutdownTimeout | None = None) -> None:
+        self._power.stop(uuid, timeout)
 
     def close(self) -> None:
         self._consoles.close()
 
     # --- optional abilities -------------------------------------------------------------------------------------------
 
-    def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
-        self._reboots.soft_reboot(uuid, patience)
+    def soft_reboot(self, uuid: str, timeout: ShutdownTimeout) -> None:
+        self._reboots.soft_reboot(uuid, timeout)
 
     def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
         self._reboots.hard_reboot(uuid, guest)
@@ -120,8 +120,8 @@ class FakeDriver:
     def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
         self._rebuilds.rebuild(guest, power_on=power_on)
 
-    def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
-        self._rescues.rescue(guest, rescue, patience)
+    def rescue(self, guest: GuestSpec, rescue: Rescue, timeout: ShutdownTimeout | None = None) -> None:
+        self._rescues.rescue(guest, rescue, timeout)
 
     def unrescue(self, uuid: str) -> None:
         self._rescues.unrescue(uuid)
@@ -150,8 +150,8 @@ class FakeDriver:
     def abandon_move(self, uuid: str) -> None:
         self._cold_moves.abandon_move(uuid)
 
-    def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
-        self._cold_moves.move_away(uuid, destination, patience)
+    def move_away(self, uuid: str, destination: str, timeout: ShutdownTimeout | None = None) -> None:
+        self._cold_moves.move_away(uuid, destination, timeout)
 
     def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
         self._cold_moves.finish_move(guest, source, power_on=power_on)

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kilonova.compute.files.images import HostImages
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.fake.disks import Disks
 from kilonova.compute.virt.fake.drives import Drives
 from kilonova.compute.virt.fake.guests import GuestFile, Origin, SimulatedGuest
@@ -103,11 +103,11 @@ class SimulatedHypervisor:
         if seconds:
             self.sleep(seconds)
 
-    def shut_down(self, patience: ShutdownPatience | None) -> None:
-        """Simulate the shutdown of a guest, limited by ``patience``. Raises: AgentStopsError."""
+    def shut_down(self, timeout: ShutdownTimeout | None) -> None:
+        """Simulate the shutdown of a guest, limited by ``timeout``. Raises: AgentStopsError."""
         takes_s = self.host.shutdown_delay_s
-        if takes_s and patience is not None:
-            patience.wait(takes_s if takes_s > 0 else float("inf"))
+        if takes_s and timeout is not None:
+            timeout.wait(takes_s if takes_s > 0 else float("inf"))
 
     def spawn(self, guest: GuestSpec) -> None:
         data = None

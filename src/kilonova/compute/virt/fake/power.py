@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass, replace
 
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 from kilonova.errors import DriverError
 from kilonova.model.instance import PowerState
@@ -18,11 +18,11 @@ class Power:
     def start(self, uuid: str) -> None:
         self.power_on(uuid, "start")
 
-    def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
+    def stop(self, uuid: str, timeout: ShutdownTimeout | None = None) -> None:
         with self.hypervisor.lock:
             runs = self.hypervisor.present(uuid).state is PowerState.RUNNING
         if runs:
-            self.hypervisor.shut_down(patience)
+            self.hypervisor.shut_down(timeout)
         self.hypervisor.set_state(uuid, PowerState.SHUTDOWN)
 
     def power_on(self, uuid: str, how: str) -> None:

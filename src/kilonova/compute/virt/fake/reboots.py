@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.fake.hypervisor import SimulatedHypervisor
 from kilonova.compute.virt.fake.power import Power
 from kilonova.model.instance import GuestSpec
@@ -16,8 +16,8 @@ class Reboots:
     hypervisor: SimulatedHypervisor
     power: Power
 
-    def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
-        self.power.stop(uuid, patience)
+    def soft_reboot(self, uuid: str, timeout: ShutdownTimeout) -> None:
+        self.power.stop(uuid, timeout)
         self.power.power_on(uuid, "soft reboot")
 
     def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:

@@ -4,7 +4,7 @@
 from dataclasses import dataclass, replace
 
 from kilonova.compute.virt.abilities import Rescue
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.fake.hypervisor import AWAKE, SimulatedHypervisor
 from kilonova.errors import DriverError
 from kilonova.model.instance import GuestSpec, PowerState
@@ -16,14 +16,14 @@ class Rescues:
 
     hypervisor: SimulatedHypervisor
 
-    def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
+    def rescue(self, guest: GuestSpec, rescue: Rescue, timeout: ShutdownTimeout | None = None) -> None:
         self.hypervisor.take(self.hypervisor.host.spawn_delay_s)
         if self.hypervisor.images is not None and rescue.image is not None:
             self.hypervisor.images.fetch(rescue.image)
         with self.hypervisor.lock:
             present = self.hypervisor.present(guest.uuid)
         if present.state is PowerState.RUNNING and present.rescue_image_ref != rescue.image_ref:
-            self.hypervisor.shut_down(patience)
+            self.hypervisor.shut_down(timeout)
         with self.hypervisor.lock:
             present = self.hypervisor.present(guest.uuid)
             if present.rescue_image_ref != rescue.image_ref or present.state is not PowerState.RUNNING:

@@ -6,7 +6,7 @@ A kept guest has a folder of its own with its disks and its domain XML; meanwhil
 
 from dataclasses import dataclass, replace
 
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.libvirt.domain.marks import GuestMark, Origin, read_mark
 from kilonova.compute.virt.libvirt.domains import OwnDomain
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
@@ -23,7 +23,7 @@ class ColdMoves:
     host: LibvirtHost
     power: Power
 
-    def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
+    def move_away(self, uuid: str, destination: str, timeout: ShutdownTimeout | None = None) -> None:
         del destination  # unused: the destination is this host, or "" in an evacuation
         with self.host.changes.ordered(uuid, PowerState.SHUTDOWN):
             domain = self.host.domains.find(uuid)
@@ -34,7 +34,7 @@ class ColdMoves:
                 return
             if domain is None:
                 raise GuestMissing(uuid)
-            self.power.stop_domain(domain, patience)
+            self.power.stop_domain(domain, timeout)
             own = from_own_disk(self.host, domain)
             if is_made_here:  # an earlier move, now confirmed, made this guest: mark it as an ordinary guest
                 own = self._remarked(own, replace(own.mark, origin=Origin.SPAWNED))

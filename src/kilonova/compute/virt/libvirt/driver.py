@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from kilonova.compute.virt.abilities import Rescue, SnapshotMonitor
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.host_setup import HostSetup
 from kilonova.compute.virt.libvirt.cold_moves import ColdMoves
 from kilonova.compute.virt.libvirt.consoles import Consoles
@@ -74,8 +74,8 @@ class LibvirtDriver:
     def start(self, uuid: str) -> None:
         self._power.start(uuid)
 
-    def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
-        self._power.stop(uuid, patience)
+    def stop(self, uuid: str, timeout: ShutdownTimeout | None = None) -> None:
+        self._power.stop(uuid, timeout)
 
     @property
     def periodic_threads(self) -> Sequence[PeriodicThread]:
@@ -87,8 +87,8 @@ class LibvirtDriver:
 
     # --- optional abilities -------------------------------------------------------------------------------------------
 
-    def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
-        self._reboots.soft_reboot(uuid, patience)
+    def soft_reboot(self, uuid: str, timeout: ShutdownTimeout) -> None:
+        self._reboots.soft_reboot(uuid, timeout)
 
     def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
         self._reboots.hard_reboot(uuid, guest)
@@ -108,8 +108,8 @@ class LibvirtDriver:
     def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
         self._spawns.rebuild(guest, power_on=power_on)
 
-    def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
-        self._rescues.rescue(guest, rescue, patience)
+    def rescue(self, guest: GuestSpec, rescue: Rescue, timeout: ShutdownTimeout | None = None) -> None:
+        self._rescues.rescue(guest, rescue, timeout)
 
     def unrescue(self, uuid: str) -> None:
         self._rescues.unrescue(uuid)
@@ -138,8 +138,8 @@ class LibvirtDriver:
     def abandon_move(self, uuid: str) -> None:
         self._cold_moves.abandon_move(uuid)
 
-    def move_away(self, uuid: str, destination: str, patience: ShutdownPatience | None = None) -> None:
-        self._cold_moves.move_away(uuid, destination, patience)
+    def move_away(self, uuid: str, destination: str, timeout: ShutdownTimeout | None = None) -> None:
+        self._cold_moves.move_away(uuid, destination, timeout)
 
     def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
         self._cold_moves.finish_move(guest, source, power_on=power_on)

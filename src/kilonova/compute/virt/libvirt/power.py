@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from time import monotonic
 
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.libvirt.connection import explained
 from kilonova.compute.virt.libvirt.domains import OwnDomain
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
@@ -27,9 +27,9 @@ class Power:
         with self.host.changes.ordered(uuid, PowerState.RUNNING):
             self.start_domain(self.host.domains.get(uuid))
 
-    def stop(self, uuid: str, patience: ShutdownPatience | None = None) -> None:
+    def stop(self, uuid: str, timeout: ShutdownTimeout | None = None) -> None:
         with self.host.changes.ordered(uuid, PowerState.SHUTDOWN):
-            self.stop_domain(self.host.domains.get(uuid), patience)
+            self.stop_domain(self.host.domains.get(uuid), timeout)
 
     def pause(self, uuid: str) -> None:
         with self.host.changes.ordered(uuid, PowerState.PAUSED):
@@ -67,13 +67,13 @@ class Power:
             domain.power_off()
         from_own_disk(self.host, domain).power_on()
 
-    def stop_domain(self, domain: OwnDomain, patience: ShutdownPatience | None) -> None:
-        """Shut a running guest down gracefully, and power it off when ``patience`` is over.
+    def stop_domain(self, domain: OwnDomain, timeout: ShutdownTimeout | None) -> None:
+        """Shut a running guest down gracefully, and power it off when ``timeout`` is over.
 
         Raises: DriverError, AgentStopsError.
         """
-        if patience is not None and domain.power_state() is PowerState.RUNNING:
-            _wait_for_shutdown(domain, patience)
+        if timeout is not None and domain.power_state() is PowerState.RUNNING:
+            _wait_for_shutdown(domain, timeout)
         domain.power_off()
 
     def _require(self, uuid: str, before: PowerState, after: PowerState) -> OwnDomain | None:
@@ -90,7 +90,7 @@ class Power:
         return domain
 
 
-def _wait_for_shutdown(domain: OwnDomain, patience: ShutdownPatience) -> None:
+def _wait_for_shutdown(domain: OwnDomain, timeout: ShutdownTimeout) -> None:
     """Press the power button until the guest is off: a guest that is still booting ignores it.
 
     Raises: AgentStopsError.
@@ -100,5 +100,5 @@ def _wait_for_shutdown(domain: OwnDomain, patience: ShutdownPatience) -> None:
         if monotonic() >= press_at:
             domain.ask_to_shut_down()
             press_at, pause_s = monotonic() + pause_s, min(2 * pause_s, _LONGEST_S)
-        if not patience.wait(_LOOK_S):
+        if not timeout.wait(_LOOK_S):
             return

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
 from kilonova.compute.virt.libvirt.power import Power
 from kilonova.compute.virt.libvirt.rescued import from_own_disk
@@ -20,10 +20,10 @@ class Reboots:
     power: Power
     spawns: Spawns
 
-    def soft_reboot(self, uuid: str, patience: ShutdownPatience) -> None:
+    def soft_reboot(self, uuid: str, timeout: ShutdownTimeout) -> None:
         with self.host.changes.ordered(uuid, PowerState.RUNNING):
             domain = self.host.domains.get(uuid)
-            self.power.stop_domain(domain, patience)
+            self.power.stop_domain(domain, timeout)
             domain.power_on()
 
     def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:

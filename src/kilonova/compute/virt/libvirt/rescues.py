@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import libvirt
 
 from kilonova.compute.virt.abilities import Rescue
-from kilonova.compute.virt.base import ShutdownPatience
+from kilonova.compute.virt.base import ShutdownTimeout
 from kilonova.compute.virt.libvirt.connection import explained
 from kilonova.compute.virt.libvirt.domains import OwnDomain
 from kilonova.compute.virt.libvirt.hypervisor import LibvirtHost
@@ -34,7 +34,7 @@ class Rescues:
     host: LibvirtHost
     power: Power
 
-    def rescue(self, guest: GuestSpec, rescue: Rescue, patience: ShutdownPatience | None = None) -> None:
+    def rescue(self, guest: GuestSpec, rescue: Rescue, timeout: ShutdownTimeout | None = None) -> None:
         uuid = guest.uuid
         with self.host.changes.ordered(uuid, PowerState.RUNNING):
             domain = self.host.domains.get(uuid)
@@ -43,7 +43,7 @@ class Rescues:
             if rescue.image is None:
                 raise DriverError("The host has no access to the rescue image.")
             runs = domain.power_state() is PowerState.RUNNING
-            self.power.stop_domain(domain, patience)
+            self.power.stop_domain(domain, timeout)
             mark = replace(from_own_disk(self.host, domain).mark, rescue_image=rescue.image_ref)
             try:
                 disks = (*self.host.disks.make_rescue(guest, rescue.image), *self.host.disks.present(uuid))

@@ -62,7 +62,7 @@ def test_whatever_can_be_had_is_described_and_all_else_refused(
 
 
 @settings(max_examples=40)
-@given(random_guests.nonsense, random_guests.settings)
+@given(random_guests.invalid, random_guests.settings)
 def test_nonsense_is_refused_or_stays_a_value(guest: GuestSpec, options: LibvirtSettings) -> None:
     domain = outcome(guest, ROOT, CONFIG, RESCUE, settings=options, rescue=guest.image_properties)
     if isinstance(domain, str):

@@ -11,7 +11,7 @@ _MONTHS = AuditPeriods()
 
 
 @dataclass(frozen=True, slots=True)
-class ChoreSettings:
+class PeriodicTaskSettings:
     """Intervals and timeouts of periodic tasks. Units: seconds."""
 
     GROUP: ClassVar[str] = "DEFAULT"
