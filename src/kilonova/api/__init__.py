@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP edge of the cloud: routes, schemas, microversions, policy and faults, kept out of the handlers.
+"""The HTTP APIs. Common code does routing, schemas, microversions and faults, so that handlers contain none of these.
 
-Forbidden here: SQL, scheduling, talking to agents. ``api`` and ``compute`` never import each other.
+Forbidden in this package: SQL, scheduling, messages to agents. This package and ``kilonova.compute`` do not import each
+other.
 """

@@ -36,11 +36,11 @@ from kilonova.wsgi_keys import CLIENT_GONE
 LOG = logging.getLogger(__name__)
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-#: Statuses logged in one line, without a traceback: the operator can remove the cause, and clients retry.
+#: Errors with these statuses are logged in one line without a traceback: operators can remove the cause, clients retry.
 _TOLD_IN_ONE_LINE = frozenset({503, 507})
-#: Not Implemented: no driver, or no hypervisor of the cloud, supports the operation. Logged at level INFO.
+#: Status of an operation that the hypervisor does not support. Logged at level INFO.
 _CANNOT = 501
-#: Format of ``X-OpenStack-Request-ID`` (global request id): a client sends the same one to several services.
+#: Format of a global request id, which a client sends to several services as ``X-OpenStack-Request-ID``.
 _GLOBAL_REQUEST_ID = re.compile(r"req-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _READING = frozenset({"GET", "HEAD"})
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -56,7 +56,7 @@ class Family(Protocol):
         """Choose the microversion. Raises: HttpError 400 or 406."""
 
     def version_headers(self, version: Version | None) -> dict[str, str]:
-        """Return the headers that name the version used."""
+        """Return the reply headers that name the microversion of the request."""
 
     def fault_body(
         self, error: BaseException, status: int, message: str, version: Version | None, request_id: str
@@ -64,20 +64,20 @@ class Family(Protocol):
         """Return the JSON body of an error."""
 
     def fault_media_type(self, accept: str | None) -> str:
-        """Return the media type of a fault: ``application/json``, or a text type if the client does not accept JSON."""
+        """Return the media type of a fault: JSON, or a text type if the API has one for clients that refuse JSON."""
 
     def needs_token(self, path: str, method: str) -> bool:
-        """Whether a request without a valid token is refused (False for version discovery)."""
+        """Whether the path requires a valid token; version discovery does not."""
 
     def decode_body(self, method: str, content_type: str | None, raw: bytes, version: Version) -> Any:
         """Decode the body. Raises: HttpError 415, InvalidRequest."""
 
     def method_not_allowed(self, method: str, allowed: Iterable[str], version: Version) -> KilonovaError:
-        """Return the error for a method that the route does not support."""
+        """Return the error for an HTTP method that the route does not support. ``allowed``: the route's methods."""
 
 
 class _Resource:
-    """Falcon resource of one path template, with all its methods."""
+    """Falcon resource of one path template, for all HTTP methods."""
 
     def __init__(self, family: Family, backend: Backend, template: str, endpoints: Mapping[str, Endpoint]) -> None:
         self._family = family
@@ -100,13 +100,13 @@ class _Resource:
         return endpoint
 
 
-#: Path parameters that are credentials; logs show ``***`` in their place.
+#: Names of path parameters that are credentials; logs show ``***`` instead of their values.
 _SECRETS = frozenset({"console_token"})
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One HTTP request from authentication to reply or fault. ``shown_path``: the path for logs, secrets masked."""
+    """One HTTP request, from authentication to reply or fault. ``shown_path``: its path for logs, with masked secrets."""
 
     family: Family
     backend: Backend
@@ -123,7 +123,7 @@ class Exchange:
         return method
 
     def answer(self, resp: falcon.Response, find: Callable[[Version], Endpoint], path: Mapping[str, str]) -> None:
-        """Run the request through every check and the handler, and write the reply or the fault."""
+        """Check the request, call its handler, and write the reply or the fault to ``resp``."""
         began = time.monotonic()
         for name in _SECRETS.intersection(path):
             self.shown_path = self.shown_path.replace(path[name], "***")
@@ -134,7 +134,7 @@ class Exchange:
                 LOG.debug("%s %s: %s in %.3f s", self.method, self.shown_path, resp.status, took_s)
 
     def log_context(self) -> RequestContext:
-        """Return request id, user and project for log records; user and project are empty without authentication."""
+        """Return request id, user and project for log records; user and project are "" for unauthenticated requests."""
         environ = self.req.env
         given = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
         return RequestContext(
@@ -200,9 +200,9 @@ class Exchange:
         return self.family.needs_token(self.req.path, self.method)
 
     def deadline(self) -> Deadline:
-        """Return the deadline of the request: never for writes, which must not stop halfway.
+        """Return the deadline of the request. A write has none, because it must not stop halfway.
 
-        Reads stop after ``[api] request_timeout`` or when the client has disconnected.
+        A read stops after ``[api] request_timeout``, or as soon as the client has disconnected.
         """
         if self.method not in _READING:
             return NEVER
@@ -277,9 +277,9 @@ class _Headers(Mapping[str, str]):
 
 
 def _require_storable(path: Mapping[str, str], raw: bytes, body: Any) -> None:
-    """Refuse empty path parameters, and null characters in path or body.
+    """Raise an error for empty path parameters, and for null characters, which databases cannot store.
 
-    No database stores a null character. Raises: NotFound, InvalidRequest.
+    Raises: NotFound for the path, InvalidRequest for the body.
     """
     if any(not value or "\0" in value for value in path.values()):
         raise NotFound("The resource could not be found.")
@@ -301,20 +301,23 @@ def _holds_null(value: Any) -> bool:
 
 
 def _require_project_scope(credentials: Credentials) -> None:
-    """Refuse a token that is not scoped to a project, regardless of roles and policy. Raises: Forbidden."""
+    """Raise Forbidden unless the token is scoped to a project, whatever its roles are."""
     if credentials.scope != PROJECT:
         kind = "unscoped" if credentials.scope is None else f"{credentials.scope}-scoped"
         raise Forbidden(f"This request needs a project-scoped token; this token is {kind}.")
 
 
 def _require_authorized(context: Context, endpoint: Endpoint) -> None:
-    """Refuse the reply of a handler that never checked policy, which is a bug. Raises: RuntimeError."""
+    """Raise RuntimeError if the handler replied without a policy check, which is a bug of the handler."""
     if not context.is_authorized:
         raise RuntimeError(f"{endpoint.handler.__qualname__} replied without a policy check")
 
 
 def _require_own_project(path: Mapping[str, str], credentials: Credentials) -> None:
-    """Refuse a path with a project id other than the token's (compute API: the project id in the path is optional)."""
+    """Raise InvalidRequest if the path names another project than the token.
+
+    The compute API has paths with and without a project id.
+    """
     project_id = path.get("project_id", credentials.project_id)
     if project_id != credentials.project_id:
         raise InvalidRequest(
@@ -324,7 +327,7 @@ def _require_own_project(path: Mapping[str, str], credentials: Credentials) -> N
 
 
 def _remote_address(environ: Mapping[str, Any], *, trust_proxy: bool) -> str | None:
-    """Return the client's address, with ``trust_proxy`` the first address of ``X-Forwarded-For``."""
+    """Return the client's address: the peer, or, if ``trust_proxy``, the first address in ``X-Forwarded-For``."""
     named = environ.get("HTTP_X_FORWARDED_FOR") if trust_proxy else None
     if named:
         with contextlib.suppress(ValueError):
@@ -367,7 +370,7 @@ def family_app(family: Family, backend: Backend) -> WsgiApp:
 
 
 def mount(apps: Mapping[str, WsgiApp]) -> WsgiApp:
-    """Return an application that dispatches requests by the first segment of the path."""
+    """Return an application that passes each request to the application of its path prefix. ``apps``: prefix → app."""
     prefixes = sorted(apps, key=len, reverse=True)
 
     def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Authentication middleware of the APIs: Keystone through keystonemiddleware, or ``noauth2`` for tests.
 
-Both remove identity headers that the client sent and set their own in the WSGI environment.
+Either one removes the identity headers that a client sent, and sets those of the authenticated user in the WSGI
+environment.
 """
 
 import os
@@ -21,7 +22,7 @@ _OF_A_TOKEN = (
     "PROJECT_DOMAIN_ID", "PROJECT_DOMAIN_NAME", "DOMAIN_ID", "DOMAIN_NAME", "ROLES",
 )  # fmt: skip
 _SYSTEM_SCOPE = "HTTP_OPENSTACK_SYSTEM_SCOPE"
-#: All WSGI keys in which keystonemiddleware passes the identity of user and service, deprecated names included.
+#: All WSGI keys, including deprecated ones, in which keystonemiddleware passes the identity of user and service.
 IDENTITY_HEADERS = frozenset(
     {
         *(f"HTTP_X_{name}" for name in _OF_A_TOKEN),
@@ -46,10 +47,11 @@ def take_identity(environ: dict[str, Any]) -> dict[str, str]:
 
 
 def noauth2(app: WsgiApp, *, plain_roles: tuple[str, ...]) -> WsgiApp:
-    """Trust the token: ``admin`` is an administrator, ``user:project`` has ``plain_roles``, ``user:`` has no scope.
+    """Wrap ``app`` in an authentication that trusts every token, for tests.
 
-    ``X-Roles`` and one of ``X-Project-Id``, ``X-Domain-Id`` and ``OpenStack-System-Scope`` override roles and scope,
-    much as in Nova's and Placement's own test authentication.
+    Token ``admin``: an administrator. Token ``USER:PROJECT``: a user with ``plain_roles``. Token ``USER:``: a user
+    without a scope. The header ``X-Roles`` overrides the roles. One of the headers ``X-Project-Id``, ``X-Domain-Id``
+    and ``OpenStack-System-Scope`` overrides the scope. The test authentication of Nova and of Placement is similar.
     """
 
     def middleware(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -76,7 +78,7 @@ def noauth2(app: WsgiApp, *, plain_roles: tuple[str, ...]) -> WsgiApp:
 class TokenMemory:
     """Token cache for keystonemiddleware: shared by all threads and bounded.
 
-    keystonemiddleware's own cache is one dict per thread, all of which is searched at every store.
+    It replaces keystonemiddleware's own cache: one dict per thread, which is searched completely at each insertion.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -113,7 +115,7 @@ def keystone(conf: Any) -> Callable[[WsgiApp], WsgiApp]:
         protocol: WsgiApp = auth_token.AuthProtocol(app, options)
 
         def middleware(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-            take_identity(environ)  # auth_token does not remove OpenStack-System-Scope from the client's headers
+            take_identity(environ)  # auth_token leaves a client's OpenStack-System-Scope header in place
             environ[_MEMORY_KEY] = memory
             return protocol(environ, start_response)
 

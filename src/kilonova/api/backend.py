@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bundle of the services that API handlers may use. The processes in ``cli/`` build it."""
+"""The services that API handlers may use, in one object, which the commands in ``cli/`` create."""
 
 from dataclasses import dataclass, field
 
@@ -23,8 +23,8 @@ from kilonova.scheduler.engine.engine import Engine
 class Backend:
     """Services for API handlers.
 
-    ``image_proxy``: for the image routes of microversions up to 2.35 (metadata: 2.38).
-    ``driver_name``: external scheduler driver that replaces the engine, or None.
+    ``image_proxy``: serves the image routes, which exist up to microversion 2.35, and up to 2.38 for image metadata.
+    ``driver_name``: name of the external scheduler driver that is used instead of ``engine``, or None.
     """
 
     settings: Settings

@@ -36,7 +36,7 @@ _COMPUTE_NAMES = {
     507: "insufficientStorage",
 }
 
-#: Longest message in characters: a fault does not send back all of a large request.
+#: Maximum length of a fault's message in characters. A message may quote the request, which may be large.
 _LONGEST = 10_000
 _TITLES = {
     400: "Bad Request",
@@ -58,7 +58,7 @@ _TITLES = {
 
 
 class HttpError(errors.KilonovaError):
-    """An error that exists in HTTP only: 401, 405, 406, 413, 415, … ``headers`` are added to the reply."""
+    """An error with an HTTP status that no other exception has, e.g. 405. ``headers``: headers of the reply."""
 
     code = "http.refused"
 
@@ -79,7 +79,7 @@ def status_of(error: BaseException) -> int:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the message for the client; it hides the details of an unexpected exception."""
+    """Return the message for the client. For an unexpected exception it contains only the exception's type."""
     if isinstance(error, errors.KilonovaError) and status_of(error) != 500:
         return error.message if len(error.message) <= _LONGEST else f"{error.message[:_LONGEST]} …"
     return f"Unexpected API Error. The request id names the entry in the log of the API service.\n{type(error)}"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deprecated names and defaults of policy rules, for policy files that still use them.
 
-A deprecated name in a policy file sets every rule into which it was split, except rules that the file sets by their
-present names. With ``[oslo_policy] enforce_new_defaults = false``, the deprecated default of a rule is accepted in
-addition to the present one.
+If Nova split a rule into several, its old name in a policy file sets all of them, except those that the file also sets
+by their present names. With ``[oslo_policy] enforce_new_defaults = false``, a rule also allows every request that its
+deprecated default allows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _REASON = "Roles of projects and rules for each operation have replaced it."
 
 @dataclass(frozen=True, slots=True)
 class FormerRule:
-    """A deprecated name or default of a rule. ``since``: the Nova release that deprecated it."""
+    """The deprecated name and default of a rule. ``since``: the Nova release that deprecated them."""
 
     name: str
     check: str
@@ -31,8 +31,8 @@ class FormerRule:
         )
 
 
-#: Split rules, without ``os_compute_api:``: deprecated name → its default, release of the split, suffixes of the new
-#: rules.
+#: Rules that Nova split, without the prefix ``os_compute_api:``: deprecated name → its default, the release of the
+#: split, and the suffixes that form the names of the new rules.
 _SPLIT: Mapping[str, tuple[str, str, str]] = {
     "os-attach-interfaces": (_PROJECT, "21.0.0", "list show create delete"),
     "os-baremetal-nodes": (_ADMIN, "22.0.0", "list show"),
@@ -63,7 +63,8 @@ _SPLIT: Mapping[str, tuple[str, str, str]] = {
     ),
     "servers:migrations:index": (_NOW_MANAGERS, "32.0.0", "host"),
 }
-#: Renamed rules whose old name is no prefix of the new one: present name → deprecated name, its default, release.
+#: Rules that Nova renamed: present name → deprecated name, its default, and the release of the change. Rules whose
+#: present name begins with the deprecated one are in ``_SPLIT``.
 _RENAMED: Mapping[str, tuple[str, str, str]] = {
     "limits:other_project": ("os-used-limits", _ADMIN, "21.0.0"),
     "os-flavor-access": ("os-flavor-access", _PROJECT, "21.0.0"),
@@ -83,7 +84,7 @@ def _former() -> Iterator[tuple[str, FormerRule]]:
         yield _PREFIX + name, FormerRule(_PREFIX + former, check, since)
 
 
-#: Nova's rules for features that Kilonova does not have: a policy file that sets them is still valid.
+#: Rules of Nova for features that Kilonova does not have. A policy file may set them without effect.
 NOT_HERE = frozenset(
     {
         *(
@@ -114,12 +115,12 @@ NOT_HERE = frozenset(
 #: Present name of a rule → its deprecated name and default.
 FORMER: Mapping[str, FormerRule] = dict(_former())
 
-#: Defaults before the reader and member roles existed: a user with any role in a project was its owner.
+#: Default before Nova knew the roles reader and member: every role in a project gave the rights of its owner.
 OWNER_BEFORE = FormerRule(_PROJECT, "is_admin:True or project_id:%(project_id)s", "21.0.0")
 ADMIN_BEFORE = FormerRule(_ADMIN, "is_admin:True", "21.0.0")
 
 
 def former_of(name: str) -> policy.DeprecatedRule | None:
-    """Return the deprecated name and default of a rule for oslo.policy, or None if it never changed."""
+    """Return the deprecated name and default of the rule ``name`` for oslo.policy, or None if it has none."""
     found = FORMER.get(name)
     return None if found is None else found.as_policy()

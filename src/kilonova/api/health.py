@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Health check for load balancers: ``GET /healthcheck``, without token and details.
+"""Health check for load balancers: ``GET /healthcheck``, which needs no token and shows no details.
 
-Also below each API (``/compute/healthcheck``), for balancers that know a single API. The database is queried once a
-second at most, by one thread; other requests reuse the last result.
+The same route exists below each API (``/compute/healthcheck``), for load balancers in front of a single API. At most
+once a second, one thread queries the database. Requests in between reuse the last result.
 """
 
 import threading
@@ -29,7 +29,7 @@ _TIMEOUT_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One health check. ``problem``: returns an error message, or None if healthy."""
+    """One health check. ``problem``: runs the check and returns an error message, or None if the check passes."""
 
     name: str
     problem: Callable[[], str | None]
@@ -70,7 +70,7 @@ class DatabaseAnswers:
 
 
 def switched_off_by(file: Path | None) -> Callable[[], str | None]:
-    """Return a check that fails while ``file`` exists: operators create it to take the process out of a balancer."""
+    """Return a check that fails while ``file`` exists. Operators create the file to drain this process."""
     return lambda: f"{file} exists" if file is not None and file.exists() else None
 
 
@@ -86,7 +86,7 @@ class Health:
         return {check.name: check.problem() for check in self._checks}
 
     def application(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Reply 200 or 503, without details: the route needs no token."""
+        """Reply 200 or 503, without details, because clients without a token can call this route."""
         method = environ.get("REQUEST_METHOD")
         headers = [("Content-Type", "text/plain; charset=UTF-8"), ("Cache-Control", "no-store")]
         if method not in {"GET", "HEAD"}:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request, context and reply as handlers see them, without WSGI or falcon.
+"""Arguments and result of API handlers, independent of WSGI and falcon.
 
-A handler is ``(Context, Request) -> Reply``; an :class:`Endpoint` adds microversion range and schemas.
+A handler is a function ``(Context, Request) -> Reply``. An :class:`Endpoint` combines it with a range of microversions
+and with schemas.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,9 +30,9 @@ Result = TypeVar("Result")
 class Request:
     """One request, decoded.
 
-    ``path``: values of the route's template. ``query``: every value of each parameter, in order.
-    ``query_string``: the text that ``query`` was read from.
-    ``body``: decoded JSON, None when empty. ``root_url``: scheme, host and mount point, without a slash at the end.
+    ``path``: path parameters. ``query``: query parameter → all its values, in the order of the request.
+    ``query_string``: the same before parsing. ``body``: decoded JSON, None if the body is empty.
+    ``root_url``: scheme, host and path prefix of the API, without a slash at the end.
     """
 
     method: str
@@ -63,8 +64,9 @@ class Reply:
 class Context:
     """Credentials, request id and deadline of a request, and the services that handlers may use.
 
-    Long loops must call ``deadline.check()``; database reads honour the deadline automatically.
-    ``is_authorized``: a policy check passed, or the handler declared that none is needed. Without it no reply is sent.
+    Database reads stop at the deadline automatically; long loops in handlers must call ``deadline.check()``.
+    ``is_authorized``: True after a policy check has passed, or after the handler has declared that it needs none. While
+    it is False, no reply of the handler is sent.
     """
 
     backend: Backend
@@ -85,13 +87,14 @@ class Context:
 
     @property
     def requester(self) -> Requester:
-        """The caller as recorded with operations."""
+        """Request id, user and project of the caller, to be recorded with operations that the request starts."""
         return Requester(self.request_id, self.user_id, self.project_id)
 
     def may(self, rule: str, *, project_id: str | None = None, user_id: str | None = None) -> bool:
-        """Whether policy allows ``rule`` on a resource of ``project_id`` and ``user_id`` (None: the caller's own).
+        """Whether policy allows ``rule`` on a resource of project ``project_id`` and user ``user_id``.
 
-        Results are cached for the request, so a reload of the policy files does not change them halfway.
+        None stands for the caller's project or user. Results are cached, so that a reload of the policy files does not
+        change them within a request.
         """
         asked = rule, project_id, user_id
         answer = self._answers.get(asked)
@@ -110,7 +113,7 @@ class Context:
         self.is_authorized = True
 
     def read(self) -> AbstractContextManager[Connection]:
-        """Open a read transaction, which sees one state and ends with the request's deadline.
+        """Open a read transaction: one snapshot of the database, readable until the request's deadline.
 
         Raises: Unavailable, DeadlineExceeded, ClientGone.
         """
@@ -121,7 +124,10 @@ class Context:
         return self.backend.database.write(job)
 
     def write_batched(self, run: BatchedWrite[Item, Outcome], item: Item) -> Outcome:
-        """Run ``run`` on ``item`` in a transaction shared with concurrent requests; return or raise its outcome."""
+        """Run ``run`` on ``item`` in a transaction that is shared with concurrent requests.
+
+        Returns the outcome for ``item``, or raises it if it is an error.
+        """
         return self.backend.database.write_batched(run, item)
 
     def now(self) -> datetime:
@@ -129,16 +135,16 @@ class Context:
         return self.backend.database.clock.now()
 
     def announce(self, *resource_events: ResourceEvent) -> None:
-        """Publish notifications about changes of this request; call it after their commit."""
+        """Publish notifications about changes that this request made. Call it after the commit of the changes."""
         for resource_event in resource_events:
             self.backend.announcer.tell(resource_event, self.requester)
 
     def authorize_anyone(self) -> None:
-        """Declare that no policy rule applies: any project-scoped token is allowed."""
+        """Declare that the handler needs no policy rule: every project-scoped token is allowed."""
         self.is_authorized = True
 
     def sees(self, rule: str, project_id: str) -> bool:
-        """Whether resources of ``project_id`` are visible to the caller; invisible ones are reported as 404."""
+        """Whether the caller may see resources of project ``project_id``; if not, the reply is 404 instead of 403."""
         return project_id == self.project_id or self.may(rule, project_id=project_id)
 
 
@@ -146,13 +152,13 @@ Handler = Callable[[Context, Request], Reply]
 
 
 def by_method(body: Any) -> bool:
-    """Default of ``Endpoint.reads``: the HTTP method decides whether a request writes."""
+    """Default of ``Endpoint.reads``: every request with a writing method writes."""
     del body
     return False
 
 
 def changes_nothing(body: Any) -> bool:
-    """Value of ``Endpoint.reads`` for routes that only read although their method is POST or PUT."""
+    """Value of ``Endpoint.reads`` for POST and PUT routes that change no data of the cloud."""
     del body
     return True
 
@@ -161,8 +167,8 @@ def changes_nothing(body: Any) -> bool:
 class Endpoint:
     """A handler with its microversion range and the schemas of its body and query.
 
-    Outside ``since`` … ``until`` the method does not exist (404). ``reads``: whether a request with this body only
-    reads although its method is a writing one; if so, it is allowed while the API is read-only.
+    Before ``since`` and after ``until`` the reply is 404. ``reads``: function that tells, for a body of a POST, PUT or
+    DELETE request, whether the request only reads. If so, it is allowed while the API is read-only.
     """
 
     handler: Handler

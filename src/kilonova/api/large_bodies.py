@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Concurrency limit for large request bodies: parsed JSON may need thirty times its size in memory.
+"""Concurrency limit for requests with large bodies, because parsed JSON may need thirty times its size in memory.
 
-Only Placement accepts bodies of more than a mebibyte. The limit bounds the memory of the process, however many threads
-and clients there are.
+A body is large from one mebibyte on; only Placement accepts such bodies. The limit bounds the memory of the process for
+any number of threads and clients.
 """
 
 import ctypes
@@ -14,10 +14,10 @@ from kilonova.errors import Unavailable
 
 _LARGE = 1 << 20
 _AT_ONCE = 2
-#: Seconds that a request waits for its turn; short, because it blocks a thread meanwhile.
+#: Seconds that a request waits until it may be parsed. The time is short, because a waiting request blocks a thread.
 _TIMEOUT_S = 2.0
 _turns = threading.BoundedSemaphore(_AT_ONCE)
-#: glibc's malloc_trim, None with another C library.
+#: ``malloc_trim`` of glibc; None if the C library is another one.
 _trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
@@ -25,9 +25,10 @@ _NO_TURN = nullcontext()
 
 
 def turn(size: int) -> AbstractContextManager[None]:
-    """Return a context manager that limits how many large bodies are parsed at once; no-op for a small ``size``.
+    """Return a context manager inside which the request may parse and handle its body of ``size`` bytes.
 
-    ``size``: bytes of the body. Raises: Unavailable on entry, after the timeout.
+    For a large body it waits until fewer than ``_AT_ONCE`` other large ones are in progress. Raises: Unavailable on
+    entry if the timeout passes.
     """
     return _NO_TURN if size < _LARGE else _large_turn()
 
@@ -43,6 +44,6 @@ def _large_turn() -> Iterator[None]:
 
 
 def give_back_memory(size: int) -> None:
-    """Return memory of a large body to the operating system; the allocator would keep it."""
+    """Return the memory of a large body to the operating system, because the allocator would keep it."""
     if size >= _LARGE and _trim is not None:
         _trim(0)

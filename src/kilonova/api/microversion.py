@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""API microversions, compared as pairs of numbers, and the header that requests one."""
+"""API microversions, which compare as pairs of numbers, and the parser of the header that requests a microversion."""
 
 import re
 from typing import NamedTuple
@@ -26,7 +26,10 @@ class Version(NamedTuple):
 
 
 def requested_version(header: str | None, service: str) -> str | None:
-    """Return the version that ``OpenStack-API-Version`` requests for ``service``, or None; skip other services."""
+    """Return the microversion that an ``OpenStack-API-Version`` header requests for ``service``, or None.
+
+    One header may name several services, separated by commas.
+    """
     for entry in (header or "").split(","):
         words = entry.split()
         if len(words) == 2 and words[0].lower() == service:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the compute and operator APIs: JSON bodies and faults in Nova's format."""
+"""Code shared by the compute and operator APIs: JSON bodies, and faults in Nova's format."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Authorization: oslo.policy with Nova's and Placement's rule names, declared next to the handlers.
+"""Authorization by oslo.policy, with the rule names of Nova and Placement. Rules are declared next to the handlers.
 
-Every rule needs a project-scoped token (``scope_types``), as in Nova and Placement: a role on a domain or on the system
-grants nothing on resources of projects.
+As in Nova and Placement, every rule needs a project-scoped token (``scope_types``): a role on a domain or on the system
+gives no access to resources of projects.
 """
 
 import logging
@@ -32,7 +32,8 @@ ANYONE = "@"
 _RELOAD_EVERY_S = 1.0
 _REMEMBERED = 10_000
 PROJECT, DOMAIN, SYSTEM = "project", "domain", "system"
-#: Check types that query an external service (``http:`` and the like), by their oslo.policy entry points.
+#: Matches the text of checks that query an external service. oslo.policy has an entry point for each type of such
+#: checks, e.g. ``http:``.
 _ASKS_OUTSIDE = re.compile(
     "|".join(rf"\b{re.escape(each.name)}:" for each in entry_points(group="oslo.policy.rule_checks")) or r"(?!)"
 )
@@ -63,7 +64,7 @@ BASE_RULES = (
 class Credentials:
     """Identity of the caller, as established by the authentication middleware.
 
-    A token is scoped to a project, a domain, the system, or not at all; ``roles`` are those in that scope.
+    The scope of a token is a project, a domain, the system, or nothing. ``roles``: the caller's roles in that scope.
     """
 
     user_id: str
@@ -96,28 +97,28 @@ class Credentials:
         }
 
 
-#: Attributes of the caller that checks may use, as in ``user_id:%(user_id)s``.
+#: Attributes of the caller that checks may use, such as the first ``user_id`` in ``user_id:%(user_id)s``.
 OF_TOKENS = frozenset({*Credentials("", "").as_policy(), "is_admin", "role"})
 
 
 def rule(
     name: str, check: str, description: str, *operations: tuple[str, str], **more: Any
 ) -> policy.DocumentedRuleDefault:
-    """Declare a rule next to the handler that uses it: ``rule(NAME, ANYONE, "List flavors", ("GET", "/flavors"))``."""
+    """Return a declared policy rule. Example: ``rule(NAME, ANYONE, "List flavors", ("GET", "/flavors"))``."""
     documented = [{"method": method, "path": path} for method, path in operations] or [{"method": "GET", "path": "/"}]
     more.setdefault("deprecated_rule", former_of(name))
     return policy.DocumentedRuleDefault(name, check, description, documented, scope_types=[PROJECT], **more)
 
 
 def action(name: str, path: str = "/servers/{server_id}/action") -> tuple[str, str]:
-    """Return method and path of an action, as policy documentation names its operation."""
+    """Return HTTP method and path of the action ``name``, in the form of oslo.policy's documentation."""
     return "POST", f"{path} ({name})"
 
 
 class _Enforcer(policy.Enforcer):  # type: ignore[misc]
-    """An enforcer that reads its policy files once; changed files are read by a new enforcer.
+    """An enforcer that reads the policy files only once. After a change of the files it is replaced by a new one.
 
-    ``memory``: cache of results, or None if the rules query an external service.
+    ``memory``: cache of results, or None if at least one rule queries an external service.
     """
 
     _is_loaded = False
@@ -126,7 +127,7 @@ class _Enforcer(policy.Enforcer):  # type: ignore[misc]
     def load_rules(self, force_reload: bool = False) -> None:
         if self._is_loaded and not force_reload:
             return
-        self._need_check_rule = False  # ``policy_files.findings`` reports undefined rules, with the name of the file
+        self._need_check_rule = False  # ``policy_files.findings`` checks for undefined rules, and names the file
         super().load_rules(force_reload)
         policy_files.require_no_circle(self.rules)
         asks_outside = any(_ASKS_OUTSIDE.search(str(check)) for check in self.rules.values())
@@ -135,11 +136,11 @@ class _Enforcer(policy.Enforcer):  # type: ignore[misc]
 
 
 class Policy:
-    """The policy rules in force: defaults of ``rules``, overridden by the operator's policy files.
+    """The policy rules in force: the defaults in ``rules``, overridden by the operator's policy files.
 
-    The files are checked for changes once a second; if a changed file is unreadable, the previous rules stay in force.
-    ``findings``: mistakes in the files; ``set_by_files``: number of rules that they set.
-    Raises: ConfigurationError for an unreadable file at construction.
+    The files are checked for changes once a second. If a changed file is unreadable, the previous rules stay in force.
+    ``findings``: mistakes in the policy files. ``set_by_files``: number of rules that the policy files set.
+    The constructor raises ConfigurationError for an unreadable file.
     """
 
     findings: tuple[policy_files.Finding, ...] = ()
@@ -157,7 +158,7 @@ class Policy:
             LOG.warning("[oslo_policy] policy_file: %s does not exist; all rules keep their defaults.", missing)
 
     def _load(self) -> _Enforcer:
-        """Return an enforcer with the present policy files loaded. Raises: ConfigurationError."""
+        """Return an enforcer that has loaded the present policy files. Raises: ConfigurationError."""
         files = policy_files.files_of(self._conf)
         self._stamp = policy_files.stamp_of(files)
         said = [(file, policy_files.read_file(file)) for file in files]
@@ -191,12 +192,12 @@ class Policy:
         return self._enforcer
 
     def check_of(self, name: str) -> str:
-        """Return the check of a rule in force, in policy file syntax."""
+        """Return the check in force of the rule ``name``, in the syntax of policy files."""
         return str(self._in_force().rules[name])
 
     def allows(self, name: str, target: Mapping[str, Any], credentials: Credentials) -> bool:
         if credentials.scope is None or not credentials.user_id:
-            return False  # oslo.policy would treat a token without project as a token for the project ""
+            return False  # for oslo.policy, a token without a project would belong to the project ""
         enforcer = self._in_force()
         memory = enforcer.memory
         if memory is None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy files of the operator: locating, reading and checking them for mistakes.
+"""The operator's policy files: search, parser, and checks for mistakes.
 
-oslo.policy itself ignores unknown rules, and denies every request by a rule whose check it cannot parse.
+oslo.policy does not report such mistakes: it ignores unknown rules, and a rule with an unparsable check denies every
+request.
 """
 
 import ast
@@ -17,16 +18,16 @@ from oslo_policy.policy import parse_file_contents
 from kilonova.api.former_rules import FORMER, NOT_HERE
 from kilonova.errors import ConfigurationError
 
-#: Default of ``[oslo_policy] policy_default_rule``: the rule that stands in for undefined rules.
+#: Default of ``[oslo_policy] policy_default_rule``: name of the rule that is applied instead of an undefined rule.
 _DEFAULT = "default"
-#: Attributes of the target that checks may use, as in ``project_id:%(project_id)s``.
+#: Attributes of the target that checks may use, such as ``%(project_id)s`` in ``project_id:%(project_id)s``.
 OF_TARGETS = frozenset({"project_id", "user_id"})
 _NAMED_OF_TARGETS = re.compile(r"%\((\w+(?:\.\w+)*)\)s")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One mistake or remark about a policy file. ``is_harmless``: informational, nothing to repair."""
+    """One remark about a rule in a policy file. ``is_harmless``: the rule needs no correction."""
 
     file: Path
     rule: str
@@ -38,12 +39,12 @@ class Finding:
 
 
 def register_options(conf: Any) -> None:
-    """Register ``[oslo_policy]`` in an oslo.config before the first enforcer does."""
+    """Register the options of ``[oslo_policy]``, which are needed before the first enforcer registers them."""
     opts.set_defaults(conf)
 
 
 def use_file(conf: Any, file: Path) -> None:
-    """Override the configured policy file."""
+    """Set ``[oslo_policy] policy_file`` to ``file``, overriding the configuration."""
     register_options(conf)
     conf.set_override("policy_file", str(file.absolute()), group="oslo_policy")
 
@@ -60,7 +61,7 @@ def files_of(conf: Any) -> tuple[Path, ...]:
 
 
 def missing_file(conf: Any) -> str | None:
-    """Return the policy file if it is configured explicitly and does not exist; None otherwise."""
+    """Return ``[oslo_policy] policy_file`` if the operator set it and the file does not exist; otherwise None."""
     location = conf.get_location("policy_file", "oslo_policy")
     if location is None or not location.location.is_user_controlled:
         return None
@@ -69,7 +70,7 @@ def missing_file(conf: Any) -> str | None:
 
 
 def stamp_of(files: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
-    """Return a fingerprint (path, mtime, size) that differs once a file has changed."""
+    """Return path, modification time and size of each file: a value that changes if a file changes."""
     found = []
     for file in files:
         try:
@@ -102,7 +103,11 @@ def findings(
     of_tokens: Iterable[str],
     default_rule: str = _DEFAULT,
 ) -> Iterator[Finding]:
-    """Yield mistakes in policy files. ``known``: names of all rules; ``of_tokens``: caller attributes for checks."""
+    """Yield the mistakes in policy files.
+
+    ``said``: each file with its rules. ``known``: names of all declared rules. ``of_tokens``: attributes of the caller
+    that checks may use. ``default_rule``: ``[oslo_policy] policy_default_rule``.
+    """
     rules = {name for _, content in said for name in content} | set(known)
     used = {wanted for _, content in said for check in content.values() for wanted in _referred(_parsed(check))}
     present = set(known)
@@ -136,7 +141,7 @@ def _errors(text: Any, rules: set[str], of_tokens: set[str]) -> Iterator[str]:
 
 
 def _parsed(text: Any) -> Any:
-    """Parse a check as oslo.policy does: a check that it cannot parse becomes a FalseCheck."""
+    """Parse a check with oslo.policy, which returns a FalseCheck if the text is invalid."""
     return policy.RuleDefault("check", text).check
 
 
@@ -168,7 +173,7 @@ def _referred(check: Any) -> Iterator[str]:
 
 
 def require_no_circle(rules: Mapping[str, Any]) -> None:
-    """Raise ConfigurationError for rules that refer to each other in a cycle: evaluation would never end."""
+    """Raise ConfigurationError if rules refer to each other in a cycle, because their evaluation would never end."""
     left = {name: set(_referred(check)) for name, check in rules.items()}
     while free := [name for name, wanted in left.items() if not wanted & left.keys()]:
         for name in free:

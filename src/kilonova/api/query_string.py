@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query string parser with a cache: every value of each parameter, in order.
+"""Parser of query strings, with a cache, because Placement's clients and monitoring repeat the same queries.
 
-Clients of Placement and monitoring repeat the same queries. The cache holds short strings only and is bounded.
+The number of cached query strings is limited, and long ones are not cached.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,15 @@ from kilonova.errors import InvalidRequest
 
 Query = Mapping[str, Sequence[str]]
 _NOTHING: Query = MappingProxyType({})
-#: Cache size: number of query strings, and the longest one cached in characters.
+#: Maximum number of cached query strings, and maximum length in characters of a query string that is cached.
 REMEMBERED, REMEMBERED_LENGTH = 256, 2_048
 
 
 def read_query_string(text: str, settings: ApiSettings) -> Query:
-    """Return the parameters of a query string. Raises: HttpError 414, InvalidRequest."""
+    """Return query parameter → all its values, in the order of the query string.
+
+    Raises: HttpError 414 for a long query string, InvalidRequest.
+    """
     if not text:
         return _NOTHING
     if len(text) > settings.max_query_length:
@@ -38,7 +41,10 @@ def read_query_string(text: str, settings: ApiSettings) -> Query:
 
 
 def parsed(text: str, most: int | None = None) -> Query:
-    """Return the parameters. Raises: ValueError for more than ``most`` of them, InvalidRequest for null characters."""
+    """Return query parameter → all its values, without the cache.
+
+    Raises: ValueError for more than ``most`` parameters, InvalidRequest for null characters.
+    """
     query: dict[str, list[str]] = {}
     for name, value in parse_qsl(text, keep_blank_values=True, max_num_fields=most):
         if "\0" in name or "\0" in value:

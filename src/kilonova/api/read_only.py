@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read-only switch of the APIs, set in the configuration or by an operator at run time.
+"""Switch that makes the APIs read-only. It is set in the configuration, or by an operator at run time.
 
-While it is on, reads are allowed and operations under way continue.
+While the switch is on, the APIs refuse requests that write. Operations that have already started continue.
 """
 
 import time
@@ -12,20 +12,20 @@ from kilonova.api.faults import HttpError
 from kilonova.db import switches
 from kilonova.db.database import Database
 
-#: Maximum age in seconds of the cached switch: changes by other processes apply after this time.
+#: Maximum age of the cached switch in seconds. A change by another process takes effect here within this time.
 KNOWN_FOR_S = 1.0
 _RETRY_AFTER_S = 60
 CONFIGURED = "[api] read_only is set"
 
 
 class Writability(Protocol):
-    """Interface that a request checks before it writes."""
+    """Interface that tells whether the API is read-only. It is called before each request that writes."""
 
     def reason(self) -> str | None:
-        """Return the reason for being read-only, or None if writes are allowed. Raises: Unavailable."""
+        """Return the reason why the API is read-only, or None if writes are allowed. Raises: Unavailable."""
 
     def forget(self) -> None:
-        """Invalidate the cache, after this process has changed the switch."""
+        """Drop the cached state of the switch. Called after this process has changed the switch."""
 
 
 class AlwaysWritable:
@@ -38,7 +38,7 @@ class AlwaysWritable:
 
 
 class ReadOnlySwitch:
-    """The switch in the database, cached for a second and read only for requests that write."""
+    """The switch in the database. Only requests that write need it; its state is cached for a second."""
 
     def __init__(
         self, database: Database, *, configured: bool = False, clock: Callable[[], float] = time.monotonic

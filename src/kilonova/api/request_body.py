@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the body of a request within its size limit, with any WSGI server, also for chunked bodies."""
+"""Reading of request bodies up to their size limit. Chunked bodies and all WSGI servers are supported."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,9 +14,9 @@ _PIECE = 1 << 16
 def read_body(environ: Mapping[str, Any], most: int) -> bytes:
     """Return the body. Raises: InvalidRequest, HttpError 413 for more than ``most`` bytes, Unavailable."""
     refused = environ.get(BODY_REFUSED)
-    if refused == 413:  # the built-in server applies the same limits and has not read the body
+    if refused == 413:  # the built-in WSGI server applies the same limits, and did not read the body
         raise _too_large(most)
-    if refused:  # the server skipped the body because the token was unknown at that moment
+    if refused:  # the WSGI server did not read the body, because it could not validate the token at that time
         raise Unavailable("The token could not be validated when the request arrived; send it again.")
     text = environ.get("CONTENT_LENGTH") or "0"
     if not (text.isascii() and text.isdecimal()):
@@ -35,7 +35,7 @@ def read_body(environ: Mapping[str, Any], most: int) -> bytes:
 
 
 def _read(stream: Any, most: int) -> bytes:
-    """Return ``most`` bytes, or fewer at the end of the stream. One ``read`` of a stream may return fewer."""
+    """Return ``most`` bytes, or all if the stream has fewer. Reads repeatedly, since one ``read`` may return fewer."""
     first: bytes = stream.read(most)
     if len(first) == most or not first:
         return first

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typed request bodies: structs with the fields that a handler reads from a body that its JSON Schema has accepted.
+"""Typed request bodies: conversion of a body that passed its JSON Schema into a struct.
 
-A struct has no field for a property that Kilonova ignores. Microversions are the schema's concern: a property that a
-microversion does not have is absent from the body, so its field has the default.
+A struct has a field for each property that a handler reads. Structs know no microversions: the schema refuses
+properties that do not exist in the request's microversion, so their fields have the default.
 """
 
 from typing import TypeVar
@@ -10,12 +10,12 @@ from typing import TypeVar
 import msgspec
 
 Struct = TypeVar("Struct")
-#: ``integer`` of JSON Schema, which accepts 1.0, too.
+#: A number of JSON Schema's type ``integer``. That type includes 1.0, which Python decodes as a float.
 Whole = int | float
 #: Boolean as Nova accepts it; see :func:`kilonova.api.schemas.types.as_bool`.
 Flag = bool | str
 
 
 def read_typed(kind: type[Struct], value: object) -> Struct:
-    """Return a struct of the ``kind`` with the fields of ``value``, a decoded JSON value that fits its schema."""
+    """Convert ``value``, a decoded JSON value that passed its schema, into a struct of type ``kind``."""
     return msgspec.convert(value, kind)

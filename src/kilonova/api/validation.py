@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON Schemas as data: a fast check of every request, and error messages in jsonschema's wording.
+"""Validation by JSON Schemas: a fast validator checks every request, and jsonschema words the error messages.
 
-The regular expression engine has linear run time, also for error messages. Patterns therefore cannot use lookahead or
-lookbehind, and no input of a client makes a pattern slow.
+Patterns are matched by a regular expression engine with linear run time, also for error messages, so that no input
+makes a pattern slow. This engine does not support lookahead and lookbehind.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from kilonova.errors import InvalidRequest
 
 Schema = Mapping[str, Any]
 _MESSAGE = 1000
-#: Largest JSON value, in values and characters, whose error jsonschema words; that takes milliseconds.
+#: Up to this size of a JSON value (nested values, characters), jsonschema words the error, within milliseconds.
 _EXPLAINED_VALUES = 2_000
 _EXPLAINED_CHARACTERS = 200_000
 _LINEAR = jsonschema_rs.RegexOptions()
@@ -35,7 +35,7 @@ class Compiled:
         self.is_valid = self._fast.is_valid
 
     def explain(self, instance: Any) -> InvalidRequest:
-        """Return the error for an invalid JSON value, naming the field."""
+        """Return the error for a JSON value that the schema does not accept. The error names the field."""
         try:
             if _is_explainable(instance):
                 return self._explain(instance)
@@ -54,21 +54,21 @@ class Compiled:
         return _refusal(error.absolute_path, error.instance, error.message)
 
     def _first_error(self, instance: Any) -> InvalidRequest:
-        """Return the error that the fast check reports. Large JSON values are checked by it alone."""
+        """Return the error in the words of the fast validator, which is used alone for large JSON values."""
         found = self.first_found(instance)
         return _refusal(found.instance_path, found.instance, found.message)
 
     def first_found(self, instance: Any) -> jsonschema_rs.ValidationError:
-        """Return the first error that the fast check finds in an invalid JSON value."""
+        """Return the first error that the fast validator finds in an invalid JSON value."""
         try:
             self._fast.validate(instance)
         except jsonschema_rs.ValidationError as found:
             return found
-        raise AssertionError("the instance fits its schema")
+        raise AssertionError("the JSON value is valid by its schema")
 
 
 def _is_explainable(instance: Any) -> bool:
-    """Whether a JSON value is small and shallow enough for the slower validator, which is written in Python."""
+    """Whether a JSON value is small enough for jsonschema, which is slow because it is written in Python."""
     waiting, characters = [instance], 0
     for item in waiting:  # the list grows during the iteration
         if isinstance(item, str):
@@ -97,7 +97,7 @@ def _unnamed(instance: Mapping[str, Any], schema: Schema) -> list[str]:
 
 @cache
 def wording_validator() -> Any:
-    """Return a validator with jsonschema's wording that matches patterns with the linear engine."""
+    """Return jsonschema's validator, with patterns matched by the regular expression engine of linear run time."""
     import jsonschema  # noqa: PLC0415 - slow to import, and most processes start without a bad request
 
     error = jsonschema.ValidationError
@@ -143,27 +143,27 @@ def _refusal(path: Iterable[Any], value: Any, message: str) -> InvalidRequest:
 
 
 def invalid_field(field: str, message: str) -> InvalidRequest:
-    """Return the error for an invalid field of a body."""
+    """Return the error 400 for the invalid field ``field`` of a body."""
     return InvalidRequest(f"Invalid input for field/attribute {field}. {message}", field=field)
 
 
 def invalid_parameter(name: str, value: object, message: str) -> InvalidRequest:
-    """Return the error for an invalid query parameter."""
+    """Return the error 400 for the invalid query parameter ``name``."""
     return InvalidRequest(
         f"Invalid input for query parameters {name}. Value: {shortened(str(value))}. {message}", field=name
     )
 
 
 def shortened(text: str) -> str:
-    """Shorten a long text in the middle: in an error message the reason follows a long value."""
+    """Shorten a long text by omitting its middle, because the end of an error message has the reason."""
     half = _MESSAGE // 2
     return text if len(text) <= _MESSAGE else f"{text[:half]} ... {text[-half:]}"
 
 
 class Schemas:
-    """The schemas of one body or query by microversion: ``Schemas({(2, 1): {...}, (2, 55): {...}})``.
+    """The schemas of one body or query, by the microversion in which each starts to apply.
 
-    Versions before the first entry have no schema: any body or query is accepted.
+    Example: ``Schemas({(2, 1): {...}, (2, 55): {...}})``. Before the first microversion, any body or query is valid.
     """
 
     compiled_by: ClassVar[type[Compiled]] = Compiled

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""API for agents at /agents: requests carry tickets instead of tokens (ADR 23)."""
+"""API at /agents, called by agents only: a request carries a ticket instead of a Keystone token (ADR 23)."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Image data for compute hosts, streamed from and to the image service.
 
-Every request needs a ticket, which is checked first, before any of the body is read. 401: the ticket is missing, forged
-or expired. 403: the ticket is valid for another request.
+Every request needs a ticket, which is checked before any of the body is read. Status 401: the ticket is missing, forged
+or expired. Status 403: the ticket is valid, but for another request.
 """
 
 import http
@@ -45,7 +45,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path. ``direction``: the direction that a ticket must grant."""
+    """Handler of one HTTP method of one path. ``direction``: whether the ticket must allow reading or writing."""
 
     direction: Direction
     handler: Callable[[ImageStore, Transfer], Answer]
@@ -69,7 +69,7 @@ def _write(data: ImageStore, transfer: Transfer) -> Answer:
     return Answer(200, orjson.dumps(body), (("Content-Type", "application/json"),))
 
 
-#: Path → method → route. The ticket must name the host and the image of the path.
+#: Path → method → route. The host and the image in the path must be those that the ticket names.
 ROUTES: Mapping[str, Mapping[str, Route]] = {
     "/v1/hosts/{host}/images/{image_id}/file": {
         "GET": Route(Direction.READ, _read),
@@ -79,7 +79,7 @@ ROUTES: Mapping[str, Mapping[str, Route]] = {
 
 
 def is_image_data(method: str, path: str) -> bool:
-    """Whether the request is an upload of image data, which is exempt from the body size limits."""
+    """Whether a request uploads image data. Such requests are exempt from the limits on body sizes."""
     return method == "PUT" and path.startswith("/agents/") and path.endswith("/file")
 
 
@@ -87,8 +87,8 @@ def is_image_data(method: str, path: str) -> bool:
 class AgentsApi:
     """WSGI application of the agents API.
 
-    ``data``: None if no image service, or no user for Kilonova there, is configured. ``has_agent``: whether a host has
-    an agent session. ``room``: limits concurrent transfers.
+    ``data``: access to the image service as Kilonova's own user; None if the service or the user is not configured.
+    ``has_agent``: tells whether a host has an agent session. ``room``: one slot for each concurrent transfer.
     """
 
     office: TicketOffice
@@ -127,9 +127,9 @@ class AgentsApi:
         return answer
 
     def _transfer(self, route: Route, transfer: Transfer) -> Answer:
-        """Call the handler if the limit of concurrent transfers allows; reply 503 otherwise.
+        """Call the handler if a slot for concurrent transfers is free; otherwise reply 503.
 
-        A download releases its slot when its body is closed. Raises: KilonovaError; OSError when the host disconnects.
+        A download keeps its slot until its body is closed. Raises: KilonovaError; OSError if the host disconnects.
         """
         if self.data is None:
             raise Unavailable("No image service is configured.")
@@ -152,7 +152,7 @@ class AgentsApi:
         return self.office.read(said.removeprefix(_BEARER))
 
     def _find(self, path: str) -> tuple[Mapping[str, str], Mapping[str, Route]]:
-        """Return the path parameters and the methods of the route. Raises: NotFound."""
+        """Return the parameters in ``path``, and its HTTP methods with their routes. Raises: NotFound."""
         parts = path.split("/")
         for template, methods in self.routes.items():
             wanted = template.split("/")
@@ -164,14 +164,17 @@ class AgentsApi:
         raise NotFound("The resource could not be found.")
 
     def _require(self, ticket: Ticket, route: Route, named: Mapping[str, str]) -> None:
-        """Raise Forbidden unless the ticket matches direction, image and host, and the host has an agent session."""
+        """Raise Forbidden unless the ticket grants this direction, image and host, and the host has an agent session.
+
+        ``named``: the parameters in the request's path.
+        """
         right = ticket.direction is route.direction and ticket.image_id == named["image_id"]
         if not right or ticket.host != named["host"] or not self.has_agent(ticket.host):
             raise Forbidden("The ticket does not allow this request.")
 
 
 class _Transferred:
-    """Body of a download in progress; ``close`` releases its slot exactly once."""
+    """Body of a download in progress. The first call of ``close`` releases the download's transfer slot."""
 
     def __init__(self, download: Download, room: threading.BoundedSemaphore) -> None:
         self._download = download

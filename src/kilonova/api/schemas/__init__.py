@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON Schemas of request bodies and queries as data, one module per resource, each by microversion."""
+"""Fragments of JSON Schemas that several APIs share. The schemas of each API are in its own package ``schemas``."""
