@@ -106,7 +106,7 @@ _SECRETS = frozenset({"console_token"})
 
 @dataclass(slots=True)
 class Exchange:
-    """One HTTP request, from authentication to reply or fault. ``shown_path``: its path for logs, with masked secrets."""
+    """One HTTP request, from authentication to reply or fault. ``shown_path``: its path for logs, secrets masked."""
 
     family: Family
     backend: Backend

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access addresses (accessIPv4, accessIPv6) of servers, stored and shown in their shortest form."""
+"""Access addresses of servers (accessIPv4, accessIPv6), which are stored and shown in their shortest notation."""
 
 from ipaddress import ip_address
 
@@ -7,9 +7,9 @@ from kilonova.api.validation import invalid_field
 
 
 def read_addresses(where: str, ip_v4: str | None, ip_v6: str | None) -> dict[str, str]:
-    """Return column → IP address for the addresses that are set. ``where``: name of their object in the body.
+    """Return database column → IP address, for each address that is not None.
 
-    Raises: InvalidRequest.
+    ``where``: name of the object in the body that contains the addresses. Raises: InvalidRequest.
     """
     found = {}
     for field, column, text in (("accessIPv4", "access_ip_v4", ip_v4), ("accessIPv6", "access_ip_v6", ip_v6)):

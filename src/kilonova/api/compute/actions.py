@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dispatcher of `POST …/action`: the only key of the body names the action."""
+"""Dispatcher of `POST …/action` requests, whose body has a single key: the name of the action."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,8 @@ from kilonova.errors import InvalidRequest, NotFound
 def run_action(ctx: Context, request: Request, actions: Mapping[str, Endpoint]) -> Reply:
     """Validate the body with the schema of its action, and call the action's handler.
 
-    Raises: InvalidRequest unless the body names exactly one known action; NotFound outside its microversions.
+    Raises: InvalidRequest unless the body names exactly one known action; NotFound if the action does not exist in the
+    request's microversion.
     """
     if not isinstance(request.body, dict) or len(request.body) != 1:
         raise InvalidRequest("Malformed request body: exactly one action is expected.")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host aggregates: CRUD, hosts, metadata, image caching. Placement's copies change in the same transaction."""
+"""Routes of host aggregates: CRUD, hosts, metadata, image caching.
+
+Each change of an aggregate's hosts also changes the Placement aggregate with the same uuid, in the same transaction.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -55,7 +58,7 @@ def list_aggregates(ctx: Context, request: Request) -> Reply:
 
 
 def create_aggregate(ctx: Context, request: Request) -> Reply:
-    """POST /os-aggregates.  The reply lacks hosts and metadata.  Errors: 400, 409 if the name exists."""
+    """POST /os-aggregates.  The reply does not contain hosts and metadata.  Errors: 400, 409 if the name exists."""
     ctx.authorize("os_compute_api:os-aggregates:create")
     asked = request.body["aggregate"]
     created = ctx.write(lambda tx: aggregates.create(tx, asked["name"], asked.get("availability_zone")))
@@ -73,7 +76,10 @@ def show_aggregate(ctx: Context, request: Request) -> Reply:
 
 
 def update_aggregate(ctx: Context, request: Request) -> Reply:
-    """PUT /os-aggregates/{aggregate_id}.  Errors: 400 also for the zone, 404, 409 if the name exists."""
+    """PUT /os-aggregates/{aggregate_id}.  Errors: 400, 404, 409 if the name exists.
+
+    400 also for a new zone while a host of the aggregate has servers, or is in another zone by another aggregate.
+    """
     ctx.authorize("os_compute_api:os-aggregates:update")
     asked, aggregate_id = request.body["aggregate"], _id(request)
     if ZONE_KEY in asked and asked[ZONE_KEY] is None:
@@ -85,7 +91,7 @@ def update_aggregate(ctx: Context, request: Request) -> Reply:
 
 
 def delete_aggregate(ctx: Context, request: Request) -> Reply:
-    """DELETE /os-aggregates/{aggregate_id}.  Errors: 400 also while it has hosts, 404."""
+    """DELETE /os-aggregates/{aggregate_id}.  Errors: 400 also while the aggregate has hosts, 404."""
     ctx.authorize("os_compute_api:os-aggregates:delete")
     aggregate_id = _id(request)
 
@@ -104,7 +110,7 @@ def act_on_aggregate(ctx: Context, request: Request) -> Reply:
 
 
 def add_host(ctx: Context, request: Request) -> Reply:
-    """Add a host.  Errors: 400, 404, 409 if it is a member already or belongs to another zone."""
+    """Add a host.  Errors: 400, 404, 409 if the host is a member already, or cannot be in the aggregate's zone."""
     ctx.authorize("os_compute_api:os-aggregates:add_host")
     aggregate_id, host = _id(request), request.body["add_host"]["host"]
     zone = ctx.backend.settings.compute.default_availability_zone
@@ -115,7 +121,7 @@ def add_host(ctx: Context, request: Request) -> Reply:
 
 
 def remove_host(ctx: Context, request: Request) -> Reply:
-    """Remove a host.  Errors: 400, 404, 409 if that would change the zone of servers."""
+    """Remove a host.  Errors: 400, 404, 409 if the removal would change the zone of servers on the host."""
     ctx.authorize("os_compute_api:os-aggregates:remove_host")
     aggregate_id, host = _id(request), request.body["remove_host"]["host"]
     zone = ctx.backend.settings.compute.default_availability_zone
@@ -125,7 +131,10 @@ def remove_host(ctx: Context, request: Request) -> Reply:
 
 
 def set_metadata(ctx: Context, request: Request) -> Reply:
-    """Merge metadata; null removes a key.  Errors: 400 also for the zone or an invalid isolation rule, 404."""
+    """Merge new metadata into an aggregate's metadata; null removes a key.  Errors: 400, 404.
+
+    400 also for an invalid isolation rule, and for a new zone in the same cases as in ``update_aggregate``.
+    """
     ctx.authorize("os_compute_api:os-aggregates:set_metadata")
     aggregate_id, metadata = _id(request), request.body["set_metadata"]["metadata"]
     for key, value in metadata.items():
@@ -137,7 +146,7 @@ def set_metadata(ctx: Context, request: Request) -> Reply:
 
 
 def cache_images(ctx: Context, request: Request) -> Reply:
-    """POST /os-aggregates/{aggregate_id}/images.  Since 2.81.  Caches images on the hosts.  Errors: 400, 404."""
+    """POST /os-aggregates/{aggregate_id}/images.  Since: 2.81.  Caches images on all hosts.  Errors: 400, 404."""
     ctx.authorize("compute:aggregates:images")
     with ctx.read() as connection:
         aggregate = aggregates.get(connection, _id(request))
@@ -178,7 +187,7 @@ def _reply(request: Request, aggregate: Aggregate) -> Reply:
 def _both(
     action: str, after: Aggregate, before: Aggregate | None = None, **beside: Any
 ) -> tuple[AggregateActed, AggregateActed]:
-    """Return the start and end notifications of a completed change."""
+    """Return the start and the end notification of a completed change. ``before``, ``after``: the aggregate."""
     start = AggregateActed(action, Phase.START, before or after, **beside)
     return start, AggregateActed(action, Phase.END, after, **beside)
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assisted volume snapshots, made by hosts for a volume service. No server has volumes, so every request is refused."""
+"""Assisted volume snapshots: snapshots that a compute host makes for the volume service.
+
+Servers of Kilonova have no volumes, so every request is refused.
+"""
 
 import msgspec
 
@@ -19,7 +22,7 @@ RULES = (
 
 
 class _DeleteInfo(msgspec.Struct):
-    """Details that a volume service sends with the deletion of a snapshot; only the volume id is read."""
+    """The ``delete_info`` that a volume service sends when it deletes a snapshot. Only the volume id is read."""
 
     volume_id: str
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Availability zones, derived from the metadata of aggregates, in the views of users and administrators."""
+"""Lists of availability zones: one for users, one with hosts for administrators. Aggregates' metadata define zones."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ RULES = (
 
 
 def list_zones(ctx: Context, request: Request) -> Reply:
-    """GET /os-availability-zone.  Never shows hosts; whether services are up does not matter."""
+    """GET /os-availability-zone.  A zone with an enabled host is available, even if the host is down."""
     del request
     ctx.authorize("os_compute_api:os-availability-zone:list")
     settings = ctx.backend.settings.compute
@@ -39,7 +39,7 @@ def list_zones(ctx: Context, request: Request) -> Reply:
 
 
 def list_zones_detail(ctx: Context, request: Request) -> Reply:
-    """GET /os-availability-zone/detail.  Includes the internal zone, and each enabled service of each host."""
+    """GET /os-availability-zone/detail.  Shows all zones, also the internal one, with each host's enabled services."""
     del request
     ctx.authorize("os_compute_api:os-availability-zone:detail")
     available, unavailable = _zones(ctx)
@@ -58,19 +58,19 @@ def list_zones_detail(ctx: Context, request: Request) -> Reply:
 
 
 def zone_of(service: Service, zones: Mapping[str, str], settings: ComputeSettings) -> str:
-    """Return the zone of a service. ``zones``: host → zone, for hosts in an aggregate with a zone."""
+    """Return the zone of a service. ``zones``: host → zone, only for hosts whose aggregates define a zone."""
     if service.binary != COMPUTE:
         return settings.internal_service_availability_zone
     return zones.get(service.host, settings.default_availability_zone)
 
 
 def latest_news(service: Service) -> Any:
-    """Return the time of the last report or change of a service, or None if both are unknown."""
+    """Return the time of the latest heartbeat or change of a service, or None if there was none."""
     return max((moment for moment in (service.last_seen_at, service.updated_at) if moment is not None), default=None)
 
 
 def _zones(ctx: Context) -> tuple[dict[str, list[Service]], list[str]]:
-    """Return the zones with their enabled services, and the zones that have disabled services only."""
+    """Return zone → its enabled services, and a list of the zones whose services are all disabled."""
     with ctx.read() as connection:
         found, zones = services.list_all(connection), aggregates.zones_of_hosts(connection)
     available: dict[str, list[Service]] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Console tokens: console proxies look up the address of the console that belongs to a token."""
+"""Look-up of console tokens: a console proxy sends a user's token and receives the console's address."""
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
@@ -10,15 +10,15 @@ from kilonova.db import console_tokens
 from kilonova.errors import InvalidRequest, NotFound
 
 _RULE, _PATH = "os_compute_api:os-console-auth-tokens", "/os-console-auth-tokens/{console_token}"
-#: No parameters. Unknown ones are ignored up to 2.98; most lists refuse them from 2.75 on or earlier.
+#: The route has no query parameters. Unknown ones are ignored up to microversion 2.98, and refused from 2.99 on.
 _QUERY = Schemas({(2, 99): query({}, extra=False)})
 RULES = (rule(_RULE, SERVICE_OR_ADMIN, "Show the address of a token's console", ("GET", _PATH)),)
 
 
 def show_token(ctx: Context, request: Request) -> Reply:
-    """GET /os-console-auth-tokens/{console_token}.  2.31 for all types of consoles; 2.99 adds tls_port.
+    """GET /os-console-auth-tokens/{console_token}.  2.99 adds tls_port.
 
-    Errors: 400 up to 2.30, where Nova served RDP consoles only, which no hypervisor has; 404.
+    Errors: 400 up to 2.30, because that API is for RDP consoles only, which Kilonova does not have; 404.
     """
     ctx.authorize(_RULE)
     if request.version < Version(2, 31):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of the former extensions of the compute API, all of them part of it now. Old clients still read them."""
+"""Names of the former extensions of the compute API, which old clients still read. All are now part of the API."""
 
 from typing import Any
 
@@ -139,7 +139,7 @@ def _view(alias: str) -> dict[str, Any]:
         "name": _ALIASES[alias],
         "description": "Part of the compute API at every microversion.",
         "links": [],
-        # Nova has returned this value for every extension since it removed XML
+        # Nova returns this value for every extension since it dropped the XML API
         "namespace": "http://docs.openstack.org/compute/ext/fake_xml",
         "updated": "2014-12-03T00:00:00Z",
     }

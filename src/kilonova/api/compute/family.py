@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute API: microversions 2.1 … 2.104, faults in Nova's format, an optional project id in the path."""
+"""Compute API: its routes and rules, microversions 2.1 … 2.104, and an optional project id in each path."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -47,7 +47,11 @@ def act_on_flavor(ctx: Context, request: Request) -> Reply:
 
 
 def add_tenant(ctx: Context, request: Request) -> Reply:
-    """Share a flavor with a project.  Errors: 400 also for an unknown project, 404, 409 if shared (2.7: or public)."""
+    """Give a project access to a flavor.
+
+    Errors: 400 also for an unknown project; 404; 409 if the project has access already, or, since 2.7, if the flavor is
+    public.
+    """
     ctx.authorize("os_compute_api:os-flavor-access:add_tenant_access")
     flavor_id, project_id = request.path["flavor_id"], request.body["addTenantAccess"]["tenant"]
     ctx.backend.projects.require(project_id, token=ctx.credentials.token)
@@ -64,7 +68,7 @@ def add_tenant(ctx: Context, request: Request) -> Reply:
 
 
 def remove_tenant(ctx: Context, request: Request) -> Reply:
-    """Stop sharing a flavor with a project.  Errors: 400, 404."""
+    """Remove a project's access to a flavor.  Errors: 400, 404."""
     ctx.authorize("os_compute_api:os-flavor-access:remove_tenant_access")
     flavor_id, project_id = request.path["flavor_id"], request.body["removeTenantAccess"]["tenant"]
 

@@ -39,7 +39,10 @@ def show_extra_spec(ctx: Context, request: Request) -> Reply:
 
 
 def create_extra_specs(ctx: Context, request: Request) -> Reply:
-    """POST /flavors/{flavor_id}/os-extra_specs.  Merges; 2.86 validates known namespaces.  Errors: 400, 404."""
+    """POST /flavors/{flavor_id}/os-extra_specs.  Adds or changes extra specs.  Errors: 400, 404.
+
+    Since 2.86, keys and values in known namespaces are validated.
+    """
     ctx.authorize("os_compute_api:os-flavor-extra-specs:create")
     specs = _checked(request.body["extra_specs"], request.version)
     ctx.write(lambda tx: flavors.merge_extra_specs(tx, request.path["flavor_id"], specs))
@@ -48,7 +51,7 @@ def create_extra_specs(ctx: Context, request: Request) -> Reply:
 
 
 def update_extra_spec(ctx: Context, request: Request) -> Reply:
-    """PUT /flavors/{flavor_id}/os-extra_specs/{key}.  The body must have this key only.  Errors: 400, 404."""
+    """PUT /flavors/{flavor_id}/os-extra_specs/{key}.  The only key in the body must be ``key``.  Errors: 400, 404."""
     ctx.authorize("os_compute_api:os-flavor-extra-specs:update")
     key = request.path["key"]
     if key not in request.body:
@@ -68,7 +71,7 @@ def delete_extra_spec(ctx: Context, request: Request) -> Reply:
 
 
 def _checked(asked: Mapping[str, Any], version: Version) -> dict[str, str]:
-    """Return validated extra specs with string values. Raises: InvalidRequest."""
+    """Validate extra specs, and return them with all values as strings. Raises: InvalidRequest."""
     specs = {key: value if isinstance(value, str) else str(value) for key, value in asked.items()}
     for key, value in specs.items():
         schemas.check_spec(key, value, version)

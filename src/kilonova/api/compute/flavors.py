@@ -62,8 +62,8 @@ _SORT_KEYS = {
 
 
 def list_flavors(ctx: Context, request: Request) -> Reply:
-    """GET /flavors.  2.55 adds description, 2.102 the name filter."""
-    ctx.authorize_anyone()  # as in Nova, no policy rule applies
+    """GET /flavors.  2.55 adds the description, 2.102 the filter by name."""
+    ctx.authorize_anyone()  # Nova has no policy rule for this route
     found, links = _page(ctx, request)
     views = []
     for flavor in found:
@@ -76,14 +76,14 @@ def list_flavors(ctx: Context, request: Request) -> Reply:
 
 def list_flavors_detail(ctx: Context, request: Request) -> Reply:
     """GET /flavors/detail."""
-    ctx.authorize_anyone()  # as in Nova, no policy rule applies
+    ctx.authorize_anyone()  # Nova has no policy rule for this route
     found, links = _page(ctx, request)
     return Reply(200, {"flavors": [flavor_view(ctx, request, flavor) for flavor in heeding(found)], **links})
 
 
 def show_flavor(ctx: Context, request: Request) -> Reply:
-    """GET /flavors/{flavor_id}.  Errors: 404, also for a private flavor without access."""
-    ctx.authorize_anyone()  # as in Nova, no policy rule applies
+    """GET /flavors/{flavor_id}.  Errors: 404, also if the flavor is private and the caller's project has no access."""
+    ctx.authorize_anyone()  # Nova has no policy rule for this route
     return Reply(200, {"flavor": flavor_view(ctx, request, find_visible(ctx, request.path["flavor_id"]))})
 
 
@@ -91,7 +91,7 @@ def create_flavor(ctx: Context, request: Request) -> Reply:
     """POST /flavors.  Errors: 400, 409 if the name or id exists."""
     ctx.authorize("os_compute_api:os-flavor-manage:create")
     asked = read_typed(NewFlavor, request.body["flavor"])
-    # The schema cannot check the bounds of numbers sent as strings.
+    # The schema does not check the range of a number that is sent as a string.
     _check_range("ram", asked.ram, 1)
     _check_range("vcpus", asked.vcpus, 1)
     _check_range("disk", asked.disk, 0)
@@ -144,7 +144,7 @@ def delete_flavor(ctx: Context, request: Request) -> Reply:
 
 
 def announce_change(ctx: Context, flavor_id: str) -> None:
-    """Publish a notification about a changed flavor, including its extra specs and access list."""
+    """Publish the update notification of a flavor. Called after a change of its fields, extra specs or access list."""
     if not ctx.backend.announcer.is_on:
         return
     with ctx.read() as connection:
@@ -153,7 +153,7 @@ def announce_change(ctx: Context, flavor_id: str) -> None:
 
 
 def find_visible(ctx: Context, flavor_id: str) -> Flavor:
-    """Return the flavor if the caller may see it. Raises: NotFound."""
+    """Return a flavor. Raises: NotFound, also if the caller may not see the flavor."""
     with ctx.read() as connection:
         flavor = flavors.get(connection, flavor_id)
         if flavor.is_public or ctx.may("os_compute_api:os-flavor-access"):
@@ -164,7 +164,10 @@ def find_visible(ctx: Context, flavor_id: str) -> Flavor:
 
 
 def find_asked(ctx: Context, reference: object) -> Flavor:
-    """Return the flavor that ``flavorRef`` names. Raises: InvalidRequest, also for a disabled flavor."""
+    """Return the flavor of ``reference``, an id or link from ``flavorRef``. Raises: InvalidRequest.
+
+    A disabled flavor and a flavor that the caller may not see are refused, too.
+    """
     flavor_id = str(reference).rstrip("/").rpartition("/")[2]
     try:
         flavor = find_visible(ctx, flavor_id)
@@ -234,7 +237,7 @@ def _page(ctx: Context, request: Request) -> tuple[list[Flavor], dict[str, Any]]
 
 
 def _wanted_publicity(request: Request) -> bool | None:
-    """Return the ``is_public`` filter of an administrator: True, False, or None for all flavors."""
+    """Return the query parameter ``is_public``, for administrators only: True, False, or None for all flavors."""
     text = (request.param("is_public") or "true").lower()
     if text == "none":
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduler hints of requests: limits on their size, and conversion to strings."""
+"""Scheduler hints in request bodies: limits on their number and size, and conversion of their values to strings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -20,9 +20,9 @@ DEEPEST = 8
 
 
 def read_hints(ctx: Context, given: Mapping[str, object], *, field: str = FIELD) -> dict[str, tuple[str, ...]]:
-    """Return hint → values as strings, without the hints reserved for internal use (``_nova…``).
+    """Return hint → its values as strings. Hints with reserved names (``_nova…``) are left out.
 
-    Raises: InvalidRequest naming the hint, if number, size or nesting exceed the limits.
+    Raises: InvalidRequest naming the field, if the hints are too many, too large, or too deeply nested.
     """
     if len(given) > MOST_HINTS:
         raise invalid_field(field, f"There are {len(given)} hints; at most {MOST_HINTS} are allowed.")
@@ -45,7 +45,10 @@ def read_hints(ctx: Context, given: Mapping[str, object], *, field: str = FIELD)
 
 
 def unseen_instances(ctx: Context, hints: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-    """Return instances in affinity hints that the caller may not see; the scheduler treats them as nonexistent."""
+    """Return the uuids in affinity hints of servers that the caller may not see.
+
+    The scheduler treats these servers as nonexistent.
+    """
     named = {uuid for hint in (same_host.HINT, different_host.HINT) for uuid in hints.get(hint, ())}
     if not named:
         return frozenset()
@@ -55,7 +58,7 @@ def unseen_instances(ctx: Context, hints: Mapping[str, tuple[str, ...]]) -> froz
 
 
 def shown_hints(hints: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return hints as the API shows them: a single value without a list."""
+    """Return the hints in the form of API replies: a hint with a single value is shown without a list."""
     return {name: values[0] if len(values) == 1 else list(values) for name, values in hints.items()}
 
 
@@ -64,7 +67,10 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _is_deeper(value: object, levels: int) -> bool:
-    """Whether lists and mappings are nested more than ``levels`` deep; iterative, since recursion has its own limit."""
+    """Whether lists and mappings in ``value`` are nested more than ``levels`` deep.
+
+    It uses a loop, because deep recursion would exceed Python's recursion limit.
+    """
     inside: Iterable[object] = [value]
     for _ in range(levels + 1):
         inside = [

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/os-hosts, up to 2.42: list, show resources, enable, disable. Later clients use services instead."""
+"""The routes below /os-hosts, which exist up to 2.42: list, show resources, enable and disable hosts.
+
+From 2.43 on clients use /os-services instead.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -30,7 +33,7 @@ _LAST = Version(2, 42)
 
 
 def list_hosts(ctx: Context, request: Request) -> Reply:
-    """GET /os-hosts.  Until 2.42.  Hosts of enabled services, filtered by ``zone`` if given."""
+    """GET /os-hosts.  Until: 2.42.  Lists enabled services with their hosts, optionally of one ``zone``."""
     ctx.authorize(f"{_P}:list")
     settings, wanted = ctx.backend.settings.compute, request.param("zone")
     with ctx.read() as connection:
@@ -45,9 +48,10 @@ def list_hosts(ctx: Context, request: Request) -> Reply:
 
 
 def show_host(ctx: Context, request: Request) -> Reply:
-    """GET /os-hosts/{host_name}.  Until 2.42.  Totals, present usage, and sums of flavors, also per project.
+    """GET /os-hosts/{host_name}.  Until: 2.42.  Errors: 404 for an unknown host, and for a host without a hypervisor.
 
-    Errors: 404 without a hypervisor.
+    Shows CPU, memory and disk: the host's total, the present usage, and the sums of its servers' flavors, for the whole
+    host and for each project.
     """
     ctx.authorize(f"{_P}:show")
     host = request.path["host_name"]
@@ -75,7 +79,7 @@ def show_host(ctx: Context, request: Request) -> Reply:
 
 
 def update_host(ctx: Context, request: Request) -> Reply:
-    """PUT /os-hosts/{host_name}.  Until 2.42.  ``status`` enables or disables the compute service.
+    """PUT /os-hosts/{host_name}.  Until: 2.42.  ``status`` enables or disables the compute service.
 
     Errors: 404; 501 for ``maintenance_mode``, which no hypervisor supports.
     """
@@ -96,7 +100,7 @@ def update_host(ctx: Context, request: Request) -> Reply:
 
 
 def _power_action(name: str) -> Handler:
-    """Return the handler of a host power action, which no hypervisor supports."""
+    """Return the handler of a power action on a host. It always refuses, since no hypervisor supports the action."""
 
     def refuse(ctx: Context, request: Request) -> Reply:
         """Reply 501.  Errors: 400 for a host that is down, 404."""

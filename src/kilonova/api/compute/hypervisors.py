@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypervisors: properties that agents report, and until 2.87 their usage."""
+"""Routes of hypervisors. They show properties that agents report, and until 2.87 also the usage of each hypervisor."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,15 +36,15 @@ RULES = (
 )
 _BY_UUID, _LAST_BY_NUMBER = Version(2, 53), Version(2, 52)
 _LAST_WITH_USAGE = Version(2, 87)
-#: Largest number of hypervisors that a query selects by uuid; for more it reads all of them.
+#: Maximum number of uuids in a database query. If more hypervisors are needed, the query reads all of them.
 _MOST_NAMED = 1000
-#: Hypervisor type of drivers that simulate their host.
+#: Hypervisor type that drivers report if they simulate a host.
 _SIMULATED = "fake"
 
 
 @dataclass(frozen=True, slots=True)
 class _Hypervisors:
-    """Data of all hypervisors in a reply, from one database read."""
+    """Data of the hypervisors in a reply, read in one transaction."""
 
     nodes: Sequence[ComputeNode]
     numbers: Mapping[str, int]
@@ -55,7 +55,7 @@ class _Hypervisors:
 
 
 def list_hypervisors(ctx: Context, request: Request) -> Reply:
-    """GET /os-hypervisors.  2.33 pages; 2.53 searches by name and lists servers.  Errors: 400, 404."""
+    """GET /os-hypervisors.  2.33 adds paging; 2.53 adds a search by name and lists of servers.  Errors: 400, 404."""
     ctx.authorize("os_compute_api:os-hypervisors:list")
     return _list(ctx, request, detail=False)
 
@@ -67,7 +67,10 @@ def list_hypervisors_detail(ctx: Context, request: Request) -> Reply:
 
 
 def show_hypervisor(ctx: Context, request: Request) -> Reply:
-    """GET /os-hypervisors/{hypervisor_id}.  The id is a number until 2.52, then a uuid.  Errors: 400 from 2.53, 404."""
+    """GET /os-hypervisors/{hypervisor_id}.  The id is a number until 2.52 and a uuid since 2.53.
+
+    Errors: 400 for an invalid uuid (since 2.53), 404.
+    """
     ctx.authorize("os_compute_api:os-hypervisors:show")
     found = _load(ctx, request, _one(request), detail=True)
     (node,) = found.nodes
@@ -75,7 +78,7 @@ def show_hypervisor(ctx: Context, request: Request) -> Reply:
 
 
 def show_statistics(ctx: Context, request: Request) -> Reply:
-    """GET /os-hypervisors/statistics.  Until 2.87.  Sums over enabled hosts."""
+    """GET /os-hypervisors/statistics.  Until: 2.87.  Shows the sums of all hypervisors on enabled hosts."""
     ctx.authorize("os_compute_api:os-hypervisors:statistics")
     found = _load(ctx, request, detail=True)
     enabled = [node for node in found.nodes if node.host in found.services and not found.services[node.host].disabled]
@@ -87,7 +90,7 @@ def show_statistics(ctx: Context, request: Request) -> Reply:
 
 
 def show_uptime(ctx: Context, request: Request) -> Reply:
-    """GET /os-hypervisors/{hypervisor_id}/uptime.  Until 2.87.  Errors: 400 if it is down, 404, 501."""
+    """GET /os-hypervisors/{hypervisor_id}/uptime.  Until: 2.87.  Errors: 400 if its host is down, 404, 501."""
     ctx.authorize("os_compute_api:os-hypervisors:uptime")
     found = _load(ctx, request, _one(request), detail=False, with_uptime=True)
     (node,) = found.nodes
@@ -101,7 +104,7 @@ def show_uptime(ctx: Context, request: Request) -> Reply:
 
 
 def search_hypervisors(ctx: Context, request: Request) -> Reply:
-    """GET /os-hypervisors/{pattern}/search.  Until 2.52.  Errors: 404."""
+    """GET /os-hypervisors/{pattern}/search.  Until: 2.52.  Errors: 404 if no hypervisor matches."""
     ctx.authorize("os_compute_api:os-hypervisors:search")
     found = _load(ctx, request, _matching(request.path["hypervisor_id"]), detail=False)
     return Reply(
@@ -110,7 +113,7 @@ def search_hypervisors(ctx: Context, request: Request) -> Reply:
 
 
 def list_servers(ctx: Context, request: Request) -> Reply:
-    """GET /os-hypervisors/{pattern}/servers.  Until 2.52.  Errors: 404."""
+    """GET /os-hypervisors/{pattern}/servers.  Until: 2.52.  Errors: 404 if no hypervisor matches."""
     ctx.authorize("os_compute_api:os-hypervisors:servers")
     found = _load(ctx, request, _matching(request.path["hypervisor_id"]), detail=False, with_servers=True)
     views = [_view(ctx, request, found, node, detail=False, with_servers=True) for node in heeding(found.nodes)]
@@ -153,7 +156,7 @@ def _load(
     with_servers: bool = False,
     with_uptime: bool = False,
 ) -> _Hypervisors:
-    """Read the data of the hypervisors that ``choose`` selects by their keys."""
+    """Read hypervisors and their data. ``choose`` selects the hypervisors, given the keys of all."""
     with ctx.read() as connection:
         keys = choose(compute_nodes.keys(connection))
         uuids = hosts = None  # None selects all rows, which is faster than a long list of uuids
@@ -178,9 +181,9 @@ def _wants_servers(request: Request) -> bool:
 
 
 def _one(request: Request) -> Callable[[Sequence[NodeKey]], Sequence[NodeKey]]:
-    """Return a function that selects the hypervisor in the path and raises NotFound if it does not exist.
+    """Return a function that selects the hypervisor with the id in the path, or raises NotFound.
 
-    Raises: InvalidRequest for a malformed uuid (since 2.53).
+    Raises: InvalidRequest for a malformed uuid, from microversion 2.53 on.
     """
     given = request.path["hypervisor_id"]
     wanted = uuid_id(given, "hypervisor id") if request.version >= _BY_UUID else given
@@ -195,7 +198,7 @@ def _one(request: Request) -> Callable[[Sequence[NodeKey]], Sequence[NodeKey]]:
 
 
 def _matching(pattern: str) -> Callable[[Sequence[NodeKey]], Sequence[NodeKey]]:
-    """Return a selector of hypervisors whose hostname contains ``pattern``; it raises NotFound for no match."""
+    """Return a function that selects the hypervisors whose hostname contains ``pattern``, or raises NotFound."""
 
     def choose(keys: Sequence[NodeKey]) -> Sequence[NodeKey]:
         found = [key for key in keys if pattern in key.hypervisor_hostname]
@@ -268,7 +271,7 @@ def _usage_view(usage: NodeUsage) -> dict[str, int]:
 
 
 def _uptime(ctx: Context, found: _Hypervisors, node: ComputeNode) -> str | None:
-    """Return the reported uptime; for a simulated host, the uptime of its agent process."""
+    """Return the uptime that the hypervisor reports, or None. For a simulated host, it is that of the agent process."""
     uptime, since = node.capabilities.extra.get("uptime"), found.starts.get(node.host)
     if isinstance(uptime, str):
         return uptime

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsers of ids in paths, which distinguish malformed ids (400) from unknown ones (404)."""
+"""Parsers of ids in paths. A malformed id causes 400, in contrast to the 404 for an unknown id."""
 
 import re
 from uuid import UUID
@@ -11,7 +11,10 @@ _MAX_ID = 2**63 - 1
 
 
 def integer_id(text: str, name: str) -> int:
-    """Return an integer id, or -1, which no row has, if it exceeds 64 bits. Raises: InvalidRequest."""
+    """Return an integer id. For a number of more than 64 bits, return -1, an id that no row has.
+
+    Raises: InvalidRequest.
+    """
     if _INTEGER.fullmatch(text) is None:
         raise InvalidRequest(f"Invalid input received: {name} must be an integer, not '{text}'.", field=name)
     value = int(text) if len(text) < 20 else -1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image proxy up to 2.35, image metadata up to 2.38: calls Glance with the caller's own token.
+"""Image routes up to 2.35, and image metadata routes up to 2.38. They call Glance with the caller's own token.
 
-There are no policy rules: Glance decides who may see or change an image.
+There are no policy rules for them, since Glance decides which images the caller may see or change.
 """
 
 from collections.abc import Callable, Mapping
@@ -68,7 +68,7 @@ def list_metadata(ctx: Context, request: Request) -> Reply:
 
 
 def merge_metadata(ctx: Context, request: Request) -> Reply:
-    """POST /images/{image_id}/metadata.  Until 2.38.  Errors: 400, 403 also over quota, 404."""
+    """POST /images/{image_id}/metadata.  Until 2.38.  Keeps all other keys.  Errors: 400, 403 also over quota, 404."""
     return Reply(200, {"metadata": _change(ctx, request, "metadata", lambda present, new: {**present, **new})})
 
 
@@ -144,7 +144,10 @@ def _image(ctx: Context, request: Request) -> ProxiedImage:
 
 
 def _change(ctx: Context, request: Request, field: str, edit: Callable[[Metadata, Metadata], Metadata]) -> Metadata:
-    """Apply ``edit`` to the properties of an image and the ``field`` of the body, and return all properties."""
+    """Replace an image's properties by ``edit(present properties, new properties)``, and return the result.
+
+    ``field``: the field of the body with the new properties. Raises: InvalidRequest, OverQuota.
+    """
     image, new = _image(ctx, request), request.body[field]
     for name in new:
         if is_standard(name):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON Home: the resources below /v2.1, for clients that accept ``application/json-home``. Nova has no such document.
+"""JSON Home: a document that lists the resources below /v2.1, for clients that accept ``application/json-home``.
 
-Source: draft-nottingham-json-home-03, with relations named as in Keystone's JSON Home.
+Nova has no such document. Source: draft-nottingham-json-home-03; names of relations are formed as in Keystone's
+document.
 """
 
 import re
@@ -30,13 +31,13 @@ def is_wanted(request: Request) -> bool:
 
 
 def document(routes: Routes, request: Request) -> dict[str, Any]:
-    """Return path and methods of each route; routes that later microversions removed are marked as deprecated."""
+    """Return path and methods of each route. Routes that a later microversion removed are marked as deprecated."""
     prefix = urlsplit(request.root_url).path
     found: dict[str, Any] = {}
     for template, endpoints in routes.items():
         path = template.removeprefix(_ROOT)
         if path in {template, ""} or path.startswith("{project_id}"):
-            continue  # skip discovery routes, and duplicates with a project id
+            continue  # version discovery, or a duplicate of a route with a project id in its path
         names = _VARIABLE.findall(path)
         where: dict[str, Any] = {"href": prefix + template}
         if names:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generation of key pairs and parsing of public keys. Private keys are returned to the caller and never stored."""
+"""Generation of key pairs, and parsers of public keys. Private keys are sent to the user and never stored."""
 
 import base64
 import binascii
@@ -23,7 +23,7 @@ _USER_PRINCIPAL_NAME = ObjectIdentifier("1.3.6.1.4.1.311.20.2.3")
 
 @dataclass(frozen=True, slots=True)
 class KeyMaterial:
-    """Key pair with fingerprint. ``private``: None for an imported key."""
+    """A public key with its fingerprint. ``private``: the private key, or None for an imported key pair."""
 
     public: str
     fingerprint: str
@@ -54,7 +54,7 @@ def read_x509(public: str) -> KeyMaterial:
 
 
 def make_ssh() -> KeyMaterial:
-    """Return a new RSA key pair, the private key in PEM form, which every SSH client reads."""
+    """Return a new RSA key pair. The private key is in PEM form, which every SSH client can read."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     private = key.private_bytes(
@@ -65,7 +65,7 @@ def make_ssh() -> KeyMaterial:
 
 
 def make_x509(user_id: str) -> KeyMaterial:
-    """Return a new client certificate for ``user_id``, the private key as PKCS #12 in base64."""
+    """Return a new client certificate for ``user_id``. ``private``: the private key as PKCS #12, encoded in base64."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, user_id[:64])])
     principal = f"{user_id}@localhost".encode()
@@ -90,9 +90,10 @@ def make_x509(user_id: str) -> KeyMaterial:
 
 
 def encrypt_for(public: str, text: str) -> str | None:
-    """Return ``text`` encrypted for an OpenSSH RSA key in base64; ``openssl pkeyutl -decrypt`` decrypts it.
+    """Encrypt ``text`` with the OpenSSH RSA key ``public``, and return the result encoded in base64.
 
-    None if the key is not RSA or too short for the text.
+    Returns None if the key is not an RSA key, or is too short for the text. The owner of the key decrypts the decoded
+    result with ``openssl pkeyutl -decrypt``.
     """
     try:
         key = serialization.load_ssh_public_key(public.encode("ascii"))

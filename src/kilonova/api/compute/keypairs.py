@@ -31,7 +31,7 @@ RULES = (
 
 
 def list_keypairs(ctx: Context, request: Request) -> Reply:
-    """GET /os-keypairs.  2.2 adds type, 2.10 user_id in the query, 2.35 pages by name."""
+    """GET /os-keypairs.  2.2 adds the field type, 2.10 the query parameter user_id, 2.35 paging by name."""
     user_id = _user_of(ctx, request)
     ctx.authorize("os_compute_api:os-keypairs:index", user_id=user_id)
     with ctx.read() as connection:
@@ -101,7 +101,7 @@ def delete_keypair(ctx: Context, request: Request) -> Reply:
 
 
 def _user_of(ctx: Context, request: Request) -> str:
-    """Return the owner of the key pairs: the caller, or from 2.10 the ``user_id`` of the query."""
+    """Return the user whose key pairs are requested: since 2.10 ``user_id`` of the query, by default the caller."""
     if request.version < Version(2, 10):
         return ctx.user_id
     return request.param("user_id") or ctx.user_id

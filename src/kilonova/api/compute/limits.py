@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Absolute limits of a project, with its usage."""
+"""GET /limits: the absolute limits of a project, and its usage."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ RULES = (
     rule("os_compute_api:limits", ANYONE, "Show the limits of the caller's project", ("GET", _PATH)),
     rule("os_compute_api:limits:other_project", ADMIN, "Show the limits of another project", ("GET", _PATH)),
 )
-#: Field of the reply → resource.
+#: Field of the reply → name of the limited resource.
 _MAXIMA: Mapping[str, str] = {
     "maxTotalInstances": "instances",
     "maxTotalCores": "cores",
@@ -26,7 +26,7 @@ _MAXIMA: Mapping[str, str] = {
     "maxServerGroups": "server_groups",
     "maxServerGroupMembers": "server_group_members",
 }
-#: Field of the reply → resource, and the first microversion without the field.
+#: Field of the reply → name of the limited resource, and the first microversion without this field.
 _OLD_MAXIMA: Mapping[str, tuple[str, Version]] = {
     "maxImageMeta": ("metadata_items", Version(2, 39)),
     "maxPersonality": ("injected_files", Version(2, 57)),
@@ -38,7 +38,10 @@ _OLD_MAXIMA: Mapping[str, tuple[str, Version]] = {
 
 
 def show_limits(ctx: Context, request: Request) -> Reply:
-    """GET /limits.  ``tenant_id`` is for administrators.  2.36 drops networks, 2.39 images, 2.57 injected files."""
+    """GET /limits.  ``tenant_id``: another project, for administrators only.
+
+    2.36 removes the fields of networks, 2.39 those of images, 2.57 those of injected files.
+    """
     ctx.authorize("os_compute_api:limits")
     asked = request.param("tenant_id")
     project_id = ctx.project_id if asked is None else require_id(asked, "tenant_id")

@@ -22,9 +22,10 @@ def bookmark_links(request: Request, path: str) -> list[dict[str, str]]:
 def next_page(
     ctx: Context, request: Request, items: Sequence[T], key: Callable[[T], str], name: str, *, limit: int | None
 ) -> tuple[list[T], dict[str, Any]]:
-    """Return the page of ``items`` after the marker, and ``{<name>_links: …}`` if more items follow.
+    """Return the page of ``items`` after the request's marker, and the reply's field with the link to the next page.
 
-    Raises: InvalidRequest for a marker that is not in the list.
+    The field is ``{<name>_links: …}``, or ``{}`` on the last page. ``key``: returns the marker of an item.
+    Raises: InvalidRequest for a marker that no item has.
     """
     maximum = ctx.backend.settings.api.max_limit
     size = maximum if limit is None else min(limit, maximum)
@@ -42,7 +43,7 @@ def next_page(
 
 
 def next_link(request: Request, marker: str) -> dict[str, str]:
-    """Return the link to the page after ``marker``, with all other query parameters."""
+    """Return the link to the page after ``marker``. The link keeps all other query parameters of the request."""
     query = [(name, value) for name, values in request.query.items() if name != "marker" for value in values]
     base = request.url.split("?")[0]
     return {"rel": "next", "href": f"{base}?{urlencode([*query, ('marker', marker)])}"}

@@ -27,7 +27,7 @@ RULES = (
     rule(f"{_P}:index:host", ADMIN, "Show hosts of migrations", ("GET", _ALL)),
 )
 _PAGED = Version(2, 59)
-#: Statuses of live migrations that have a route of their own below their server.
+#: Statuses in which a live migration can be shown as ``/servers/{server_id}/migrations/{migration_id}``.
 IN_PROGRESS = frozenset(
     {
         MigrationStatus.QUEUED,
@@ -38,20 +38,23 @@ IN_PROGRESS = frozenset(
 )
 
 
-#: Filters that need permission to see hosts; otherwise a client could find out host names by guessing.
+#: Filters that need the right to see hosts, because a client could find out the names of hosts with them by guessing.
 _BY_HOST = ("host", "source_compute")
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """Additional data of a page of migrations: addresses of destination nodes, and numeric ids of flavors."""
+    """Data that the views of migrations need besides the migrations.
+
+    ``addresses``: (host, node) of a destination → IP address. ``flavors``: flavor id → numeric id of the flavor.
+    """
 
     addresses: Mapping[tuple[str, str], str]
     flavors: Mapping[str, int]
 
 
 def list_migrations(ctx: Context, request: Request) -> Reply:
-    """GET /os-migrations.  2.59 pages; 2.80 filters by user and project.  Errors: 400, 403."""
+    """GET /os-migrations.  2.59 adds paging, 2.80 adds filters by user and project.  Errors: 400, 403."""
     ctx.authorize(f"{_P}:index")
     sees_hosts = ctx.may(f"{_P}:index:host")
     if not sees_hosts and any(request.param(name) is not None for name in _BY_HOST):
@@ -70,7 +73,10 @@ def list_migrations(ctx: Context, request: Request) -> Reply:
 
 
 def host_fields(migration: ServerMigration, address: str | None, *, shown: bool) -> dict[str, Any]:
-    """Return source and destination of a migration; all null unless ``shown``."""
+    """Return the fields with source and destination of a migration. All values are None if ``shown`` is False.
+
+    ``address``: IP address of the destination.
+    """
     fields = {
         "source_compute": migration.source_host,
         "source_node": migration.source_node,
@@ -82,7 +88,7 @@ def host_fields(migration: ServerMigration, address: str | None, *, shown: bool)
 
 
 def is_in_progress(migration: ServerMigration) -> bool:
-    """Whether this is a live migration in progress."""
+    """Whether a migration is a live migration in progress."""
     return migration.migration_type is MigrationType.LIVE_MIGRATION and migration.status in IN_PROGRESS
 
 
@@ -108,7 +114,7 @@ def _query(ctx: Context, request: Request) -> MigrationQuery:
 
 
 def _asker(ctx: Context, request: Request) -> tuple[str | None, str | None]:
-    """Return the filters by user and by project. Raises: Forbidden for another project."""
+    """Return the filters by user id and by project id. Raises: Forbidden if the caller may not see that project."""
     filtered = request.version >= Version(2, 80)
     user, project = (request.param(name) if filtered else None for name in ("user_id", "project_id"))
     if ctx.may(f"{_P}:index:all_projects"):

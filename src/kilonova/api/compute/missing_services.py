@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handlers of routes that need a network, volume or share service, for a cloud without that service."""
+"""Handlers of routes that need a network, volume or share service, for clouds without such a service."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ NETWORK, VOLUME, SHARE = "network", "volume", "share"
 
 
 def nothing(rule: str, body: Any) -> Handler:
-    """Return a handler that replies with the empty list ``body``."""
+    """Return a handler of a list route that always replies with ``body``, an empty list."""
 
     def show(ctx: Context, request: Request) -> Reply:
         """Reply 200 with an empty list."""
@@ -22,7 +22,10 @@ def nothing(rule: str, body: Any) -> Handler:
 
 
 def not_there(rule: str, what: str, parameter: str) -> Handler:
-    """Return a handler that replies 404 for a resource of an absent service. ``parameter``: its id in the path."""
+    """Return a handler that replies 404, since resources of an absent service do not exist.
+
+    ``what``: kind of the resource, for the message. ``parameter``: name of the path parameter with the resource's id.
+    """
 
     def refuse(ctx: Context, request: Request) -> Reply:
         """Reply 404."""
@@ -33,7 +36,7 @@ def not_there(rule: str, what: str, parameter: str) -> Handler:
 
 
 def cannot_be_made(rule: str, service: str) -> Handler:
-    """Return a handler that refuses to create a resource, naming the absent service."""
+    """Return a handler of a create route that replies 400 and names the absent ``service``."""
 
     def refuse(ctx: Context, request: Request) -> Reply:
         """Reply 400."""
@@ -45,5 +48,5 @@ def cannot_be_made(rule: str, service: str) -> Handler:
 
 
 def no_service(service: str) -> InvalidRequest:
-    """Return the error for a request that needs a service that is not configured."""
+    """Return the error for a request that needs ``service``, which the cloud does not have."""
     return InvalidRequest(f"No {service} service is configured.")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Network proxy routes, up to 2.35: networks, addresses, security groups. They reply empty without a network service.
+"""Routes up to 2.35 of networks, floating addresses and security groups, which Nova forwards to Neutron.
 
-Nova forwarded them to Neutron; routes that Nova has removed reply 410.
+Kilonova has no network service, so lists are empty. The reply of routes that Nova has removed is 410.
 """
 
 from kilonova.api.compute.missing_services import NETWORK, cannot_be_made, not_there, nothing

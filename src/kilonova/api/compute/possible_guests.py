@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Validation of flavor and image, which refuses guests that no host can run before anything is stored or scheduled."""
+"""Validation of flavor and image before a request is stored or scheduled. It refuses guests that no host can run."""
 
 from collections.abc import Mapping
 
@@ -16,11 +16,10 @@ _GIB = 1024**3
 def require_possible_guest(
     flavor: Flavor, image: Image | None, aliases: Mapping[str, Alias], *, flavor_field: str, image_field: str
 ) -> None:
-    """Check that a flavor and an image fit together: sizes, property values, NUMA topology and PCI requests.
+    """Raise InvalidRequest unless a guest with this flavor and image is possible.
 
-    ``aliases``: the configured PCI aliases. ``flavor_field``, ``image_field``: names of the fields for errors.
-
-    Raises: InvalidRequest.
+    Sizes, extra specs, image properties, NUMA topology and PCI requests are checked. ``aliases``: the configured PCI
+    aliases. ``flavor_field``, ``image_field``: fields of the body that error messages name.
     """
     if image is not None:
         _require_fitting(flavor, image, flavor_field=flavor_field, image_field=image_field)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quota classes: the limits of class ``default`` apply to every project without limits of its own."""
+"""Routes of quota classes. The limits of class ``default`` apply to every project that has no limits of its own."""
 
 from kilonova.api.compute.quota_limits import change_limits, limits_of_class, limits_reply, require_id
 from kilonova.api.compute.schemas import quotas as schemas
@@ -19,7 +19,7 @@ RULES = (
 
 
 def show_class(ctx: Context, request: Request) -> Reply:
-    """GET /os-quota-class-sets/{class}.  2.50 adds server groups and drops networks, 2.57 drops injected files."""
+    """GET /os-quota-class-sets/{class}.  2.50 adds server groups and removes networks; 2.57 removes injected files."""
     ctx.authorize("os_compute_api:os-quota-class-sets:show")
     name = require_id(request.path["class_name"], "class")
     limits = limits_of_class(ctx, name)

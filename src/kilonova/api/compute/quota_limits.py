@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits in force from configuration, database or an external source: reading, changing, showing."""
+"""Quota limits: readers, changes and replies.
+
+Limits come from the configuration, the database or an external source.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -15,12 +18,16 @@ from kilonova.db.quotas import EVERYBODY
 from kilonova.errors import InvalidRequest
 from kilonova.model.quota import DEFAULT_CLASS, UNLIMITED, Limits
 
-#: Function (connection, user) → the user's limits in a project; without user, the project's limits.
+#: Function that reads limits from a database connection. A reader of a project's limits also accepts a user id: it then
+#: returns the limits of this user in the project.
 Reader = Callable[..., Limits]
 
 
 def limits_of_project(ctx: Context, project_id: str) -> Reader:
-    """Return a reader of a project's limits. An external source is queried here, outside of any transaction."""
+    """Return a reader of a project's limits.
+
+    An external source of limits is queried by this function, not by the reader, which may run in a transaction.
+    """
     elsewhere = ctx.backend.limits.of_project(project_id)
     configured = ctx.backend.settings.quota.limits()
 
@@ -31,7 +38,7 @@ def limits_of_project(ctx: Context, project_id: str) -> Reader:
 
 
 def limits_of_class(ctx: Context, class_name: str) -> Reader:
-    """Return a reader of the limits of a quota class; class ``default`` applies to every project."""
+    """Return a reader of the limits of a quota class."""
     elsewhere = ctx.backend.limits.defaults()
     configured = ctx.backend.settings.quota.limits()
 
@@ -42,16 +49,17 @@ def limits_of_class(ctx: Context, class_name: str) -> Reader:
 
 
 def default_limits(ctx: Context) -> Reader:
-    """Return a reader of the limits of projects without limits of their own."""
+    """Return a reader of the default limits, which apply to projects that have no limits of their own."""
     return limits_of_class(ctx, DEFAULT_CLASS)
 
 
 def change_limits(
     ctx: Context, asked: Mapping[str, Any], limits: Reader, store: Callable[[Transaction, Limits], None]
 ) -> Limits:
-    """Store limits of a request body in one transaction, and return what ``limits`` reads after that.
+    """Store the limits ``asked`` of a request body, and return the limits in force after the change.
 
-    ``store`` checks and writes them. Raises: InvalidRequest, and errors of ``store``.
+    ``store`` checks and writes the new limits, and ``limits`` reads the result, both in one transaction.
+    Raises: InvalidRequest, and errors of ``store``.
     """
     require_writable(ctx)
     changed = _read_limits(asked)
@@ -64,27 +72,30 @@ def change_limits(
 
 
 def limits_reply(name: str, resources: Iterable[str], content: Mapping[str, Any], **more: str) -> Reply:
-    """Return a reply of limits or usages: ``more``, and the values in ``content`` of the given ``resources``."""
+    """Return a reply with limits or usages in an object ``name``: the fields ``more``, and one for each resource.
+
+    ``content``: resource → value. Only ``resources`` are shown.
+    """
     return Reply(200, {name: {**more, **{resource: content[resource] for resource in resources}}})
 
 
 def _read_limits(asked: Mapping[str, Any]) -> dict[str, int]:
     limits = {name: int(value) for name, value in asked.items()}
     for name, limit in limits.items():
-        if not UNLIMITED <= limit <= MAX_INTEGER:  # the schema cannot check the bounds of numbers sent as strings
+        if not UNLIMITED <= limit <= MAX_INTEGER:  # the schema does not check the range of a number sent as a string
             message = f"Value: {limit}. The value must be from 0 to {MAX_INTEGER}, or -1 for no limit."
             raise invalid_field(name, message)
     return limits
 
 
 def require_writable(ctx: Context) -> None:
-    """Raise InvalidRequest if limits come from a read-only external source."""
+    """Raise InvalidRequest if the limits come from an external source that the compute API cannot change."""
     if ctx.backend.limits.is_read_only:
         raise InvalidRequest("Limits are stored in Keystone: change them there, e.g. with `openstack limit set`.")
 
 
 def require_id(text: str, name: str) -> str:
-    """Return ``text`` if it is a valid id of 1 to 255 printable characters. Raises: InvalidRequest."""
+    """Return ``text`` if it has 1 to 255 printable characters. Raises: InvalidRequest naming the parameter ``name``."""
     if not text or len(text) > 255 or not text.isprintable():
         raise InvalidRequest(f"Invalid input received: {name} must be 1 to 255 printable characters.", field=name)
     return text

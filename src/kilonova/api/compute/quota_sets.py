@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quota sets: limits of projects and of users in them, with their usage."""
+"""Routes of quota sets: limits and usage of a project, and of each user in a project."""
 
 import math
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ RULES = (
 
 
 def show_quota_set(ctx: Context, request: Request) -> Reply:
-    """GET /os-quota-sets/{project}.  2.36 drops networks, 2.57 injected files.  Errors: 400."""
+    """GET /os-quota-sets/{project}.  2.36 removes networks, 2.57 removes injected files.  Errors: 400."""
     project_id = _project(ctx, request, "show")
     limits = limits_of_project(ctx, project_id)
     with ctx.read() as connection:
@@ -49,7 +49,10 @@ def show_quota_set(ctx: Context, request: Request) -> Reply:
 
 
 def show_details(ctx: Context, request: Request) -> Reply:
-    """GET /os-quota-sets/{project}/detail.  Usage of key pairs and group members (per user) is 0.  Errors: 400."""
+    """GET /os-quota-sets/{project}/detail.  Errors: 400.
+
+    As in Nova, the usage of key pairs and of members of server groups is always shown as 0.
+    """
     project_id, user_id = _project(ctx, request, "detail"), _user(request)
     limits = limits_of_project(ctx, project_id)
     with ctx.read() as connection:
@@ -68,7 +71,7 @@ def show_defaults(ctx: Context, request: Request) -> Reply:
 
 
 def update_quota_set(ctx: Context, request: Request) -> Reply:
-    """PUT /os-quota-sets/{project}.  ``force`` allows limits below the usage.  Errors: 400."""
+    """PUT /os-quota-sets/{project}.  ``force`` skips the comparison with usage and other limits.  Errors: 400."""
     project_id, user_id = _project(ctx, request, "update"), _user(request)
     asked = dict(request.body[_NAME])
     is_forced = as_bool(asked.pop("force", False))
@@ -83,7 +86,10 @@ def update_quota_set(ctx: Context, request: Request) -> Reply:
 
 
 def delete_quota_set(ctx: Context, request: Request) -> Reply:
-    """DELETE /os-quota-sets/{project}.  Deletes limits of the project and all its users, or of one user."""
+    """DELETE /os-quota-sets/{project}.  Deletes the limits of the project and of its users.
+
+    With ``user_id`` in the query, only the limits of this user in the project are deleted.
+    """
     project_id, user_id = _project(ctx, request, "delete", must_exist=False), _user(request)
     require_writable(ctx)
     ctx.write(lambda tx: quotas.delete_limits(tx, project_id, user_id))
@@ -91,7 +97,7 @@ def delete_quota_set(ctx: Context, request: Request) -> Reply:
 
 
 def _project(ctx: Context, request: Request, action: str, *, must_exist: bool = True) -> str:
-    """Return the project of the path. Raises: Forbidden; InvalidRequest if Keystone does not know it."""
+    """Return the project id in the path. Raises: Forbidden; InvalidRequest if Keystone does not know the project."""
     project_id = require_id(request.path["quota_project_id"], "project_id")
     ctx.authorize(f"{_POLICY}{action}", project_id=project_id)
     if must_exist and project_id != ctx.project_id:
@@ -111,7 +117,11 @@ def _used(connection: Connection, project_id: str, user_id: str) -> dict[str, in
 
 
 def _check(connection: Connection, limits: Reader, project_id: str, user_id: str, changed: Limits) -> None:
-    """Raise InvalidRequest for a limit below the usage, or a user's limit above what the project's limit leaves."""
+    """Raise InvalidRequest if a new limit is too low or too high.
+
+    It is too low below the usage, or, for a project, below the sum of its users' own limits. A user's limit is too high
+    above the project's limit minus the own limits of the project's other users.
+    """
     used, project = _used(connection, project_id, user_id), limits(connection)
     of_users = quotas.limits_of_users(connection, project_id)
     for name, limit in changed.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of APIs that Nova has removed: they reply 410 to every request, so that old clients stop using them."""
+"""Routes of APIs that Nova has removed. The reply to every request is 410, which tells old clients of the removal."""
 
 from collections.abc import Mapping
 
@@ -48,6 +48,6 @@ _REMOVED: Mapping[str, str] = {
 }
 ROUTES: Routes = {
     **{path: dict.fromkeys(methods.split(), Endpoint(gone)) for path, methods in _REMOVED.items()},
-    # Up to 2.43 the reply is 410; from 2.44 on the route does not exist (404).
+    # up to 2.43 the reply is 410; from 2.44 on it is 404
     "/servers/{server_id}/os-virtual-interfaces": {"GET": Endpoint(gone, until=Version(2, 43))},
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""External events, sent by network, volume, bare-metal and accelerator services about servers.
+"""External events about servers, sent by network, volume, bare-metal and accelerator services.
 
-Events about ports, volumes and accelerators are only logged, since no operation waits for them. A power-update starts
-or stops the server like a request of a user.
+Events about ports, volumes and accelerators are only logged, since no operation waits for them. The event power-update
+starts or stops the server like a user's request.
 """
 
 import logging
@@ -21,7 +21,7 @@ from kilonova.model.instance import Instance, PowerState, VmState
 LOG = logging.getLogger(__name__)
 _RULE, _PATH = "os_compute_api:os-server-external-events:create", "/os-server-external-events"
 RULES = (rule(_RULE, SERVICE_OR_ADMIN, "Send external events about servers", ("POST", _PATH)),)
-#: Tag of power-update → operation, and the states of the server that it requires.
+#: Tag of a power-update event → the operation that it starts, and the required vm_state and power_state of the server.
 _POWER: Mapping[str, tuple[str, VmState, PowerState]] = {
     "POWER_ON": ("start", VmState.STOPPED, PowerState.SHUTDOWN),
     "POWER_OFF": ("stop", VmState.ACTIVE, PowerState.RUNNING),
@@ -29,10 +29,10 @@ _POWER: Mapping[str, tuple[str, VmState, PowerState]] = {
 
 
 def create_events(ctx: Context, request: Request) -> Reply:
-    """POST /os-server-external-events.  Since: 2.51 volume-extended, 2.76 power-update, 2.82, 2.93.
+    """POST /os-server-external-events.  Errors: 404 if no event is accepted.
 
-    Status 200 if all events are accepted, 207 if some are; each event has its own code.  Errors: 404 if none is
-    accepted.
+    Status 200 if all events are accepted, 207 if only some are. The reply has a code for each event. New events: 2.51
+    volume-extended, 2.76 power-update, 2.82 accelerator-request-bound, 2.93 volume-reimaged.
     """
     ctx.authorize(_RULE)
     events = request.body["events"]
@@ -52,7 +52,7 @@ def create_events(ctx: Context, request: Request) -> Reply:
 
 
 def _refusal(event: Mapping[str, Any], instance: Instance | None) -> int:
-    """Return 200 if the event is accepted, or the code of its refusal."""
+    """Return the event's code in the reply: 200 if the event is accepted, otherwise an error status."""
     if instance is None:
         return 404
     if event["name"] == "volume-extended" and event.get("tag") is None:

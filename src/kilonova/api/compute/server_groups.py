@@ -45,7 +45,10 @@ def list_server_groups(ctx: Context, request: Request) -> Reply:
 
 
 def create_server_group(ctx: Context, request: Request) -> Reply:
-    """POST /os-server-groups.  2.15 adds soft policies; 2.64 accepts one policy with rules.  Errors: 400, 403 quota."""
+    """POST /os-server-groups.  2.15 adds soft policies.  Errors: 400, 403 over quota.
+
+    Since 2.64 the body has a single ``policy`` with ``rules`` instead of the list ``policies``.
+    """
     ctx.authorize("os_compute_api:os-server-groups:create")
     asked = request.body["server_group"]
     policy = asked["policy"] if "policy" in asked else asked["policies"][0]
@@ -83,7 +86,7 @@ def show_server_group(ctx: Context, request: Request) -> Reply:
 
 
 def delete_server_group(ctx: Context, request: Request) -> Reply:
-    """DELETE /os-server-groups/{server_group_id}.  Groups with members can be deleted, too.  Errors: 404."""
+    """DELETE /os-server-groups/{server_group_id}.  A group that has members can be deleted, too.  Errors: 404."""
     uuid = request.path["server_group_id"]
 
     def job(tx: Transaction) -> ServerGroup:
@@ -96,7 +99,10 @@ def delete_server_group(ctx: Context, request: Request) -> Reply:
 
 
 def find_group(ctx: Context, connection: Connection, uuid: str, rule_name: str) -> ServerGroup:
-    """Return a group that the caller may act on. Raises: NotFound (also for a group that is invisible), Forbidden."""
+    """Return a server group if policy allows ``rule_name`` on it.
+
+    Raises: NotFound, also for a group that the caller may not see; Forbidden.
+    """
     group = server_groups.get(connection, uuid)
     if not ctx.sees(rule_name, group.project_id):
         raise server_groups.missing(uuid)

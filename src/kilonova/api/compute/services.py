@@ -30,9 +30,9 @@ _BY_UUID = Version(2, 53)
 
 
 def list_services(ctx: Context, request: Request) -> Reply:
-    """GET /os-services.  2.11 adds forced_down; 2.53 shows uuids as ids.
+    """GET /os-services.  2.11 adds forced_down.  Since 2.53 the field ``id`` is a uuid.
 
-    ``with_versions=true`` (Kilonova's own) adds release and message version of each service.
+    With ``with_versions=true``, which Nova does not have, the reply shows release and message version of each service.
     """
     ctx.authorize("os_compute_api:os-services:list")
     with ctx.read() as connection:
@@ -48,13 +48,13 @@ def list_services(ctx: Context, request: Request) -> Reply:
 
 
 def update_service(ctx: Context, request: Request) -> Reply:
-    """PUT /os-services/{service_id}.  The last segment is a uuid from 2.53, before that the name of an action."""
+    """PUT /os-services/{service_id}.  Until 2.52 ``service_id`` is the name of an action, since 2.53 a uuid."""
     ctx.authorize("os_compute_api:os-services:update")
     return _update(ctx, request) if request.version >= _BY_UUID else _update_by_verb(ctx, request)
 
 
 def _update(ctx: Context, request: Request) -> Reply:
-    """Update a service and return its full view.  Errors: 400, 404."""
+    """Update a service, since 2.53. The reply shows the service in full.  Errors: 400, 404."""
     uuid, asked = uuid_id(request.path["service_id"], "service id"), request.body
     status, reason = asked.get("status"), asked.get("disabled_reason")
     if "disabled_reason" in asked and status != "disabled":
@@ -80,7 +80,10 @@ def _update(ctx: Context, request: Request) -> Reply:
 
 
 def _update_by_verb(ctx: Context, request: Request) -> Reply:
-    """Enable, disable, disable with a reason, force down (2.11).  Errors: 400, 404 also for an unknown action."""
+    """Run the action in the path, until 2.52: enable, disable (also with a reason), force down (since 2.11).
+
+    Errors: 400, 404 also for an unknown action.
+    """
     verb, asked = request.path["service_id"], request.body
     make_change = _VERBS.get(verb)
     if make_change is None or (verb == "force-down" and request.version < Version(2, 11)):
@@ -105,7 +108,10 @@ def _update_by_verb(ctx: Context, request: Request) -> Reply:
 
 
 def delete_service(ctx: Context, request: Request) -> Reply:
-    """DELETE /os-services/{service_id}.  A number until 2.52, then a uuid.  Errors: 400, 404, 409 with servers."""
+    """DELETE /os-services/{service_id}.  ``service_id`` is a number until 2.52, and a uuid since 2.53.
+
+    Errors: 400, 404; 409 while the host has servers, allocations or moves.
+    """
     ctx.authorize("os_compute_api:os-services:delete")
     given, only_down = request.path["service_id"], ctx.backend.settings.api.delete_only_down_services
     uuid = uuid_id(given, "service id") if request.version >= _BY_UUID else None

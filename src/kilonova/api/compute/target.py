@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requested destination of new servers: availability zone, host, hypervisor node."""
+"""The destination that a request for new servers may name: availability zone, host, hypervisor node."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,11 @@ from kilonova.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Requested destination. ``forced`` host and node come from ZONE:HOST:NODE and bypass the filters."""
+    """Requested destination of new servers; None for parts that the request does not name.
+
+    ``forced_host``, ``forced_node``: from an availability zone ZONE:HOST:NODE; they bypass the scheduler's filters.
+    ``requested_host``, ``requested_node``: from the fields host and hypervisor_hostname; filters apply to them.
+    """
 
     zone: str | None
     forced_host: str | None
@@ -38,7 +42,7 @@ def read_target(ctx: Context, asked: NewServer) -> Target:
 
 
 def split_zone(text: str) -> tuple[str | None, str | None, str | None]:
-    """Parse ``zone``, ``zone:host``, ``zone:host:node`` or ``zone::node``."""
+    """Parse ``zone``, ``zone:host``, ``zone:host:node`` or ``zone::node``. Return zone, host and node; None if absent."""
     parts = text.split(":")
     if len(parts) > 3:
         raise invalid_field("availability_zone", f"Value: {text}. Expected ZONE, ZONE:HOST or ZONE:HOST:NODE.")
@@ -47,7 +51,7 @@ def split_zone(text: str) -> tuple[str | None, str | None, str | None]:
 
 
 def check_place(ctx: Context, zone: str | None, host: str | None, node: str | None) -> None:
-    """Raise InvalidRequest if zone, host or node do not exist; with a host or node the zone is not checked."""
+    """Raise InvalidRequest if host or node do not exist, or, without host and node, if the zone has no enabled host."""
     if zone and not (host or node):
         _check_zone(ctx, zone)
     _check_host(ctx, "availability_zone", host, node)
@@ -62,7 +66,7 @@ def _check_zone(ctx: Context, zone: str) -> None:
 
 
 def _check_host(ctx: Context, field: str, host: str | None, node: str | None) -> None:
-    """Raise InvalidRequest naming ``field`` if host or node do not exist; None is not checked."""
+    """Raise InvalidRequest naming ``field`` if host or node do not exist. None stands for no requested host or node."""
     if host is None and node is None:
         return
     if not ctx.backend.mirror.directory().has(host, node):

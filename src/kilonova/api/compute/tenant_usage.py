@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Usage of projects in a period: server hours, and vCPUs, memory and disk multiplied by hours.
+"""Usage of projects in a period: the hours of their servers, and vCPUs, memory and disk multiplied by these hours.
 
-A reply covers one page of servers. From 2.40 on it has a link to the next page, and clients add up the pages.
+A reply contains the usage of one page of servers. From 2.40 on it has a link to the next page, and clients sum up the
+usage on all pages.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ _PAGES = Version(2, 40)
 
 
 def list_usages(ctx: Context, request: Request) -> Reply:
-    """GET /os-simple-tenant-usage.  2.40 pages by servers.  Errors: 400."""
+    """GET /os-simple-tenant-usage.  2.40 adds paging by server.  Errors: 400."""
     ctx.authorize(f"{_P}:list")
     start, stop, now = _period(ctx, request)
     found, links = _page(ctx, request, start, stop, "tenant_usages", project_id=None)
@@ -42,7 +43,10 @@ def list_usages(ctx: Context, request: Request) -> Reply:
 
 
 def show_usage(ctx: Context, request: Request) -> Reply:
-    """GET /os-simple-tenant-usage/{usage_project_id}.  Lists its servers.  2.40 pages by servers.  Errors: 400."""
+    """GET /os-simple-tenant-usage/{usage_project_id}.  2.40 adds paging by server.  Errors: 400.
+
+    The reply also lists the project's servers.
+    """
     project_id = request.path["usage_project_id"]
     ctx.authorize(f"{_P}:show", project_id=project_id)
     start, stop, now = _period(ctx, request)
@@ -52,7 +56,10 @@ def show_usage(ctx: Context, request: Request) -> Reply:
 
 
 def _period(ctx: Context, request: Request) -> tuple[datetime, datetime, datetime]:
-    """Return start and end of the period, the end not after the present, and the present. Raises: InvalidRequest."""
+    """Return the period's start, its end, and the present time. An end in the future is replaced by the present.
+
+    Raises: InvalidRequest.
+    """
     now = ctx.now()
     given = {name: request.query.get(name, [""])[0] for name in ("start", "end")}
     start, stop = (read_time(name, text) if text else now for name, text in given.items())
@@ -64,7 +71,7 @@ def _period(ctx: Context, request: Request) -> tuple[datetime, datetime, datetim
 def _page(
     ctx: Context, request: Request, start: datetime, stop: datetime, name: str, *, project_id: str | None
 ) -> tuple[Sequence[ServerUsage], dict[str, Any]]:
-    """Return a page of servers, and the link to the next page."""
+    """Return a page of servers, and the reply's field ``{<name>_links: …}`` with the link to the next page."""
     limit, marker = ctx.backend.settings.api.max_limit, None
     if request.version >= _PAGES:
         asked, marker = integer_param(request, "limit"), request.param("marker")

@@ -10,18 +10,22 @@ from kilonova.errors import InvalidRequest
 
 
 def read_time(parameter: str, text: str) -> datetime:
-    """Parse a time in a query parameter, by default in UTC, as naive UTC. Raises: InvalidRequest naming it."""
+    """Parse the time ``text`` of a query parameter; without an offset it is in UTC. Returns naive UTC.
+
+    Raises: InvalidRequest naming the parameter.
+    """
     try:
         moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
-    except (ValueError, OverflowError):  # applying the UTC offset may leave the range of datetime
+    except (ValueError, OverflowError):  # OverflowError: the UTC offset leads to a time out of datetime's range
         raise invalid_parameter(parameter, text, "A date and time is expected.") from None
 
 
 def read_moment(parameter: str, text: str) -> tuple[datetime, datetime]:
-    """Return the interval [start, end) denoted by a time in a query: a day, a second, or a microsecond.
+    """Return the interval [start, end) that the time ``text`` of a query parameter stands for.
 
-    A date is a day, a time without a fraction a second. Raises: InvalidRequest naming the parameter.
+    It is a day for a date, a second for a time without a fraction, otherwise a microsecond.
+    Raises: InvalidRequest naming the parameter.
     """
     try:
         begin, length = datetime.combine(date.fromisoformat(text), datetime.min.time()), timedelta(days=1)
@@ -35,9 +39,9 @@ def read_moment(parameter: str, text: str) -> tuple[datetime, datetime]:
 
 
 def read_period(request: Request) -> tuple[datetime | None, datetime | None]:
-    """Parse ``changes-since`` and, from 2.66 on, ``changes-before``; None if absent.
+    """Return the times ``changes-since`` and ``changes-before`` of a query, or None for an absent one.
 
-    Raises: InvalidRequest.
+    ``changes-before`` exists since 2.66. Raises: InvalidRequest.
     """
     names = ("changes-since", "changes-before") if request.version >= Version(2, 66) else ("changes-since",)
     given = {name: read_time(name, text) for name in names if (text := request.param(name)) is not None}
@@ -48,10 +52,10 @@ def read_period(request: Request) -> tuple[datetime | None, datetime | None]:
 
 
 def stored_time(moment: datetime | None) -> str | None:
-    """Return a time as ``2026-01-31T12:00:00.000000``; None stays None."""
+    """Format a time as ``2026-01-31T12:00:00.000000``; return None for None."""
     return None if moment is None else moment.isoformat(timespec="microseconds")
 
 
 def whole_seconds(moment: datetime | None) -> str | None:
-    """Return a time as ``2026-01-31T12:00:00Z``; None stays None."""
+    """Format a time as ``2026-01-31T12:00:00Z``; return None for None."""
     return None if moment is None else f"{moment.isoformat(timespec='seconds')}Z"

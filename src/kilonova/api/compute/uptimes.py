@@ -7,7 +7,7 @@ _DAY_S, _HOUR_S = 86400, 3600
 
 
 def uptime_text(since: datetime, now: datetime) -> str:
-    """Return the output of ``uptime`` for a machine without users and load; minutes are rounded down."""
+    """Return an uptime in the output format of ``uptime``, with 0 users and a load of 0. Minutes are rounded down."""
     seconds = max(0, int((now - since).total_seconds()))
     days, hours, minutes = seconds // _DAY_S, seconds % _DAY_S // _HOUR_S, seconds % _HOUR_S // 60
     length = f"{hours:2}:{minutes:02}" if hours else f"{minutes} min"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of usage audits: exists notifications per period (``[DEFAULT] instance_usage_audit``)."""
+"""Progress of usage audits, which send the exists notifications of a period (``[DEFAULT] instance_usage_audit``)."""
 
 from datetime import datetime
 from typing import Any
@@ -29,7 +29,10 @@ def show_last(ctx: Context, request: Request) -> Reply:
 
 
 def show_before(ctx: Context, request: Request) -> Reply:
-    """GET /os-instance_usage_audit_log/{before}.  Shows the last period completed before that time.  Errors: 400."""
+    """GET /os-instance_usage_audit_log/{before}.  Shows the audit of the last period that ended before this time.
+
+    Errors: 400.
+    """
     ctx.authorize(f"{_P}:show")
     return Reply(200, {"instance_usage_audit_log": _log(ctx, _read(request.path["before"]))})
 
@@ -40,13 +43,16 @@ def _read(text: str) -> datetime:
             moment = datetime.strptime(text, each)  # noqa: DTZ007 - naive UTC like all times here
         except ValueError:
             continue
-        if moment.year > 2:  # the preceding period must be in the calendar, too
+        if moment.year > 2:  # datetime begins with year 1, and must also include the preceding period
             return moment
     raise InvalidRequest(f"Invalid timestamp for date {text}")
 
 
 def _log(ctx: Context, before: datetime) -> dict[str, Any]:
-    """Return the progress of the cloud's audit. It is not tracked per host: all hosts have the same status."""
+    """Return the progress of the audit of the last period that ended before ``before``.
+
+    Kilonova audits the whole cloud at once, so all hosts have the same status.
+    """
     period = ctx.backend.settings.periodic_tasks.usage_audit_period.last_completed(before)
     with ctx.read() as connection:
         hosts = sorted(service.host for service in heeding(services.list_all(connection, binary=COMPUTE)))

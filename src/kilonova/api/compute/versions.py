@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Version discovery, open without a token: clients read it before they authenticate."""
+"""Version discovery of the compute API. It needs no token, because clients read it before they authenticate."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _VARIES = {"Vary": "Accept, OpenStack-API-Version, X-OpenStack-Nova-API-Version"
 
 
 _CURRENT, _LEGACY = "v2.1", "v2.0"
-#: API version → path of its document.
+#: API version → path of its version document.
 _PATHS = {_CURRENT: "/v2.1/", _LEGACY: "/v2/"}
 _MEDIA_TYPES = {_CURRENT: "2.1", _LEGACY: "2"}
 #: Paths that are readable without a token.
@@ -27,7 +27,7 @@ def list_versions(ctx: Context, request: Request) -> Reply:
 
 
 def show_version(request: Request, name: str = _CURRENT) -> dict[str, Any]:
-    """Return the document of one API version, with its media types."""
+    """Return the version document of the API version ``name``."""
     documentation = {"rel": "describedby", "type": "text/html", "href": "https://docs.openstack.org/api-ref/compute/"}
     version, number = _view(request, name), _MEDIA_TYPES[name]
     media_type = {"base": "application/json", "type": f"application/vnd.openstack.compute+json;version={number}"}
@@ -36,7 +36,7 @@ def show_version(request: Request, name: str = _CURRENT) -> dict[str, Any]:
 
 
 def show_legacy_version(ctx: Context, request: Request) -> Reply:
-    """GET /v2.  The document of the legacy API version, which has no other routes."""
+    """GET /v2.  Shows the version document of the legacy API, which has no other route."""
     del ctx
     return Reply(200, show_version(request, _LEGACY))
 
@@ -54,10 +54,10 @@ def _view(request: Request, name: str) -> dict[str, Any]:
 
 
 def routes_of(resources: Routes) -> Routes:
-    """Return the discovery routes. ``resources``: all other routes, for JSON Home."""
+    """Return the routes of version discovery. ``resources``: all other routes, which the JSON Home document lists."""
 
     def show(ctx: Context, request: Request) -> Reply:
-        """GET /v2.1.  The version document, or JSON Home if the client prefers it (Kilonova's own)."""
+        """GET /v2.1.  Shows the version document. Clients can request JSON Home instead, which Nova does not have."""
         del ctx
         if json_home.is_wanted(request):
             return Reply(200, json_home.document(resources, request), {"Content-Type": json_home.MEDIA_TYPE, **_VARIES})

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proxy routes of volumes and bare-metal nodes, up to 2.35. They reply empty without a volume service."""
+"""Routes up to 2.35 of volumes, snapshots and bare-metal nodes, which Nova forwards to Cinder and Ironic.
+
+Kilonova uses neither service, so lists are empty.
+"""
 
 from kilonova.api.compute.missing_services import VOLUME, cannot_be_made, not_there, nothing
 from kilonova.api.http import Endpoint, Routes

@@ -15,9 +15,9 @@ class NewFlavor(
         "is_public": "os-flavor-access:is_public",
     },
 ):
-    """The new flavor. Numbers may be strings. Units: MiB (``ram``, ``swap``), GiB (``disk``, ``ephemeral``).
+    """The new flavor. Units: MiB (``ram``, ``swap``), GiB (``disk``, ``ephemeral``).
 
-    ``id``: None and "auto" request a generated one.
+    Each number may be a string. ``id``: None or "auto" to generate an id.
     """
 
     name: str

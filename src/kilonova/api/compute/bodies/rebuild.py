@@ -5,7 +5,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from kilonova.api.typed_body import Flag
 
-#: Fields that are stored in the column of the same name.
+#: Fields that have a column of the same name in the table of instances.
 _COLUMNS = ("name", "metadata", "description", "hostname", "key_name", "disk_config")
 
 
@@ -21,7 +21,7 @@ class Rebuild(
         "disk_config": "OS-DCF:diskConfig",
     },
 ):
-    """The new image and changed fields of the server; an unset field keeps its value, None removes it."""
+    """The new image, and the fields of the server to change. UNSET leaves a field unchanged, None removes its value."""
 
     image_ref: str
     admin_pass: str | None = None
@@ -39,5 +39,5 @@ class Rebuild(
     hostname: str | UnsetType = UNSET
 
     def columns(self) -> dict[str, object]:
-        """Return database column → new value."""
+        """Return database column → new value, for the fields that the body contains."""
         return {column: value for column in _COLUMNS if (value := getattr(self, column)) is not UNSET}

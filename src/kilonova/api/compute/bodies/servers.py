@@ -36,8 +36,8 @@ class NewServer(
 ):
     """The requested server or servers.
 
-    Counts may be strings of digits. ``networks``: a list, ``auto`` or ``none``.
-    ``trusted_image_certificates``: unset if the body does not have the field; both unset and None request none.
+    ``min_count`` and ``max_count`` may be strings of digits. ``networks``: a list, ``auto`` or ``none``.
+    ``trusted_image_certificates``: UNSET if the body does not have the field. UNSET and None both mean no certificates.
     """
 
     name: str
@@ -74,7 +74,7 @@ class CreateServers(
     kw_only=True,
     rename={"hints": "os:scheduler_hints", "extension_hints": "OS-SCH-HNT:scheduler_hints"},
 ):
-    """The whole body. ``extension_hints``: hints under their name in older releases, used if ``hints`` is empty."""
+    """The whole body. ``extension_hints``: the hints under their older name, which are used if ``hints`` is empty."""
 
     server: NewServer
     hints: dict[str, object] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of assisted volume snapshots."""
+"""Schemas of assisted volume snapshots: creation and deletion."""
 
 from kilonova.api.schemas.types import JSONDict, body, query
 from kilonova.api.validation import Schemas

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of flavor extra specs, and from 2.86 validators of keys and values in known namespaces.
+"""Schemas of flavor extra specs, and validators of their keys and values, which are used since microversion 2.86.
 
-Other namespaces belong to the operator: any key and any value is valid.
+Nova's namespaces have validators. In all other namespaces every key and every value is valid.
 """
 
 import re
@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"[+-]?\d{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """Validator of values by a regular expression."""
+    """Validator that accepts the values that match a regular expression."""
 
     pattern: re.Pattern[str]
 
@@ -69,7 +69,7 @@ _HOST_FACTS = (
 )
 _NESTED_FACTS = "cpu_info|metrics|stats|numa_topology|supported_hv_specs|pci_device_pools|nodename"
 
-#: Namespace → pattern of the key without its namespace → validator of the value. Source: Nova's extra spec reference.
+#: Namespace → pattern of the rest of the key → validator of the value. Source: Nova's extra spec reference.
 _KNOWN: Mapping[str, Mapping[str, Check]] = {
     "accel": {"device_profile": _text()},
     "aggregate_instance_extra_specs": {r".+": _text()},
@@ -126,13 +126,16 @@ _KNOWN: Mapping[str, Mapping[str, Check]] = {
     "vmware": {"hw_version|storage_policy|resource_pool|boot_type|vnic_type|tpm_supported": _text()},
 }  # fmt: skip
 _OF_HYPERVISORS = frozenset({"hw", "hw_rng", "hw_video", "os", "powervm", "quota", "vmware"})
-#: Namespaces that accept the suffix of a request group: resources1, trait_GPU.
+#: Matches the namespaces that may end with the suffix of a request group, such as resources1 or trait_GPU.
 _GROUPED = re.compile(r"(resources|trait)[a-zA-Z0-9_-]{0,64}")
 _BARE: Mapping[str, Check] = {"group_policy": _one_of("none", "isolate"), "hide_hypervisor_id": _boolean}
 
 
 def check_spec(key: str, value: str, version: Version) -> None:
-    """Raise InvalidRequest naming the key if a known namespace lacks the key or the value is invalid (since 2.86)."""
+    """Raise InvalidRequest naming the key if the value is invalid, or if the key's namespace has no such key.
+
+    Since 2.86; before, and in unknown namespaces, every extra spec is valid.
+    """
     if version < Version(2, 86):
         return
     check = _check_of(key)
@@ -143,7 +146,7 @@ def check_spec(key: str, value: str, version: Version) -> None:
 
 
 def is_read_by_hypervisors(key: str) -> bool:
-    """Whether an extra spec is in a namespace of hypervisor drivers and has a known key there."""
+    """Whether hypervisor drivers read the extra spec: a known key in one of their namespaces."""
     namespace, colon, _ = key.partition(":")
     known = namespace in _OF_HYPERVISORS if colon else key in _BARE
     return known and _check_of(key) is not None

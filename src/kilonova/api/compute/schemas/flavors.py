@@ -70,7 +70,7 @@ _LIST: JSONDict = {
     },
     "sort_dir": {"enum": ["asc", "desc"]},
 }  # fmt: skip
-#: Sort keys from 2.102 on: without rxtx_factor, which flavors no longer have.
+#: Sort keys from 2.102 on, when flavors no longer have an rxtx_factor.
 _LATER_KEYS = [key for key in _LIST["sort_key"]["enum"] if key != "rxtx_factor"]
 LIST = Schemas(
     {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schema of the image list, which the compute API has up to 2.35."""
+"""Schema of queries of the image list, a route that exists up to 2.35."""
 
 from kilonova.api.schemas.queries import PAGE
 from kilonova.api.schemas.types import query

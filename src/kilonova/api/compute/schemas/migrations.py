@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of the query of migrations, and of forced completion of a server's live migration."""
+"""Schemas of queries of the list of migrations, and of the forced completion of a live migration."""
 
 from kilonova.api.schemas.queries import CHANGED_BEFORE, CHANGED_SINCE, PAGE
 from kilonova.api.schemas.types import BOOLEAN, JSONDict, query

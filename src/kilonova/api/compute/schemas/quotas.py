@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of quota sets, quota classes and limits, with the resources of each microversion."""
+"""Schemas of quota sets, quota classes and limits, and the limited resources that each microversion shows."""
 
 from kilonova.api.microversion import Version
 from kilonova.api.schemas.types import BOOLEAN, MAX_INTEGER, JSONDict, body, query
@@ -7,7 +7,7 @@ from kilonova.api.validation import Schemas
 from kilonova.model.quota import COUNTED, INJECTED_FILES, NETWORKS, SERVER_GROUPS
 
 _ALWAYS = (*COUNTED, "metadata_items", "key_pairs")
-#: A limit, -1 for unlimited. For a string of digits the handler checks the bounds.
+#: A limit; -1 means unlimited. If the limit is a string of digits, not the schema but the handler checks its range.
 _LIMIT: JSONDict = {
     "type": ["integer", "string"],
     "pattern": "^-?[0-9]+$",
@@ -18,14 +18,17 @@ _LIMIT: JSONDict = {
 
 
 def quota_set_resources(version: Version) -> tuple[str, ...]:
-    """Return the resources of a quota set: 2.36 drops networks, 2.57 injected files."""
+    """Return the resources that a quota set shows: 2.36 removes networks, 2.57 removes injected files."""
     networks = NETWORKS if version < Version(2, 36) else ()
     injected = INJECTED_FILES if version < Version(2, 57) else ()
     return (*_ALWAYS, *SERVER_GROUPS, *injected, *networks)
 
 
 def class_resources(version: Version) -> tuple[str, ...]:
-    """Return the resources of a quota class: 2.50 adds server groups and drops networks, 2.57 drops injected files."""
+    """Return the resources that a quota class shows.
+
+    2.50 adds server groups and removes networks; 2.57 removes injected files.
+    """
     injected = INJECTED_FILES if version < Version(2, 57) else ()
     return (*_ALWAYS, *injected, *(NETWORKS if version < Version(2, 50) else SERVER_GROUPS))
 
@@ -42,7 +45,7 @@ UPDATE_SET = Schemas(
     }
 )
 UPDATE_CLASS = Schemas(
-    # As in Nova, limits of server groups can be set before 2.50, which first shows them.
+    # As in Nova, every microversion can set the limits of server groups, but only 2.50 and later show them.
     {
         version: body("quota_class_set", _limits((*class_resources(Version(*version)), *SERVER_GROUPS)))
         for version in _CLASS_VERSIONS

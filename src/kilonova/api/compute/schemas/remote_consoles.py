@@ -23,7 +23,7 @@ CREATE = Schemas(
         (2, 99): _console((*_PROTOCOLS, "mks"), (*_TYPES, "webmks", "spice-direct")),
     }
 )
-#: Action before 2.6 → console types that it accepts.
+#: Console action, for microversions before 2.6 → console types that the action accepts.
 _OF_ACTIONS = {
     "os-getVNCConsole": ("novnc", "xvpvnc"),
     "os-getSPICEConsole": ("spice-html5",),

@@ -5,7 +5,7 @@ from kilonova.api.microversion import Version
 from kilonova.api.schemas.types import JSONDict, anything
 from kilonova.api.validation import Schemas
 
-#: First version that accepts a reason; earlier ones ignore any value of the action.
+#: First microversion in which a lock can have a reason. Before, the value of the action may be anything and is ignored.
 REASONED = Version(2, 73)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of server metadata: free key=value pairs."""
+"""Schemas of server metadata: key=value pairs that users choose freely."""
 
 from kilonova.api.schemas.types import METADATA_KEY, JSONDict
 from kilonova.api.validation import Schemas

@@ -25,7 +25,7 @@ CONFIRM_RESIZE = Schemas({(2, 1): anything("confirmResize")})
 REVERT_RESIZE = Schemas({(2, 1): anything("revertResize")})
 MIGRATE = Schemas(
     {
-        # up to 2.55 the value is ignored
+        # up to 2.55 the value of the action may be anything and is ignored
         (2, 1): anything("migrate"),
         (2, 56): {
             "type": "object",

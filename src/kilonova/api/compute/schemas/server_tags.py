@@ -17,6 +17,6 @@ REPLACE = Schemas(
         }
     }
 )
-#: Schema of a tag in the path; errors name the field ``tag``.
+#: Schema for a tag in the path. It is wrapped in an object, so that errors name the field ``tag``.
 IN_PATH = Schemas({(2, 26): {"type": "object", "properties": {"tag": TAG}}})
 NO_BODY = Schemas({(2, 26): {"type": "null"}})

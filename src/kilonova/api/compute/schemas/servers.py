@@ -15,7 +15,7 @@ HOSTNAME: JSONDict = {
     "maxLength": 63,
     "pattern": r"^[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]$",
 }
-#: Hostname since 2.94: a single character suffices; underscores, hyphens and dots may stand anywhere.
+#: Hostname since 2.94: may have a single character, and underscores, hyphens and dots at any position.
 FQDN: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._-]*$"}
 DESCRIPTION: JSONDict = {
     "type": ["string", "null"],
@@ -164,7 +164,7 @@ UPDATE = Schemas(
     }
 )
 
-#: Filters of GET /servers; the handler ignores some of them without administrator rights.
+#: Query parameters of GET /servers. Some are filters for administrators, which the handler ignores for other users.
 LIST_FILTERS = frozenset(
     {
         "all_tenants", "access_ip_v4", "access_ip_v6", "auto_disk_config", "availability_zone", "changes-since",
@@ -175,7 +175,7 @@ LIST_FILTERS = frozenset(
         "terminated_at", "user_id", "uuid", "vm_state", "metadata",
     }
 )  # fmt: skip
-#: Names of tables that Nova joins; clients may give them as filters, which have no effect.
+#: Query parameters that are accepted without effect: names of tables, which Nova accepts as filters, too.
 _WITHOUT_EFFECT = (
     "block_device_mapping", "services", "system_metadata", "security_groups", "info_cache", "pci_devices",
 )  # fmt: skip
@@ -194,7 +194,7 @@ def _list(extra: tuple[str, ...], *, strict: bool = False) -> JSONDict:
     }
 
 
-#: Parameters that page and sort instead of filtering.
+#: Query parameters for paging and sorting.
 _PAGING = frozenset({"limit", "marker", "sort_dir", "sort_key"})
 _TAG_FILTERS = ("ip6", "tags", "tags-any", "not-tags", "not-tags-any")
 LIST = Schemas(
@@ -205,7 +205,7 @@ LIST = Schemas(
         (2, 75): _list((*_TAG_FILTERS, "changes-before", "locked"), strict=True),
     }
 )
-#: Filters of the operator API's count of servers: the list filters of the newest microversion.
+#: Filters of the route of the operator API that counts servers: those of GET /servers at the newest microversion.
 COUNTED_BY: JSONDict = {
     name: {"type": "string"} for name in (*(LIST_FILTERS - _PAGING), *_TAG_FILTERS, "changes-before", "locked")
 }

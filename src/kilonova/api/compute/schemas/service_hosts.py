@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of /os-hosts, which the compute API has up to 2.42."""
+"""Schemas of the /os-hosts routes, which exist up to 2.42."""
 
 from kilonova.api.schemas.types import JSONDict, query
 from kilonova.api.validation import Schemas

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of services: update before and since 2.53, and the query of the list."""
+"""Schemas of services: bodies of updates, which changed in 2.53, and queries of the list."""
 
 from kilonova.api.schemas.types import BOOLEAN, HOST, NAME, JSONDict, query
 from kilonova.api.validation import Schemas
@@ -24,7 +24,7 @@ UPDATE = Schemas(
         ),
     }
 )
-#: ``with_versions`` is an extension of Kilonova; without it the reply equals Nova's.
+#: Query parameters of the list. ``with_versions`` is Kilonova's own: it adds fields that Nova does not have.
 _LIST: JSONDict = {
     "host": {"type": "string"},
     "binary": {"type": "string"},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of queries of project usage. :mod:`kilonova.api.compute.times` parses the times."""
+"""Schemas of queries of projects' usage. Times in them are validated by :mod:`kilonova.api.compute.times`."""
 
 from kilonova.api.schemas.queries import PAGE
 from kilonova.api.schemas.types import JSONDict, query
