@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handlers of routes that need a network, volume or share service, for clouds without such a service."""
+"""Handlers of routes that need a network, volume or share service, for clouds without the service."""
 
 from typing import Any
 

@@ -42,7 +42,7 @@ def read_target(ctx: Context, asked: NewServer) -> Target:
 
 
 def split_zone(text: str) -> tuple[str | None, str | None, str | None]:
-    """Parse ``zone``, ``zone:host``, ``zone:host:node`` or ``zone::node``. Return zone, host and node; None if absent."""
+    """Return zone, host and node of ``zone``, ``zone:host``, ``zone:host:node`` or ``zone::node``; None if absent."""
     parts = text.split(":")
     if len(parts) > 3:
         raise invalid_field("availability_zone", f"Value: {text}. Expected ZONE, ZONE:HOST or ZONE:HOST:NODE.")

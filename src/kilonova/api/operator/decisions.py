@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /operator/v1/decisions/{name}: decisions of a request id (oldest first) or a server (newest first).
+"""GET /operator/v1/decisions/{name}: the scheduler's decisions for a request id or a server.
 
-Each decision lists the hosts that each rule removed. ``replay=true`` repeats it on the host state of that time;
-``hosts=true`` adds the reasons of all rules for every host.
+``name``: a request id (oldest decision first) or a server's uuid (newest decision first). A decision lists, for each
+rule, the hosts that the rule rejected. ``replay=true`` repeats each decision on the hosts' state at that time.
+``hosts=true`` adds, for every host, the reasons of all rules that reject it.
 """
 
 from collections.abc import Sequence
@@ -37,7 +38,7 @@ RULES = (
 
 
 def show_decisions(ctx: Context, request: Request) -> Reply:
-    """GET /v1/decisions/{name}.  Errors: 400 naming the parameter; 404 without a stored decision of that name."""
+    """GET /v1/decisions/{name}.  Errors: 400 naming the parameter; 404 if no decision is stored for ``name``."""
     ctx.authorize("kilonova:decisions:show")
     name, backend = request.path["name"], ctx.backend
     with_hosts, filters = bool(flag(request, "hosts")), host_filters(ctx, request)
@@ -54,22 +55,22 @@ def show_decisions(ctx: Context, request: Request) -> Reply:
             aliases = read_aliases(backend.settings.scheduler.pci_alias)
             outcomes = replay_all(connection, backend.engine, digest, found, aliases)
             for view, outcome in zip(views, outcomes, strict=True):
-                deadline.check()  # each replay is a complete scheduler run
+                deadline.check()  # a replay takes as long as a decision of the scheduler
                 view["replay"] = _replay_view(outcome, filters if with_hosts else None)
     return Reply(200, {"decisions": views})
 
 
 def _require_no_choice_of_hosts(request: Request) -> None:
-    """Raise InvalidRequest naming a parameter that filters hosts although ``hosts=true`` is missing."""
+    """Raise InvalidRequest if the request filters hosts although it does not have ``hosts=true``."""
     for name in HOSTS_CHOSEN_BY:
         if (value := request.param(name)) is not None:
             raise invalid_parameter(name, value, "This parameter filters hosts, so it needs hosts=true.")
 
 
 def _add_unread(ctx: Context, connection: Connection, views: Sequence[dict[str, Any]]) -> None:
-    """Add to each decision the keys of its request that no scheduler rule reads.
+    """Add to each decision's view the keys of the request that no scheduler rule reads.
 
-    The lists are empty for a deleted server, whose request is gone.
+    For a deleted server there are none, since its request is deleted, too.
     """
     servers = instances.get_many(connection, list(dict.fromkeys(view["server_id"] for view in views)))
     requests = request_specs.get_many(connection, servers)
@@ -87,7 +88,7 @@ def _add_unread(ctx: Context, connection: Connection, views: Sequence[dict[str, 
 
 
 def _replay_view(outcome: Outcome, filters: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the result of a replay; without its hosts if ``filters`` is None."""
+    """Return the view of a replay. ``filters``: filters of the hosts to show, or None to show no hosts."""
     if isinstance(outcome, NoReplay):
         return {"possible": False, "reason": outcome.reason}
     view = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POST /operator/v1/explain: dry run of the scheduler for a request that is given in the body."""
+"""POST /operator/v1/explain: dry run of the scheduler for a server request that the body describes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -38,7 +38,7 @@ RULES = (
 
 
 def explain_request(ctx: Context, request: Request) -> Reply:
-    """POST /v1/explain.  Errors: 400 naming the field, also for a resource that does not exist."""
+    """POST /v1/explain.  Errors: 400 naming the field, also for an unknown flavor, image, group, zone or host."""
     ctx.authorize("kilonova:explain")
     filters = host_filters(ctx, request)
     aliases = read_aliases(ctx.backend.settings.scheduler.pci_alias)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operator API: one version, JSON bodies, faults in Nova's format."""
+"""Operator API: its routes and rules. It has a single version, JSON bodies, and faults in Nova's format."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -55,7 +55,7 @@ _ROUTES: Routes = {
 
 
 class OperatorFamily(NovaStyle):
-    """The operator API, Kilonova's own for administrators."""
+    """The operator API, which is Kilonova's own API for administrators."""
 
     name = "operator"
     routes: Routes = _ROUTES

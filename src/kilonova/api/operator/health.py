@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /operator/v1/health: health checks, periodic tasks and release of the replying control process, in detail."""
+"""GET /operator/v1/health: health checks, periodic tasks and release of the control process that replies."""
 
 from datetime import datetime
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/operator/v1/hosts: agents of hosts, their message versions, hypervisors' capabilities, and cached images."""
+"""Routes below /operator/v1/hosts: hosts with their agents and hypervisors, and the images that a host has cached."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -41,7 +41,7 @@ def list_hosts(ctx: Context, request: Request) -> Reply:
 
 
 def list_images(ctx: Context, request: Request) -> Reply:
-    """GET /v1/hosts/{host}/images.  Errors: 404, 501 without an image cache, 503 if the agent does not reply."""
+    """GET /v1/hosts/{host}/images.  Errors: 404; 501 if the host has no image cache; 503 if its agent is silent."""
     ctx.authorize("kilonova:hosts:images")
     host = request.path["host"]
     with ctx.read() as connection:
@@ -78,7 +78,7 @@ def _view(row: HostAgent, nodes: Sequence[ComputeNode]) -> dict[str, Any]:
 
 
 def _hypervisor_view(node: ComputeNode) -> dict[str, Any]:
-    """Return the abilities that a hypervisor has, and the known ones that it lacks."""
+    """Return the view of a hypervisor: its names, its abilities, and the abilities that it lacks."""
     can = node.capabilities.can
     return {
         "hypervisor_hostname": node.hypervisor_hostname,

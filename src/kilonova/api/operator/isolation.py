@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /operator/v1/isolation: audit of aggregate isolation under the present rules, with findings of leaks."""
+"""GET /operator/v1/isolation: audit of the isolation of aggregates under the present rules.
+
+The reply lists the pools of isolated hosts, and findings about the rules, such as leaks.
+"""
 
 from collections.abc import Sequence
 from typing import Any

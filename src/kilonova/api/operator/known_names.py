@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Existence checks of hosts, servers and flavors in filters: an empty list for a misspelt name would mislead."""
+"""Checks that a host, server or flavor in a filter exists. Without them a misspelt name would cause an empty list."""
 
 from sqlalchemy.engine import Connection
 
@@ -9,19 +9,19 @@ from kilonova.errors import NotFound
 
 
 def require_host(connection: Connection, parameter: str, host: str | None) -> None:
-    """Raise InvalidRequest naming the parameter if the host does not exist; no check for None."""
+    """Raise InvalidRequest naming the query parameter if the host does not exist. None is valid: no filter."""
     if host is not None and services.find_by_host(connection, host) is None:
         raise invalid_parameter(parameter, host, f"There is no host {host}.")
 
 
 def require_server(connection: Connection, parameter: str, uuid: str | None) -> None:
-    """Raise InvalidRequest naming the parameter if neither a live nor a deleted server has this uuid."""
+    """Raise InvalidRequest naming the query parameter if no server, not even a deleted one, has this uuid."""
     if uuid is not None and instances.find_any(connection, uuid) is None:
         raise invalid_parameter(parameter, uuid, f"There is no server {uuid}.")
 
 
 def require_flavor(connection: Connection, parameter: str, reference: str | None) -> None:
-    """Raise InvalidRequest naming the parameter if the flavor does not exist; ``reference``: its id or link."""
+    """Raise InvalidRequest naming the query parameter if the flavor does not exist. ``reference``: its id or a link."""
     if reference is None:
         return
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /operator/v1/options: configuration in force in the replying control process, without secret options."""
+"""GET /operator/v1/options: options in force in the control process that replies, except secret options."""
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.schemas.parameters import NO_QUERY

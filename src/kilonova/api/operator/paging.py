@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query parameters that filter and page the hosts of an explanation."""
+"""Parsers of query parameters by which the hosts in an explanation are filtered and paged."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _PAGE = 100
 
 
 def flag(request: Request, name: str) -> bool | None:
-    """Return a boolean query parameter, None if absent. Raises: InvalidRequest naming it."""
+    """Return the boolean query parameter ``name``, or None if it is absent. Raises: InvalidRequest."""
     text = request.param(name)
     if text not in {None, "true", "false"}:
         raise invalid_parameter(name, text, "Expected true or false.")
@@ -20,7 +20,7 @@ def flag(request: Request, name: str) -> bool | None:
 
 
 def host_filters(ctx: Context, request: Request) -> dict[str, Any]:
-    """Return the keyword arguments of ``hosts_page``. Raises: InvalidRequest naming the parameter."""
+    """Return the query parameters that select hosts, as keyword arguments of ``hosts_page``. Raises: InvalidRequest."""
     limit = integer_param(request, "limit")
     return {
         "limit": min(_PAGE if limit is None else limit, ctx.backend.settings.api.max_limit),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/operator/v1/read-only: switch that makes the APIs of all control processes read-only."""
+"""/operator/v1/read-only: the switch that makes the APIs of all control processes read-only."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def show_read_only(ctx: Context, request: Request) -> Reply:
 
 
 def update_read_only(ctx: Context, request: Request) -> Reply:
-    """PUT /v1/read-only.  Other control processes follow within a second."""
+    """PUT /v1/read-only.  The change takes effect in other control processes within a second."""
     ctx.authorize("kilonova:read_only:update")
     asked = request.body["read_only"]
     reason = str(asked.get("reason") or "")
@@ -54,7 +54,7 @@ def _view(ctx: Context) -> dict[str, Any]:
 ROUTES: Routes = {
     _PATH: {
         "GET": Endpoint(show_read_only, query=NO_QUERY),
-        # Allowed while read-only: the switch must be able to turn itself off.
+        # ``reads``: the request is allowed while the API is read-only, because it must be able to end that state.
         "PUT": Endpoint(update_read_only, body=schemas.UPDATE, query=NO_QUERY, reads=changes_nothing),
     }
 }

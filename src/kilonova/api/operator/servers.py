@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/operator/v1/servers: operations without a Nova API. Count servers, remove one from its group, replace its hints."""
+"""Routes below /operator/v1/servers, for operations that Nova does not have.
+
+They count servers, remove a server from its server group, and replace a server's scheduler hints.
+"""
 
 from dataclasses import replace
 
@@ -23,7 +26,7 @@ RULES = (
 
 
 def count_servers(ctx: Context, request: Request) -> Reply:
-    """GET /v1/servers/count.  Accepts the filters of GET /servers at the newest microversion.  Errors: 400, 403."""
+    """GET /v1/servers/count.  The filters are those of GET /servers at the newest microversion.  Errors: 400, 403."""
     ctx.authorize("kilonova:servers:count")
     found = count_matching(ctx, replace(request, version=MAX_VERSION))
     _require_own_project(ctx, request)
@@ -35,7 +38,7 @@ def count_servers(ctx: Context, request: Request) -> Reply:
 
 
 def _require_own_project(ctx: Context, request: Request) -> None:
-    """Raise InvalidRequest for another project's id without all_tenants, since the filter would be ignored."""
+    """Raise InvalidRequest for another project's id without ``all_tenants``, because it would be ignored."""
     if asks_for_all_projects(request):
         return
     for name in ("project_id", "tenant_id"):
@@ -44,7 +47,10 @@ def _require_own_project(ctx: Context, request: Request) -> None:
 
 
 def leave_group(ctx: Context, request: Request) -> Reply:
-    """POST /v1/servers/{server_id}/leave-group.  The guest stays as it is.  Errors: 404, 409 during an operation."""
+    """POST /v1/servers/{server_id}/leave-group.  Removes a server from its group.
+
+    The guest is not changed.  Errors: 404, 409 while an operation on the server is running.
+    """
     ctx.authorize("kilonova:servers:leave_group")
     uuid, group = request.path["server_id"], request.body["leave_group"]["server_group"]
     ctx.backend.conductor.operations.requests.leave_group(uuid, group, ctx.requester)
@@ -52,7 +58,10 @@ def leave_group(ctx: Context, request: Request) -> Reply:
 
 
 def set_hints(ctx: Context, request: Request) -> Reply:
-    """PUT /v1/servers/{server_id}/hints.  Later moves use the new hints.  Errors: 400, 404, 409 during an operation."""
+    """PUT /v1/servers/{server_id}/hints.  Replaces a server's hints, which apply to its later moves.
+
+    Errors: 400, 404, 409 while an operation on the server is running.
+    """
     ctx.authorize("kilonova:servers:set_hints")
     given = request.body["hints"]
     if "group" in given:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/operator/v1/strays: guests on other hosts than recorded for their servers, and servers without their guests."""
+"""Routes below /operator/v1/strays: stray guests, which are not on the host that is recorded for their server.
+
+The list also has servers whose guest is missing on their host.
+"""
 
 from typing import Any
 
@@ -23,7 +26,7 @@ _OLD_BACKUP = "If the database was restored from a backup, restore a newer one."
 
 
 def list_strays(ctx: Context, request: Request) -> Reply:
-    """GET /v1/strays.  Errors: 400 naming the parameter, also for a marker that has left the list."""
+    """GET /v1/strays.  Errors: 400 naming the parameter, also for a marker that is no longer in the list."""
     ctx.authorize("kilonova:strays:list")
     asked = integer_param(request, "limit")
     limit = min(_PAGE if asked is None else asked, ctx.backend.settings.api.max_limit)
@@ -42,7 +45,10 @@ def list_strays(ctx: Context, request: Request) -> Reply:
 
 
 def remove_stray(ctx: Context, request: Request) -> Reply:
-    """POST /v1/strays/remove.  Errors: 404; 409 if the server is recorded there, or the guest lacks Kilonova's mark."""
+    """POST /v1/strays/remove.  Removes a stray guest from a host.
+
+    Errors: 404; 409 if the guest's server is recorded on this host, or if the guest lacks Kilonova's mark.
+    """
     ctx.authorize("kilonova:strays:remove")
     host, uuid = request.body["remove"]["host"], request.body["remove"]["guest"]
     asked = ctx.backend.conductor.strays.remove(host, uuid, ctx.requester)
@@ -68,7 +74,7 @@ def _view(odd: StrayGuest) -> dict[str, Any]:
 
 
 def _words(odd: StrayGuest) -> tuple[str, str]:
-    """Return a description of the stray guest, and the remedy."""
+    """Return a description of the stray guest, and what the operator can do about it."""
     otherwise = "Otherwise, if this guest is not needed, remove it."
     elsewhere = f"Its server is recorded on host {odd.recorded_host}, and no record says that it left this host."
     nowhere = "Its server is recorded on no host, and no record says that it left this host."

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /operator/v1/rules: keys of flavors, images and aggregates that no scheduler rule reads.
 
-Explanations and decisions contain the same for one request.
+The views of explanations and decisions contain the unread keys of a single request.
 """
 
 from collections.abc import Iterable
@@ -46,9 +46,9 @@ def show_unread(ctx: Context, request: Request) -> Reply:
 
 
 def unread_of_request(ctx: Context, hosts: HostTable, spec: RequestSpec, chosen: Iterable[str]) -> dict[str, Any]:
-    """Return the keys of a request and of its aggregates that no scheduler rule reads.
+    """Return the view of keys that no scheduler rule reads: keys of a request, and of aggregates that concern it.
 
-    ``chosen``: the compute hosts chosen for the request; their aggregates are included.
+    ``chosen``: the compute hosts that were chosen for the request. Their aggregates concern it.
     """
     images = () if spec.image is None else (spec.image,)
     readers = with_names_in_use(_readers(ctx, hosts), hosts, (spec.flavor,), images, complete=False)
@@ -58,7 +58,7 @@ def unread_of_request(ctx: Context, hosts: HostTable, spec: RequestSpec, chosen:
 
 
 def unread_view(readers: Readers, found: Iterable[Unread]) -> dict[str, Any]:
-    """Return unread keys, and the names of the rules that may read any key."""
+    """Return the view of unread keys, and the names of rules that may read arbitrary keys."""
     return {
         "unread": [
             {
@@ -84,7 +84,10 @@ def _readers(ctx: Context, hosts: HostTable) -> Readers:
 
 
 def _concerned(hosts: HostTable, spec: RequestSpec, chosen: frozenset[str]) -> list[Aggregate]:
-    """Return aggregates of the chosen hosts, and aggregates with a metadata key of the flavor or image."""
+    """Return the aggregates that concern a request.
+
+    They contain a chosen host, or have a metadata key that is also a key of the request's flavor or image.
+    """
     asked = {key.removeprefix(f"{SCOPE}:") for key in spec.flavor.extra_specs}
     asked |= set(spec.image.properties) if spec.image is not None else set()
     return [

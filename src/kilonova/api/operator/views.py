@@ -17,7 +17,7 @@ JSONDict = dict[str, Any]
 
 
 def decision_view(decision: Decision, chosen: RankedHost | None) -> JSONDict:
-    """Return a decision without the names of its removed hosts."""
+    """Return the view of a decision. For each step it has the number of removed hosts, without their names."""
     return {
         "chosen": None if chosen is None else chosen.host,
         "survivors": decision.survivors,
@@ -34,7 +34,7 @@ def decision_view(decision: Decision, chosen: RankedHost | None) -> JSONDict:
 
 
 def rules_view(story: Explanation) -> list[JSONDict]:
-    """Return for each rule the number of hosts that it passes, independent of the other rules."""
+    """Return for each rule the numbers of hosts that pass and fail it, each rule applied to all hosts."""
     views = []
     for verdict, alone in zip(story.verdicts, story.alone, strict=True):
         passed = int(np.count_nonzero(verdict.passes))
@@ -60,11 +60,11 @@ def hosts_page(
     rule: str | None = None,
     passed: bool | None = None,
 ) -> JSONDict:
-    """Return a page of hosts in table order, each with the reasons of all rules that reject it.
+    """Return a page of hosts, in the order of ``hosts``, each with the reasons of all rules that reject it.
 
-    ``name``: part of a host's or node's name, case-insensitive; ``rule``: only hosts that this rule rejects;
-    ``marker``: id of the last host of the previous page; ``next_marker`` is None on the last page.
-    Raises: InvalidRequest naming the marker.
+    Filters: ``name`` is a part of the host's or node's name, in any case; ``rule`` rejects the host; ``passed`` tells
+    whether the host passes all rules. ``marker``: id of the last host of the previous page. In the result,
+    ``next_marker`` is None on the last page. Raises: InvalidRequest for an unknown marker.
     """
     wanted = np.ones(len(hosts), dtype=np.bool_)
     if rule is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/operator/v1/workflows: running workflows, and retry or abandonment of stuck ones."""
+"""Routes below /operator/v1/workflows: list and show running workflows, retry or abandon stuck workflows."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -142,7 +142,7 @@ def _view(row: WorkflowRow, now: datetime, *, is_alive: bool) -> dict[str, Any]:
 
 
 def _steps(row: WorkflowRow) -> list[dict[str, Any]]:
-    """Return name and state of each step; empty for a kind or step unknown to this release."""
+    """Return name and state of each step, or nothing if this release does not know the workflow's kind or step."""
     workflow = REGISTRY.get(row.kind)
     if workflow is None or not workflow.has(row.step):
         return []

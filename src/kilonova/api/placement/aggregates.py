@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregates of a resource provider: list and set.  Since: 1.1."""
+"""Routes that list and set the aggregates of a resource provider.  Since: 1.1."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocation candidates: possible allocations at present, with summaries of their providers.  Since: 1.10."""
+"""Route of allocation candidates: allocations that are possible at present, and summaries of their providers.
+
+Since: 1.10.
+"""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,7 +35,10 @@ _STANDARD_TRAITS = frozenset(get_traits())
 
 @gives_json
 def list_allocation_candidates(ctx: Context, request: Request) -> Reply:
-    """GET /allocation_candidates.  Errors: 400, also for unknown names and an exceeded search limit."""
+    """GET /allocation_candidates.  Errors: 400.
+
+    400 also for an unknown resource class or trait, and if the search exceeds ``max_search_steps``.
+    """
     ctx.authorize("placement:allocation_candidates:list")
     settings = ctx.backend.settings.placement
     asked = _asked(request, settings)
@@ -48,7 +54,7 @@ def list_allocation_candidates(ctx: Context, request: Request) -> Reply:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One parsed query. ``classes``, ``traits``: its names outside os-resource-classes and os-traits."""
+    """A parsed query. ``classes``, ``traits``: custom resource classes and traits that the query names."""
 
     query: CandidateQuery
     classes: frozenset[str]
@@ -64,7 +70,10 @@ class _Asked:
 
 
 def _asked(request: Request, settings: PlacementSettings) -> _Asked:
-    """Return the parsed query, cached: services repeat the query of a flavor verbatim. Raises: InvalidRequest."""
+    """Return the parsed query. Queries are cached, because services repeat the query of a flavor without any change.
+
+    Raises: InvalidRequest.
+    """
     text = request.query_string
     breadth_first = settings.allocation_candidates_generation_strategy == "breadth-first"
     read = _remembered if len(text) <= REMEMBERED_LENGTH else _read
@@ -81,7 +90,7 @@ _remembered = lru_cache(maxsize=REMEMBERED)(_read)
 
 
 def _require_known(ctx: Context, asked: _Asked) -> None:
-    """Check that custom resource classes and traits exist in the database. Raises: InvalidRequest."""
+    """Raise InvalidRequest if a custom resource class or trait of the query does not exist in the database."""
     with ctx.read() as connection:
         try:
             resource_classes.ids(connection, asked.classes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations: of a consumer, of a provider, and of several consumers at once."""
+"""Routes of allocations: of a single consumer, of a resource provider, and of several consumers at once."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,7 +35,10 @@ _CONSUMER_TYPES = Version(1, 38)
 
 @gives_json
 def show_allocations(ctx: Context, request: Request) -> Reply:
-    """GET /allocations/{consumer_uuid}.  Empty, never 404.  1.12 adds the owner, 1.28 the generation, 1.38 the type."""
+    """GET /allocations/{consumer_uuid}.  Shows no allocations, instead of 404, for an unknown consumer.
+
+    1.12 adds project and user of the consumer, 1.28 its generation, 1.38 its type.
+    """
     ctx.authorize("placement:allocations:list")
     with ctx.read() as connection:
         found = allocations.for_consumer(connection, request.path["consumer_uuid"])
@@ -73,10 +76,10 @@ def list_provider_allocations(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def set_allocations(ctx: Context, request: Request) -> Reply:
-    """PUT /allocations/{consumer_uuid}.  Empty allocations (1.28) remove the consumer.
+    """PUT /allocations/{consumer_uuid}.  Since 1.28 allocations may be empty, which deletes the consumer.
 
-    Errors: 400 for an unknown provider or resource class; 409 for the consumer's generation, a missing inventory,
-    violated unit constraints, or exceeded capacity.
+    Errors: 400 also for an unknown provider or resource class; 409 for a generation conflict of the consumer, or if an
+    inventory does not exist, an amount violates min_unit, max_unit or step_size, or the capacity is exceeded.
     """
     ctx.authorize("placement:allocations:update")
     consumer_uuid = request.path["consumer_uuid"]
@@ -93,7 +96,10 @@ def set_allocations(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def set_many_allocations(ctx: Context, request: Request) -> Reply:
-    """POST /allocations.  Since: 1.13.  Atomic; a consumer with empty allocations is removed.  Errors: 400, 409."""
+    """POST /allocations.  Since: 1.13.  Sets the allocations of all consumers or of none.  Errors: 400, 409.
+
+    A consumer whose allocations are empty is deleted.
+    """
     ctx.authorize("placement:allocations:manage")
     return _write(
         ctx, read_consumers(ctx, request, read_typed(dict[str, ConsumerBody], read_body(request, schemas.POST)))
@@ -110,12 +116,15 @@ def delete_allocations(ctx: Context, request: Request) -> Reply:
 
 
 def read_consumers(ctx: Context, request: Request, body: Mapping[str, ConsumerBody]) -> list[ConsumerRequest]:
-    """Return the requested allocations of each consumer in a body keyed by consumer uuid."""
+    """Convert a body consumer uuid → allocations into one request for each consumer."""
     return [read_consumer(ctx, request, consumer_uuid, item) for consumer_uuid, item in body.items()]
 
 
 def read_consumer(ctx: Context, request: Request, consumer_uuid: str, item: ConsumerBody) -> ConsumerRequest:
-    """Return one consumer's requested allocations; without an owner (before 1.8) the configured one is used."""
+    """Convert the allocations of one consumer into a request.
+
+    Before 1.8 the body has no project and user; the consumer then gets those of the configuration.
+    """
     settings = ctx.backend.settings.placement
     return ConsumerRequest(
         consumer_uuid=consumer_uuid,

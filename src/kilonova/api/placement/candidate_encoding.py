@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON encoder of allocation candidates that formats table columns directly, without an object per candidate.
+"""JSON encoder of allocation candidates. For speed it formats table columns, without an object for each candidate.
 
-Names of resource classes and traits, uuids and suffixes need no JSON escapes, so strings are joined directly; a
-thousand candidates take about as long to encode as to find.
+It joins strings without JSON escapes, which names of resource classes and traits, uuids and suffixes do not need.
+Encoding a thousand candidates takes about as long as the search for them.
 """
 
 import threading
@@ -26,7 +26,7 @@ _TRAITS = Version(1, 17)
 _ALL_CLASSES = Version(1, 27)
 _TREES = Version(1, 29)
 _MAPPINGS = Version(1, 34)
-#: Maximum number of providers with cached summaries, of about 1 kB each.
+#: Maximum number of cached provider summaries. A summary has about 1 kB.
 _REMEMBERED = 10_000
 _NO_USE = np.iinfo(np.int64).min
 
@@ -43,7 +43,7 @@ def encode_candidates(table: ProviderTable, query: CandidateQuery, found: Candid
     opening = f'{{"allocation_requests":[{",".join(requests)}],"provider_summaries":{{'.encode()
     if not summaries:
         return opening + b"}}"
-    # A single join: each copy of this long text costs as much time as a large part of the encoding.
+    # The body is joined only once, because each copy of such a long text takes much time.
     summaries[0] = opening + summaries[0]
     summaries[-1] += b"}}"
     return b",".join(summaries)
@@ -93,9 +93,10 @@ def _tree_requests(table: ProviderTable, found: Sequence[TreeCandidate], version
 
 
 def _remembered_summaries(table: ProviderTable, query: CandidateQuery, rows: IntArray, version: Version) -> list[bytes]:
-    """Return summaries of providers for 1.29 and later from a cache; encode only those whose usage has changed.
+    """Return the encoded summaries of the providers in ``rows``, for 1.29 and later.
 
-    The cache belongs to one version of the table, and all other fields of a summary are constant in that version.
+    Summaries are cached, and encoded again only if the provider's usage has changed. No other field can change, since
+    the cache belongs to one version of the table.
     """
     if not table.used.shape[1]:
         return [text.encode() for text in _summaries(table, query, rows, version)]
@@ -116,7 +117,11 @@ def _remembered_summaries(table: ProviderTable, query: CandidateQuery, rows: Int
 
 @dataclass(slots=True)
 class _Summaries:
-    """Cached summaries (P,) and the usage that each shows (P, R). ``_NO_USE``: not cached yet."""
+    """Cached provider summaries. ``texts``: the summaries. ``used``: the usage that each summary shows.
+
+    ``used`` is ``_NO_USE`` for a provider without a cached summary. ``kept``: number of cached summaries.
+    Shapes: ``texts`` (P,), ``used`` (P, R).
+    """
 
     texts: NDArray[np.object_]
     used: IntArray
@@ -128,7 +133,7 @@ class _Summaries:
         return cls(np.empty(len(table), dtype=np.object_), np.full(table.used.shape, _NO_USE, dtype=np.int64))
 
     def keep(self, rows: IntArray, used: IntArray, made: NDArray[np.object_]) -> None:
-        """Cache the encoded summaries of ``rows``, up to the limit of the cache."""
+        """Cache the encoded summaries ``made`` of the providers in ``rows``. If the cache is full, add no new ones."""
         with self.lock:
             new = self.used[rows, 0] == _NO_USE
             if self.kept + int(new.sum()) > _REMEMBERED:
@@ -138,7 +143,10 @@ class _Summaries:
 
 
 def _summaries(table: ProviderTable, query: CandidateQuery, rows: IntArray, version: Version) -> Iterable[str]:
-    """Return one ``"uuid":{…}`` per provider. Equal sets of resource classes or traits are formatted once."""
+    """Return the encoded summary ``"uuid":{…}`` of each provider in ``rows``.
+
+    Providers with the same resource classes share a template, and providers with the same traits share their text.
+    """
     if not len(rows):
         return []
     resources = _resource_pieces(table, query, rows, version)
@@ -186,12 +194,15 @@ def _resource_pieces(table: ProviderTable, query: CandidateQuery, rows: IntArray
 
 
 def _trait_pieces(table: ProviderTable) -> tuple[list[str], IntArray]:
-    """Return the text of each distinct set of traits, and the index of each provider's set. Shapes: → (P,)."""
+    """Return the encoded text of each distinct set of traits, and for each provider the index of its set.
+
+    Shapes: indexes (P,).
+    """
     return table.remember("trait pieces", lambda: _group_by_traits(table))
 
 
 def _group_by_traits(table: ProviderTable) -> tuple[list[str], IntArray]:
-    # Standard traits first, custom traits after; both sorted by name.
+    # standard traits sorted by name, followed by custom traits sorted by name
     ordered = sorted(table.trait_rows.items(), key=lambda item: (is_custom(item[0]), item[0]))
     set_of = np.zeros(len(table), dtype=np.int64)
     pieces = []
@@ -202,7 +213,7 @@ def _group_by_traits(table: ProviderTable) -> tuple[list[str], IntArray]:
 
 
 def _alike(bits: BoolArray) -> list[IntArray]:
-    """Return the row numbers of ``bits`` in groups of equal rows. Shapes: (N, M) → groups of row numbers."""
+    """Group the rows of ``bits`` by their content. Shapes: (N, M) → arrays of row numbers, one for each group."""
     if not bits.size or (bits == bits[0]).all():
         return [np.arange(len(bits))]
     packed = np.ascontiguousarray(np.packbits(bits, axis=1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement API: microversions 1.0 … 1.39, fault bodies with codes, JSON only."""
+"""Placement API: its routes and rules, microversions 1.0 … 1.39, and faults in Placement's format."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -96,7 +96,7 @@ class PlacementFamily:
         return path not in _DISCOVERY
 
     def decode_body(self, method: str, content_type: str | None, raw: bytes, version: Version) -> Any:
-        """Return the body undecoded: each route has its own rules for it."""
+        """Return the body without decoding it, since handlers decode bodies themselves. Raises: InvalidRequest."""
         del method, version
         if raw and not content_type:
             raise InvalidRequest("content-type header required when content-length > 0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories of a resource provider: all of them, or one resource class."""
+"""Routes of a resource provider's inventories: of all inventories, and of that of one resource class."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -65,7 +65,7 @@ def show_inventory(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def create_inventory(ctx: Context, request: Request) -> Reply:
-    """POST /resource_providers/{uuid}/inventories.  Errors: 400, 404; 409 if the provider already has the class."""
+    """POST /resource_providers/{uuid}/inventories.  Errors: 400, 404; 409 if the inventory already exists."""
     ctx.authorize("placement:resource_providers:inventories:create")
     body = read_typed(NewInventory, read_body_for_provider(ctx, request, schemas.CREATE))
     own = request.path["uuid"]
@@ -80,7 +80,10 @@ def create_inventory(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def replace_inventories(ctx: Context, request: Request) -> Reply:
-    """PUT /resource_providers/{uuid}/inventories.  Errors: 400, 404; 409 for the generation or an inventory in use."""
+    """PUT /resource_providers/{uuid}/inventories.  Errors: 400, 404, 409.
+
+    409 for a generation conflict, or if an inventory that would be deleted is in use.
+    """
     ctx.authorize("placement:resource_providers:inventories:update")
     body = read_typed(Inventories, read_body_for_provider(ctx, request, schemas.REPLACE))
     wanted = [read_inventory(name, fields) for name, fields in body.inventories.items()]
@@ -111,7 +114,7 @@ def delete_inventories(ctx: Context, request: Request) -> Reply:
 
 
 def delete_inventory(ctx: Context, request: Request) -> Reply:
-    """DELETE /resource_providers/{uuid}/inventories/{resource_class}.  Errors: 404; 409 while in use."""
+    """DELETE /resource_providers/{uuid}/inventories/{resource_class}.  Errors: 404; 409 while allocations use it."""
     ctx.authorize("placement:resource_providers:inventories:delete")
     name = request.path["resource_class"]
     try:
@@ -131,10 +134,10 @@ def _edit(
     seen: int | None = None,
     label: str | None = None,
 ) -> int:
-    """Change inventories of the provider in the path, and return its new generation.
+    """Apply ``change`` to the provider in the path, and return the provider's new generation.
 
-    ``seen``: the generation that the provider must have, None for no check. ``label``: prefix of the error for an
-    invalid capacity. Raises: NotFound, Conflict, InvalidRequest.
+    ``wanted``: the new inventories, whose capacity is checked. ``seen``: the generation that the provider must have, or
+    None for any. ``label``: prefix of the message for an invalid capacity. Raises: NotFound, Conflict, InvalidRequest.
     """
     own = request.path["uuid"]
 
@@ -149,7 +152,7 @@ def _edit(
 
 
 def read_inventory(resource_class: str, fields: InventoryFields) -> Inventory:
-    """Return the inventory of a resource class with the given fields."""
+    """Return an inventory of ``resource_class``, with the fields of a body."""
     return Inventory(
         resource_class,
         total=int(fields.total),
@@ -185,7 +188,10 @@ def _check_capacity(version: Version, provider: Provider, wanted: Iterable[Inven
 
 
 def _explained(label: str, change: Change) -> Change:
-    """Return ``change`` with an unknown resource class as 400 instead of 404, since it is not in the path."""
+    """Return ``change``, modified to raise InvalidRequest instead of NotFound for an unknown resource class.
+
+    The resource class is in the body, not in the path, so the status must be 400. ``label``: prefix of the message.
+    """
 
     def explained(state: ProviderState, words: Vocabulary) -> ProviderState:
         try:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base policy rules of the Placement API, under Placement's names.
+"""Base policy rules of the Placement API, with Placement's names.
 
-With ``[oslo_policy] enforce_new_defaults = false`` an administrator passes every rule, as before service roles existed.
+With ``[oslo_policy] enforce_new_defaults = false``, administrators also pass the rules for the role service, as before
+Placement used this role.
 """
 
 from typing import Any
@@ -36,5 +37,5 @@ BASE_RULES = (
 
 
 def rule(name: str, description: str, *operations: tuple[str, str], check: str = ADMIN_OR_SERVICE) -> Any:
-    """Declare a Placement rule next to the handler that uses it."""
+    """Return a declared policy rule of Placement. ``check``: its default."""
     return api_policy.rule(name, check, description, *operations)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traits of a resource provider: list, set, delete all.  Since: 1.6."""
+"""Routes of a resource provider's traits: list, set, delete all.  Since: 1.6."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ def list_provider_traits(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def set_provider_traits(ctx: Context, request: Request) -> Reply:
-    """PUT /resource_providers/{uuid}/traits.  Errors: 400 for an unknown trait, 404, 409 for the generation."""
+    """PUT /resource_providers/{uuid}/traits.  Errors: 400 for an unknown trait, 404, 409 for a generation conflict."""
     ctx.authorize("placement:resource_providers:traits:update")
     body = read_body(request, schemas.SET_TRAITS)
     change = provider_traits.all_changed(body["traits"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsers of Placement's query parameters: resources, traits, aggregates, trees, and request groups."""
+"""Parsers of Placement's query parameters for resources, traits, aggregates, provider trees and request groups."""
 
 import re
 from collections.abc import Sequence, Sized
@@ -23,9 +23,9 @@ ANY_TRAITS = Version(1, 39)
 _NUMBERED = re.compile(r"(resources|required|member_of|in_tree)([1-9][0-9]*)?")
 _NAMED = re.compile(r"(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64})?")
 _SEVERAL = "in:"
-#: Upper bound of requested amounts; larger ones are reduced to it. It exceeds every possible inventory.
+#: Larger requested amounts are replaced by this number. No inventory can have as many units.
 _BEYOND = 2**53
-#: Limits of one query: request groups, resource classes per group, and conditions in list parameters.
+#: Limits of one query: number of request groups, of resource classes in a group, and of conditions in a parameter.
 MOST_GROUPS = 128
 MOST_CLASSES = 256
 MOST_CONDITIONS = 512
@@ -33,7 +33,7 @@ MOST_CONDITIONS = 512
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Requested traits or aggregates. ``required``: of each inner set at least one member is required."""
+    """Requested traits or aggregates. ``required``: sets of names; providers must have at least one of each set."""
 
     required: tuple[frozenset[str], ...] = ()
     forbidden: frozenset[str] = frozenset()
@@ -74,9 +74,10 @@ def _require_few(things: Sized, most: int, parameter: str, what: str) -> None:
 
 
 def read_traits(values: Sequence[str], version: Version) -> Names:
-    """Parse all ``required`` parameters of a group: ``A,!B`` (1.22), since 1.39 also ``in:A,B``.
+    """Parse all ``required`` parameters of a request group. Raises: InvalidRequest.
 
-    Before 1.39, only the last of several ``required`` parameters counts. Raises: InvalidRequest.
+    Formats: ``A,B``, since 1.22 also ``A,!B``, since 1.39 also ``in:A,B``. Before 1.39, of several ``required``
+    parameters only the last one is used.
     """
     required: list[frozenset[str]] = []
     forbidden: set[str] = set()
@@ -120,9 +121,9 @@ def _read_any_trait(text: str, version: Version) -> frozenset[str]:
 
 
 def read_member_of(values: Sequence[str], version: Version, suffix: str = "") -> Names:
-    """Parse all ``member_of`` parameters of a group: ``U``, ``in:U,V``, since 1.32 also ``!U``, ``!in:U,V``.
+    """Parse all ``member_of`` parameters of a request group. Raises: InvalidRequest.
 
-    ``U`` and ``V`` are uuids of aggregates. Raises: InvalidRequest.
+    Formats: ``U`` and ``in:U,V``, since 1.32 also ``!U`` and ``!in:U,V``, where U and V are uuids of aggregates.
     """
     if len(values) > 1 and version < MANY_MEMBER_OF:
         raise InvalidRequest(f"Multiple member_of{suffix} parameters are not supported")
@@ -160,7 +161,7 @@ def read_member_of(values: Sequence[str], version: Version, suffix: str = "") ->
 
 
 def read_in_tree(text: str) -> str:
-    """Return the provider uuid of ``in_tree``. Raises: InvalidRequest."""
+    """Return the value of an ``in_tree`` parameter, which is a provider's uuid. Raises: InvalidRequest."""
     uuid = text.strip()
     if not is_uuid_like(uuid):
         raise InvalidRequest(
@@ -181,7 +182,7 @@ class _Parts:
 
 
 def read_candidate_query(query: Query, version: Version, *, maximum: int, breadth_first: bool) -> CandidateQuery:
-    """Return the parsed query of `GET /allocation_candidates`; it has passed its schema. Raises: InvalidRequest."""
+    """Parse the query of `GET /allocation_candidates`, which has already passed its schema. Raises: InvalidRequest."""
     same_subtrees = _read_same_subtrees(query.get("same_subtree", ()))
     root = _read_root_required(query.get("root_required", ()), version)
     groups = _read_groups(query, version)
@@ -244,7 +245,7 @@ def _read_root_required(values: Sequence[str], version: Version) -> Names:
         raise InvalidRequest(
             "Query parameter 'root_required' may be specified only once.", placement_code=DUPLICATE_KEY
         )
-    # Parsed as in 1.38, because root_required does not support "in:" (1.39).
+    # 1.38 at most, because root_required does not support the format "in:", which read_traits accepts since 1.39
     root = read_traits(values, min(version, Version(1, 38)))
     both = root.forbidden & {name for names in root.required for name in names}
     if both:
@@ -286,7 +287,7 @@ def _check_groups(groups: dict[str, _Parts], same_subtrees: Sequence[frozenset[s
 
 
 def _check_empty_groups(groups: dict[str, _Parts], empty: Sequence[str], in_subtrees: frozenset[str]) -> None:
-    """Raise InvalidRequest for a group without resources that no ``same_subtree`` names (since 1.36)."""
+    """Raise InvalidRequest for a request group that has no resources and is not in a ``same_subtree``. Since 1.36."""
     if len(empty) == len(groups):
         raise InvalidRequest(
             "There must be at least one resources or resources[$S] parameter.", placement_code=MISSING_VALUE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by Placement handlers: media types, bodies, queries, and replies with timestamps."""
+"""Code shared by Placement's handlers: media types, bodies, queries, and replies with timestamps."""
 
 import time
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ PROVIDER_NOT_FOUND = "placement.resource_provider.not_found"
 
 
 def acceptable(kind: str, accept: str) -> bool:
-    """Whether the Accept header allows ``kind``; an invalid header allows every type."""
+    """Whether the Accept header ``accept`` allows the media type ``kind``. An invalid header allows every type."""
     try:
         return mediatypes.quality(kind, accept) > 0
     except ValueError:
@@ -38,7 +38,7 @@ def acceptable(kind: str, accept: str) -> bool:
 
 
 def gives_json(handler: Handler) -> Handler:
-    """Decorate a handler to refuse clients that do not accept JSON, with 406."""
+    """Decorator for handlers that reply with JSON: a client that does not accept JSON gets 406."""
 
     @wraps(handler)
     def checked(ctx: Context, request: Request) -> Reply:
@@ -51,7 +51,7 @@ def gives_json(handler: Handler) -> Handler:
 
 
 def takes_json(handler: Handler) -> Handler:
-    """Decorate a handler to refuse bodies with a content type other than JSON, with 415."""
+    """Decorator for handlers that read a JSON body: a request with another content type gets 415."""
 
     @wraps(handler)
     def checked(ctx: Context, request: Request) -> Reply:
@@ -64,7 +64,7 @@ def takes_json(handler: Handler) -> Handler:
 
 
 def read_body(request: Request, schemas: BodySchemas) -> Any:
-    """Return the body after validation by the schema of the microversion. Raises: InvalidRequest."""
+    """Return the decoded body, validated by the schema of the request's microversion. Raises: InvalidRequest."""
     raw: bytes = request.body or b""
     try:
         body = orjson.loads(raw)
@@ -77,12 +77,12 @@ def read_body(request: Request, schemas: BodySchemas) -> Any:
 
 
 def read_query(request: Request, schemas: QuerySchemas) -> Mapping[str, str]:
-    """Return the validated query, with the last value of each parameter. Raises: InvalidRequest."""
+    """Validate the request's query, and return query parameter → its last value. Raises: InvalidRequest."""
     return check_query(request.query, request.version, schemas)
 
 
 def check_query(query: Query, version: Version, schemas: QuerySchemas) -> Mapping[str, str]:
-    """Validate a query and return the last value of each parameter. Raises: InvalidRequest."""
+    """Validate a query, and return query parameter → its last value. Raises: InvalidRequest."""
     last = {name: values[-1] for name, values in query.items()}
     schemas.check(last, version)
     return last
@@ -91,7 +91,10 @@ def check_query(query: Query, version: Version, schemas: QuerySchemas) -> Mappin
 def dated(
     request: Request, body: Any, changed_at: datetime | None = None, *, status: int = 200, **headers: str
 ) -> Reply:
-    """Return a reply with ``Last-Modified`` and ``no-cache`` headers (1.15). ``changed_at``: default is now."""
+    """Return a reply with ``body``. Since 1.15 it has the headers ``Last-Modified`` and ``Cache-Control: no-cache``.
+
+    ``changed_at``: value of ``Last-Modified``; None stands for the present time.
+    """
     if request.version >= CACHE_VERSION:
         stamp = _http_date(int(time.time() if changed_at is None else changed_at.replace(tzinfo=UTC).timestamp()))
         headers |= {"Last-Modified": stamp, "Cache-Control": "no-cache"}
@@ -104,5 +107,5 @@ def _http_date(timestamp: int) -> str:
 
 
 def newest(*moments: datetime | None) -> datetime | None:
-    """Return the latest of the times, or None if there are no times."""
+    """Return the latest of the times, or None if all of them are None."""
     return max((moment for moment in moments if moment is not None), default=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reshaper: move inventories between providers together with their allocations, atomically.  Since: 1.30."""
+"""Reshaper: changes inventories of several providers and allocations of consumers in one transaction.  Since: 1.30."""
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version
@@ -21,7 +21,10 @@ RULES = (rule("placement:reshaper:reshape", "Move inventories and allocations", 
 
 @takes_json
 def reshape_providers(ctx: Context, request: Request) -> Reply:
-    """POST /reshaper.  Errors: 400 for an unknown provider or class; 409 for generations, usage or capacity."""
+    """POST /reshaper.  Errors: 400 also for an unknown provider or resource class, 409.
+
+    409 for a generation conflict, or if an inventory that would be deleted is in use, or a capacity would be exceeded.
+    """
     ctx.authorize("placement:reshaper:reshape")
     body = read_typed(Reshape, read_body(request, schemas.RESHAPE))
     shapes = [

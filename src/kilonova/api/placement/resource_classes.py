@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource classes: list, show, create, rename (until 1.6), create if absent (since 1.7), delete.  Since: 1.2."""
+"""Routes of resource classes: list, show, create, rename (until 1.6), ensure existence (since 1.7), delete.
+
+Since: 1.2.
+"""
 
 from typing import Any
 
@@ -30,7 +33,7 @@ def list_resource_classes(ctx: Context, request: Request) -> Reply:
     ctx.authorize("placement:resource_classes:list")
     with ctx.read() as connection:
         found = resource_classes.list_all(connection)
-    # Standard classes have no timestamp, so a list that contains one counts as changed now.
+    # Standard resource classes have no timestamp. Last-Modified of a list that contains one is the present time.
     changed_at = newest(*(_changed_at(word) for word in found)) if all(is_custom(word.name) for word in found) else None
     return dated(request, {"resource_classes": [_view(word.name) for word in found]}, changed_at)
 
@@ -54,7 +57,10 @@ def show_resource_class(ctx: Context, request: Request) -> Reply:
 
 
 def update_resource_class(ctx: Context, request: Request) -> Reply:
-    """PUT /resource_classes/{name}.  1.2 to 1.6 rename; 1.7 creates it if absent.  Errors: 400, 404, 409."""
+    """PUT /resource_classes/{name}.  Errors: 400, 404, 409.
+
+    Until 1.6 it renames the resource class; since 1.7 it creates the resource class unless it exists.
+    """
     return _ensure(ctx, request) if request.version >= _BODILESS else _rename(ctx, request)
 
 
@@ -75,7 +81,7 @@ def _ensure(ctx: Context, request: Request) -> Reply:
 
 
 def delete_resource_class(ctx: Context, request: Request) -> Reply:
-    """DELETE /resource_classes/{name}.  Errors: 400 for a standard class, 404, 409 while it is in use."""
+    """DELETE /resource_classes/{name}.  Errors: 400 for a standard class, 404, 409 while the class is in use."""
     ctx.authorize("placement:resource_classes:delete")
     ctx.write(lambda tx: resource_classes.delete(tx, request.path["name"]))
     return Reply(204)

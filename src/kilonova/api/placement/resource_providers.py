@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource providers: list, show, create, rename, change the parent, delete."""
+"""Routes of resource providers: list, show, create, rename, change the parent, delete."""
 
 import uuid
 from collections.abc import Callable
@@ -51,7 +51,7 @@ _REPARENTING = Version(1, 37)
 
 @gives_json
 def list_providers(ctx: Context, request: Request) -> Reply:
-    """GET /resource_providers.  1.3 adds member_of, 1.4 resources, 1.14 in_tree, 1.18 required."""
+    """GET /resource_providers.  New filters: 1.3 member_of, 1.4 resources, 1.14 in_tree, 1.18 required."""
     ctx.authorize("placement:resource_providers:list")
     query = _query(request)
     with ctx.read() as connection:
@@ -69,7 +69,7 @@ def list_providers(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def create_provider(ctx: Context, request: Request) -> Reply:
-    """POST /resource_providers.  1.14 adds the parent; 1.20 returns the provider.  Errors: 400, 409."""
+    """POST /resource_providers.  1.14 adds the parent. Since 1.20 the reply shows the provider.  Errors: 400, 409."""
     ctx.authorize("placement:resource_providers:create")
     body = read_body(request, schemas.CREATE)
     name = body["name"]
@@ -98,9 +98,9 @@ def show_provider(ctx: Context, request: Request) -> Reply:
 
 @takes_json
 def update_provider(ctx: Context, request: Request) -> Reply:
-    """PUT /resource_providers/{uuid}.  Renames or sets the parent.  Errors: 400, 404, 409.
+    """PUT /resource_providers/{uuid}.  Changes the name and the parent of a provider.  Errors: 400, 404, 409.
 
-    From 1.14 on a root provider can be given a parent, from 1.37 on the parent of every provider can be changed.
+    Since 1.14 a provider without a parent can get one. Since 1.37 a parent can be replaced or removed.
     """
     ctx.authorize("placement:resource_providers:update")
     own = request.path["uuid"]
@@ -130,21 +130,21 @@ def update_provider(ctx: Context, request: Request) -> Reply:
 
 
 def delete_provider(ctx: Context, request: Request) -> Reply:
-    """DELETE /resource_providers/{uuid}.  Errors: 404; 409 while it has children or allocations."""
+    """DELETE /resource_providers/{uuid}.  Errors: 404; 409 while the provider has children or allocations."""
     ctx.authorize("placement:resource_providers:delete")
     ctx.write_batched(providers.delete_batched, request.path["uuid"])
     return Reply(204)
 
 
 def edit_provider(ctx: Context, edit: ProviderEdit) -> Edited:
-    """Apply an edit to a provider. Raises: NotFound, and errors of the edit."""
+    """Apply ``edit`` to the provider that it names. Raises: NotFound, and errors of the edit."""
     return ctx.write_batched(provider_edits.edit_batched, edit)
 
 
 def read_body_for_provider(ctx: Context, request: Request, schema: BodySchemas) -> Any:
-    """Return the validated body of a request to a provider.
+    """Return the validated body of a request whose path names a provider.
 
-    Raises: NotFound if the provider does not exist, InvalidRequest otherwise.
+    Raises: InvalidRequest for an invalid body, or NotFound if the provider does not exist either.
     """
     try:
         return read_body(request, schema)
@@ -170,7 +170,7 @@ def require_generation(provider: Provider, given: int) -> None:
 
 
 def provider_view(request: Request, provider: Provider) -> dict[str, Any]:
-    """Return a provider's view at the request's microversion. Links are relative to the endpoint."""
+    """Return a provider's view at the request's microversion. Its links are paths relative to Placement's endpoint."""
     href = f"/resource_providers/{provider.uuid}"
     links = [{"rel": "self", "href": href}]
     links += [{"rel": rel, "href": f"{href}/{rel}"} for rel in _links_at(request.version)]

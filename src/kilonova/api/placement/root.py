@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Version discovery, open without a token: clients read it before they authenticate."""
+"""Version discovery of the Placement API. It needs no token, because clients read it before they authenticate."""
 
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.microversion import Version

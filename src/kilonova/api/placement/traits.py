@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traits: list, show, create, delete.  Since: 1.6."""
+"""Routes of traits: list, show, create, delete.  Since: 1.6."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ _SINCE = Version(1, 6)
 
 @gives_json
 def list_traits(ctx: Context, request: Request) -> Reply:
-    """GET /traits.  ``name=in:A,B`` or ``name=startswith:P``; ``associated=true|false``.  Errors: 400."""
+    """GET /traits.  Filters: ``name=in:A,B`` or ``name=startswith:P``, and ``associated=true|false``.  Errors: 400."""
     ctx.authorize("placement:traits:list")
     query = read_query(request, schemas.LIST_TRAITS)
     filters: dict[str, Any] = _name_filter(query["name"]) if "name" in query else {}
@@ -39,7 +39,7 @@ def list_traits(ctx: Context, request: Request) -> Reply:
 
 
 def show_trait(ctx: Context, request: Request) -> Reply:
-    """GET /traits/{name}.  204 without body if the trait exists.  Errors: 404."""
+    """GET /traits/{name}.  Status 204 without a body if the trait exists.  Errors: 404."""
     ctx.authorize("placement:traits:show")
     with ctx.read() as connection:
         word = traits.get(connection, request.path["name"])
@@ -47,7 +47,7 @@ def show_trait(ctx: Context, request: Request) -> Reply:
 
 
 def ensure_trait(ctx: Context, request: Request) -> Reply:
-    """PUT /traits/{name}.  201 if created, 204 if it exists.  Errors: 400 for an invalid CUSTOM_ name."""
+    """PUT /traits/{name}.  Status 201 if the trait is new, 204 if it exists.  Errors: 400 for an invalid name."""
     ctx.authorize("placement:traits:update")
     name = request.path["name"]
     if not schemas.is_custom_name(name):
@@ -62,7 +62,7 @@ def ensure_trait(ctx: Context, request: Request) -> Reply:
 
 
 def delete_trait(ctx: Context, request: Request) -> Reply:
-    """DELETE /traits/{name}.  Errors: 400 for a standard trait, 404, 409 while a provider has it."""
+    """DELETE /traits/{name}.  Errors: 400 for a standard trait, 404, 409 while a provider has the trait."""
     ctx.authorize("placement:traits:delete")
     ctx.write(lambda tx: traits.delete(tx, request.path["name"]))
     return Reply(204)

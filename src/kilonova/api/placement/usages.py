@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Usages of a resource provider and of a project."""
+"""Routes that show the usages of a resource provider, and of a project."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def show_provider_usages(ctx: Context, request: Request) -> Reply:
 
 @gives_json
 def show_total_usages(ctx: Context, request: Request) -> Reply:
-    """GET /usages?project_id=…  Since: 1.9; 1.38 groups by consumer type.  Errors: 400."""
+    """GET /usages?project_id=…  Since: 1.9; since 1.38 usages are grouped by consumer type.  Errors: 400."""
     ctx.authorize("placement:usages", project_id=request.param("project_id"))
     query = read_query(request, schemas.TOTAL)
     project_id, user_id = query["project_id"], query.get("user_id")

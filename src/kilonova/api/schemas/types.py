@@ -9,7 +9,7 @@ JSONDict = dict[str, Any]
 MAX_INTEGER = 0x7FFFFFFF
 #: Largest single-precision float.
 MAX_FLOAT = 3.40282e38
-#: Strings of digits are accepted, too; ``minimum`` and ``maximum`` apply to numbers only.
+#: An integer or a string of digits. For a string, the schema does not check ``minimum`` and ``maximum``.
 NON_NEGATIVE_INTEGER: JSONDict = {
     "type": ["integer", "string"],
     "pattern": "^[0-9]+$",
@@ -18,12 +18,15 @@ NON_NEGATIVE_INTEGER: JSONDict = {
     "maximum": MAX_INTEGER,
 }
 POSITIVE_INTEGER: JSONDict = {**NON_NEGATIVE_INTEGER, "minimum": 1}
-#: Characters forbidden in names: control characters and line separators.
+#: Characters that names must not contain: control characters and line separators. For use in a character class.
 UNPRINTABLE = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 
 
 def trimmed(outer: str, inner: str) -> str:
-    """Return a pattern: one or more characters of class ``inner``, first and last of class ``outer``."""
+    """Return the pattern of text that consists of ``inner`` characters and begins and ends with an ``outer`` character.
+
+    ``inner`` and ``outer`` are contents of regular expression character classes.
+    """
     return f"^[{outer}]([{inner}]*[{outer}])?$"
 
 
@@ -47,7 +50,7 @@ _TRUE = {"true", "1", "on", "yes", "y", "t"}
 
 
 def body(name: str, properties: JSONDict, *, required: tuple[str, ...] = ()) -> JSONDict:
-    """Return the schema of ``{name: {...}}`` without further keys."""
+    """Return the schema of an object whose only key is ``name``, with an object of ``properties`` as its value."""
     inner: JSONDict = {"type": "object", "properties": properties, "additionalProperties": False}
     if required:
         inner["required"] = list(required)
@@ -55,19 +58,20 @@ def body(name: str, properties: JSONDict, *, required: tuple[str, ...] = ()) -> 
 
 
 def nothing(name: str) -> JSONDict:
-    """Return the schema of ``{name: null}`` without further keys."""
+    """Return the schema of an object whose only key is ``name``, with the value null."""
     return {"type": "object", "properties": {name: {"type": "null"}}, "required": [name], "additionalProperties": False}
 
 
 def anything(name: str) -> JSONDict:
-    """Return the schema of ``{name: …}`` without further keys; the value is ignored and may be anything."""
+    """Return the schema of an object whose only key is ``name``. The value may be anything; handlers ignore it."""
     return {"type": "object", "properties": {name: {}}, "required": [name], "additionalProperties": False}
 
 
 def query(properties: JSONDict, *, extra: bool = True, once: bool = False) -> JSONDict:
-    """Return the schema of a query: parameter → list of strings, each of which must match the parameter's schema.
+    """Return the schema of a query string, decoded as parameter → list of values.
 
-    ``extra``: whether unknown parameters are allowed; ``once``: whether repeated parameters are refused.
+    ``properties``: parameter → schema of each of its values. ``extra``: whether unknown parameters are allowed.
+    ``once``: whether a parameter that occurs twice is refused.
     """
     most: JSONDict = {"maxItems": 1} if once else {}
     return {
@@ -78,5 +82,5 @@ def query(properties: JSONDict, *, extra: bool = True, once: bool = False) -> JS
 
 
 def as_bool(value: Any) -> bool:
-    """Return the bool of a value that matches :data:`BOOLEAN`."""
+    """Convert a value that is valid by the schema :data:`BOOLEAN` into a bool."""
     return value if isinstance(value, bool) else str(value).lower() in _TRUE

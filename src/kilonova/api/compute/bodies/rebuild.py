@@ -21,7 +21,11 @@ class Rebuild(
         "disk_config": "OS-DCF:diskConfig",
     },
 ):
-    """The new image, and the fields of the server to change. UNSET leaves a field unchanged, None removes its value."""
+    """The new image, and the fields of the server to change.
+
+    A field that can be UNSET stays unchanged if it is UNSET, and None removes its value. None leaves an access address
+    unchanged.
+    """
 
     image_ref: str
     admin_pass: str | None = None

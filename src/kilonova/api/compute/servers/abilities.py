@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refusal of actions for which the driver of the server's host lacks an ability.
+"""Refusal of actions on a server whose hypervisor driver lacks the needed ability.
 
-The status follows Nova: 501 for actions where Nova reports a driver without the method, 400 for live migrations, 409
-for all others. The message names the ability and no host, because members of projects read it.
+The status is that of Nova: 501 for actions where Nova reports that a driver does not implement a method, 400 for live
+migrations, 409 for all other actions. The message does not name the host, because users may not see names of hosts.
 """
 
 from collections.abc import Collection
@@ -21,8 +21,9 @@ _BAD_REQUEST = frozenset({"live-migrate"})
 def require_able(ctx: Context, instance: Instance, kind: str, name: str, needed: Collection[Ability]) -> None:
     """Raise an error if the host of a server has none of the abilities in ``needed``.
 
-    ``kind``: key of the action or question; ``name``: its name in the API. No error for a server without a host or
-    hypervisor: the action itself handles that. Raises: Unsupported, InvalidRequest, Conflict.
+    ``kind``: key of the action, or of the question to the hypervisor; ``name``: its name in the API. A server without a
+    host or hypervisor passes this check, because the action itself handles that case.
+    Raises: Unsupported, InvalidRequest, Conflict.
     """
     if not needed or instance.host is None:
         return
@@ -35,7 +36,7 @@ def require_able(ctx: Context, instance: Instance, kind: str, name: str, needed:
 
 
 def require_answer(ctx: Context, instance: Instance, question: str) -> None:
-    """Raise Unsupported if the host of a server cannot answer ``question`` about its guest."""
+    """Raise Unsupported if the host of a server cannot answer ``question`` about its guest, e.g. "diagnostics"."""
     require_able(ctx, instance, question, question, QUESTIONS[question])
 
 

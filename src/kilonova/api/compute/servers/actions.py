@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POST /servers/{id}/action: the only key of the body names the action. Related actions share a module.
+"""POST /servers/{id}/action, whose body has a single key: the name of the action.
 
-Source: spec COMPUTE_API §1.4.
+The handlers are in other modules, each with several related actions. Source: spec COMPUTE_API §1.4.
 """
 
 from collections.abc import Mapping

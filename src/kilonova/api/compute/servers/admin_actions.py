@@ -27,7 +27,7 @@ RULES = (
 
 
 def reset_state(ctx: Context, request: Request) -> Reply:
-    """Set the state of a server, regardless of its present state and of locks.  Errors: 404."""
+    """Set the vm_state of a server to active or error, whatever its state is, even if it is locked.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:reset_state")
     state = VmState(request.body["os-resetState"]["state"])
     ctx.backend.conductor.operations.states.reset(instance, state, ctx.requester)
@@ -37,7 +37,7 @@ def reset_state(ctx: Context, request: Request) -> Reply:
 
 
 def inject_network_info(ctx: Context, request: Request) -> Reply:
-    """Do nothing: without a network service there is no network information to inject.  Errors: 404, 409."""
+    """Do nothing, since without a network service there is no network information to inject.  Errors: 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:inject_network_info")
     check_unlocked(ctx, instance)
     if instance.host is None:

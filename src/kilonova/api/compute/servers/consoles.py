@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions on the console of a server: its output, and until 2.5 its address.
+"""Actions that show the output of a server's console, and until 2.5 the address of its remote console.
 
 Source: spec COMPUTE_API §1.4.
 """
@@ -17,7 +17,7 @@ from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 
 _OUTPUT = "os_compute_api:os-console-output"
 RULES = (rule(_OUTPUT, PROJECT_MEMBER_OR_ADMIN, "Show the console output of a server", action("os-getConsoleOutput")),)
-#: Last microversion with console actions; later ones use remote-consoles.
+#: Last microversion with actions for remote consoles. Since 2.6 clients use the route remote-consoles instead.
 _LAST = Version(2, 5)
 #: Action → console protocol.
 _ADDRESSES = {
@@ -29,7 +29,10 @@ _ADDRESSES = {
 
 
 def show_output(ctx: Context, request: Request) -> Reply:
-    """Return the last lines of the console, in any state.  Errors: 404, 409 without a guest, 501, 503."""
+    """Return the last lines of the console output. The server may be in any state.
+
+    Errors: 404; 409 if the server has no guest; 501; 503.
+    """
     instance = find_server(ctx, request.path["server_id"], _OUTPUT)
     require_answer(ctx, instance, "os-getConsoleOutput")
     asked = request.body["os-getConsoleOutput"].get("length")
@@ -39,7 +42,7 @@ def show_output(ctx: Context, request: Request) -> Reply:
 
 def _address_handler(name: str, protocol: str) -> Handler:
     def show_address(ctx: Context, request: Request) -> Reply:
-        """Return the address of a console.  Until: 2.5.  Errors: 400, 404, 409, 501, 503."""
+        """Return the address of a remote console.  Until: 2.5.  Errors: 400, 404, 409, 501, 503."""
         console_type = request.body[name]["type"]
         url = open_console(ctx, request, protocol, console_type)
         return Reply(200, {"console": {"type": console_type, "url": url}})

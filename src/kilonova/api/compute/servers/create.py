@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POST /servers: validate the body, and store new instances with one request spec.
+"""POST /servers: validate the body, store the new servers, and start to build them.
 
-All validation precedes the transaction, which stores instances, request spec, group members and workflows.
+After all validation, one transaction stores the instances, one request spec for all of them, their membership in a
+server group, and their workflows.
 """
 
 import base64
@@ -98,7 +99,7 @@ def create_server(ctx: Context, request: Request) -> Reply:
 
 
 def _announce_members(ctx: Context, group_uuid: str, built: Sequence[Instance]) -> None:
-    """Publish a notification about the new servers that are members of the group."""
+    """Publish the notification that new servers have become members of a server group."""
     with ctx.read() as connection:
         group = server_groups.get(connection, group_uuid)
     members = frozenset(group.members)
@@ -119,7 +120,7 @@ def _created(request: Request, first: Instance, asked: NewServer, admin_pass: st
 
 
 def generated_password(ctx: Context, requested: str | None) -> str | None:
-    """Return the requested password or a new one; None if ``enable_instance_password`` is off."""
+    """Return the requested password, or a new one. Return None if the option ``enable_instance_password`` is off."""
     if not ctx.backend.settings.api.enable_instance_password:
         return None
     return requested or secrets.token_urlsafe(9)
@@ -185,11 +186,11 @@ def _image(ctx: Context, asked: NewServer) -> Image:
 def read_trusted_certs(
     ctx: Context, requested: Sequence[str] | UnsetType | None, action: str, *, project_id: str | None = None
 ) -> tuple[str, ...] | None:
-    """Return the trusted image certificates of the body, or None if the field is absent.
+    """Return the trusted image certificates that the body requests, or None if the body does not have the field.
 
-    ``action``: prefix of the policy rule. ``project_id``: owner of the server, None for the caller's project.
-    They are stored and shown only. No host validates images, as in Nova unless ``[glance] verify_glance_signatures`` is
-    set.
+    ``action``: prefix of the policy rule. ``project_id``: project of the server, None for the caller's project.
+    Certificates are only stored and shown: hosts do not validate the signatures of images. In Nova they do so only if
+    ``[glance] verify_glance_signatures`` is set.
     """
     if isinstance(requested, UnsetType):
         return None
@@ -198,7 +199,7 @@ def read_trusted_certs(
 
 
 def read_key(ctx: Context, name: str | None) -> PublicKey | None:
-    """Return the caller's key pair of this name, or None if ``name`` is None. Raises: InvalidRequest."""
+    """Return the public key of the caller's key pair ``name``, or None if ``name`` is None. Raises: InvalidRequest."""
     if name is None:
         return None
     try:
@@ -209,7 +210,7 @@ def read_key(ctx: Context, name: str | None) -> PublicKey | None:
 
 
 def read_user_data(text: str | None) -> str | None:
-    """Return the user data of the body in base64, or None. Raises: InvalidRequest."""
+    """Return ``text``, the user data of the body, unchanged. Raises: InvalidRequest unless it is base64."""
     if text:
         try:
             base64.b64decode(text.encode("ascii"), validate=True)
@@ -277,12 +278,15 @@ def _instances(
 
 
 def _must_have_drive(ctx: Context, image: Image) -> bool:
-    """Whether image or configuration force a config drive."""
+    """Whether the server needs a config drive because of its image or of the option ``force_config_drive``."""
     return ctx.backend.settings.compute.force_config_drive or image.properties.get(_DRIVE_PROPERTY) == "mandatory"
 
 
 def host_name_of(name: str, instance_uuid: str) -> str:
-    """Return a host name derived from a server's name: lower-case letters, digits and inner hyphens, at most 63."""
+    """Return the server's name as a host name: at most 63 lower-case letters, digits and inner hyphens.
+
+    If no character of the name is valid, the host name is formed from the uuid.
+    """
     cleaned = _TO_HYPHEN.sub("-", name.encode("ascii", "ignore").decode().lower())
     cleaned = _NOT_IN_A_HOST_NAME.sub("", cleaned).strip("-")[:63].rstrip("-")
     return cleaned or f"server-{instance_uuid}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restore and forced deletion of servers.  Source: spec COMPUTE_API §1.4, LIFECYCLE §4."""
+"""Actions restore and forceDelete of servers.  Source: spec COMPUTE_API §1.4, LIFECYCLE §4."""
 
 from collections.abc import Mapping
 

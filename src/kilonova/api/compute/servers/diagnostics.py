@@ -15,7 +15,8 @@ from kilonova.model.instance import Instance
 
 _RULE, _PATH = "os_compute_api:os-server-diagnostics", "/servers/{server_id}/diagnostics"
 RULES = (rule(_RULE, ADMIN, "Show diagnostics of a server", ("GET", _PATH)),)
-#: Field → suffix of the key after the device name, as in Nova's libvirt driver; used until 2.47.
+#: Field of a disk's diagnostics → part of the reply's key after the device name. These keys, which are those of Nova's
+#: libvirt driver, are used until 2.47.
 _OF_DISKS = {
     "read_bytes": "read",
     "read_requests": "read_req",
@@ -31,9 +32,9 @@ _OF_NICS = {
 
 
 def show_diagnostics(ctx: Context, request: Request) -> Reply:
-    """GET /servers/{server_id}/diagnostics.  2.48 has the same fields for every hypervisor.
+    """GET /servers/{server_id}/diagnostics.  Since 2.48 the reply has the same fields for every hypervisor.
 
-    Errors: 404, 409 unless the guest runs, 501 without diagnostics in the driver, 503.
+    Errors: 404; 409 unless the guest runs; 501 if the driver has no diagnostics; 503.
     """
     instance = find_server(ctx, request.path["server_id"], _RULE)
     require_answer(ctx, instance, "diagnostics")
@@ -42,7 +43,7 @@ def show_diagnostics(ctx: Context, request: Request) -> Reply:
 
 
 def _view(known: GuestDiagnostics, instance: Instance) -> dict[str, Any]:
-    """Return the fields common to all hypervisors (2.48); null for values that the driver does not report."""
+    """Return the reply since 2.48: the same fields for every hypervisor. Values unknown to the driver are null."""
     return {
         "state": "running",
         "driver": known.driver,
@@ -61,7 +62,7 @@ def _view(known: GuestDiagnostics, instance: Instance) -> dict[str, Any]:
 
 
 def _free_view(known: GuestDiagnostics) -> dict[str, Any]:
-    """Return diagnostics as Nova's libvirt driver does (until 2.47), without unknown values. Memory is in KiB."""
+    """Return the reply until 2.47: the fields of Nova's libvirt driver, without unknown values. Memory is in KiB."""
     view: dict[str, int | None] = {f"cpu{cpu.id}_time": cpu.time_ns for cpu in known.cpus}
     for disk in known.disks:
         view |= {f"{disk.device}_{name}": getattr(disk, field) for field, name in _OF_DISKS.items()}

@@ -20,20 +20,20 @@ from kilonova.model.instance import Instance
 
 _P = "os_compute_api:os-evacuate"
 RULES = (rule(_P, ADMIN, "Evacuate a server from a host that is down", action("evacuate")),)
-#: First version without a reply body and without ``onSharedStorage``.
+#: First microversion whose request does not contain ``onSharedStorage``, and whose reply has no body.
 _NO_ANSWER = Version(2, 14)
-#: First version in which filters apply to a requested host unless the request sets ``force``.
+#: First microversion in which the scheduler's filters apply to a requested host. Until 2.67 ``force`` bypasses them.
 _FORCE_ON_REQUEST = Version(2, 29)
 _NEVER_FORCED = Version(2, 68)
-#: First version in which evacuated servers stay stopped.
+#: First microversion in which a server is stopped on the new host after an evacuation.
 _ARRIVES_STOPPED = Version(2, 95)
 
 
 def evacuate(ctx: Context, request: Request) -> Reply:
-    """Rebuild a server on another host.  Errors: 400 also if its host is up, 404, 409.
+    """Rebuild a server on another host, because its host is down.  Errors: 400 also if its host is up, 404, 409.
 
-    2.14 drops the reply body and ``onSharedStorage``; 2.29 to 2.67 accept ``force``; since 2.95 the server stays
-    stopped.
+    2.14 removes the reply's body and ``onSharedStorage``. 2.29 to 2.67 accept ``force``. Since 2.95 the server is
+    stopped on the new host.
     """
     instance = find_server(ctx, request.path["server_id"], _P)
     asked, version = read_typed(Evacuation, request.body["evacuate"]), request.version
@@ -55,7 +55,10 @@ def evacuate(ctx: Context, request: Request) -> Reply:
 
 
 def _destination(ctx: Context, instance: Instance, host: str | None) -> str | None:
-    """Return the requested host in its stored spelling. Raises: NotFound, InvalidRequest."""
+    """Return the name of the requested host as it is stored, which may differ from the request in upper and lower case.
+
+    Raises: NotFound; InvalidRequest if the server is on this host.
+    """
     if host is None:
         return None
     with ctx.read() as connection:

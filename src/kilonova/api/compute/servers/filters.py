@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters of GET /servers and /servers/detail, and the rights that they need. Source: spec COMPUTE_API §1.3.
+"""Filters of GET /servers and GET /servers/detail. Source: spec COMPUTE_API §1.3.
 
-Filters that the caller may not use are ignored, as in Nova.
+As in Nova, a filter is ignored if the caller does not have the right to use it.
 """
 
 import re
@@ -21,9 +21,9 @@ from kilonova.db.instance_lists import InstanceQuery, Zone
 from kilonova.errors import Forbidden, InvalidRequest
 from kilonova.model.instance import TaskState, VmState, states_of
 
-#: Query parameter → column, for all callers.
+#: Query parameter → database column, for filters that all callers may use.
 _EQUALS = {"image": "image_ref", "flavor": "flavor_id", "reservation_id": "reservation_id"}
-#: Query parameter → column, since 2.83 for all callers, before for administrators only. The same holds for
+#: Query parameter → database column, for filters that are restricted to administrators until 2.82. So are the filters
 #: availability_zone and ``_TIMES``.
 _LATER_EQUALS = {
     "config_drive": "config_drive",
@@ -47,12 +47,13 @@ _ADMIN_EQUALS = {
     "access_ip_v4": "access_ip_v4",
     "access_ip_v6": "access_ip_v6",
 }
-#: Filter for administrators → the value that all servers share; any other value matches no server.
+#: Query parameter → the value that every server has. Any other value matches no server. For administrators only.
 _ALIKE = {"kernel_id": "", "ramdisk_id": "", "root_device_name": "/dev/vda"}
-#: Query parameters with a regular expression on the description, for administrators; the first one given counts.
+#: Query parameters that filter by a regular expression on the description, for administrators only. If a request has
+#: both, the first one is used.
 _DESCRIPTIONS = ("description", "display_description")
 _NUMBERS = {"power_state", "progress", "launch_index"}
-#: Query parameter → field of InstanceQuery, since 2.26.
+#: Query parameter of a filter by tags (since 2.26) → field of InstanceQuery.
 _TAG_FILTERS = {
     "tags": "tags",
     "tags-any": "tags_any",
@@ -64,9 +65,9 @@ States = tuple[tuple[VmState, frozenset[TaskState | None]], ...]
 
 
 def read_filters(ctx: Context, request: Request, action: str) -> InstanceQuery | None:
-    """Return the database query for the filters, or None if no server can match.
+    """Return the database query for the request's filters, or None if no server can match them.
 
-    ``action``: ``index`` or ``detail``, part of the policy rule's name. Raises: InvalidRequest, Forbidden.
+    ``action``: ``index`` or ``detail``, a part of the policy rule's name. Raises: InvalidRequest, Forbidden.
     """
     sees_all_filters = ctx.may("os_compute_api:servers:allow_all_filters")
     is_open = sees_all_filters or request.version >= _OPEN
@@ -82,7 +83,7 @@ def read_filters(ctx: Context, request: Request, action: str) -> InstanceQuery |
     if states == () or equals is None or not all(map(_METADATA_KEY.fullmatch, metadata)):
         return None
     if _asks_for_an_address(request, sees_all_filters=sees_all_filters):
-        return None  # no server has an address without a network service
+        return None  # without a network service, no server has an address
     if sees_all_filters and any(request.param(name) not in {None, value} for name, value in _ALIKE.items()):
         return None
     deleted: bool | None = None if since or before else False
@@ -113,12 +114,15 @@ def read_filters(ctx: Context, request: Request, action: str) -> InstanceQuery |
 
 
 def asks_for_all_projects(request: Request) -> bool:
-    """Whether the request asks for all projects; then ``project_id`` is a filter. Raises: InvalidRequest."""
+    """Whether the request sets ``all_tenants``. Only then the query parameter ``project_id`` has an effect.
+
+    Raises: InvalidRequest.
+    """
     return _flag(request, "all_tenants")
 
 
 def _equals(request: Request, *, sees_all_filters: bool, is_open: bool) -> dict[str, Collection[Any]] | None:
-    """Return column → accepted values, or None if a value is invalid and matches no server."""
+    """Return database column → accepted values, or None if an invalid filter value excludes all servers."""
     allowed = {**(_ADMIN_EQUALS if sees_all_filters else {}), **_EQUALS, **(_LATER_EQUALS if is_open else {})}
     equals: dict[str, Collection[Any]] = {}
     for name, column in allowed.items():
@@ -133,7 +137,7 @@ def _equals(request: Request, *, sees_all_filters: bool, is_open: bool) -> dict[
 
 
 def _patterns(request: Request, *, sees_all_filters: bool) -> dict[str, str]:
-    """Return column → regular expression."""
+    """Return database column → regular expression that its value must match."""
     names = ("name", "display_name") if sees_all_filters else ("name",)
     wanted = {"name": names, "description": _DESCRIPTIONS if sees_all_filters else ()}
     given = {column: next(filter(None, map(request.param, params)), None) for column, params in wanted.items()}
@@ -157,7 +161,7 @@ def _moment(request: Request, name: str) -> tuple[datetime, datetime]:
 
 
 def _asks_for_soft_deleted(states: States | None, equals: Mapping[str, Collection[Any]]) -> bool:
-    """Whether a filter names the state soft-deleted, which lists hide otherwise."""
+    """Whether a filter names the vm_state soft-deleted. Without such a filter, lists hide soft-deleted servers."""
     named = {vm for vm, _ in states or ()} | {*equals.get("vm_state", ())}
     return VmState.SOFT_DELETED in named
 
@@ -173,7 +177,7 @@ _BOOLEANS: Mapping[str, bool] = {
 
 
 def _tags(request: Request) -> dict[str, Any]:
-    """Return the tag filters as fields of InstanceQuery; each parameter is a comma-separated list."""
+    """Return the filters by tags as fields of InstanceQuery. Each query parameter is a comma-separated list of tags."""
     if request.version < Version(2, 26):
         return {}
     return {
@@ -184,7 +188,10 @@ def _tags(request: Request) -> dict[str, Any]:
 
 
 def _metadata(request: Request) -> dict[str, str]:
-    """Return the metadata that servers must have, from a JSON object of strings. Raises: InvalidRequest."""
+    """Return the metadata that servers must have. The query parameter is a JSON object with string values.
+
+    Raises: InvalidRequest.
+    """
     text = request.param("metadata")
     if text is None:
         return {}

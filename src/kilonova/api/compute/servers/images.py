@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images and backups of servers: createImage and createBackup.  Source: spec COMPUTE_API §1.4."""
+"""Actions that create an image of a server: createImage and createBackup.  Source: spec COMPUTE_API §1.4."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,9 +31,10 @@ _ID_IN_BODY = Version(2, 45)
 
 
 def create_image(ctx: Context, request: Request) -> Reply:
-    """Create an image of a server.  2.39 drops the metadata quota, 2.45 returns the image id in the body.
+    """Create an image of a server.  Errors: 400, 403, 404, 409.
 
-    At the time of the reply the image is registered; its data follows.  Errors: 400, 403, 404, 409.
+    At the time of the reply the image exists in Glance, and its data is uploaded later. 2.39 removes the quota for
+    metadata. Since 2.45 the reply's body contains the image id.
     """
     instance = find_server(ctx, request.path["server_id"], _CREATE_IMAGE)
     check_allowed(ctx, instance, "create-image")
@@ -50,7 +51,10 @@ def create_image(ctx: Context, request: Request) -> Reply:
 
 
 def create_backup(ctx: Context, request: Request) -> Reply:
-    """Create a backup image and delete older ones of the same type.  Microversions and errors: as createImage."""
+    """Create a backup image, and delete old ones of the same backup_type, so that as many as ``rotation`` remain.
+
+    Microversions and errors are those of createImage.
+    """
     instance = find_server(ctx, request.path["server_id"], _CREATE_BACKUP)
     check_allowed(ctx, instance, "create-backup")
     asked = request.body["createBackup"]
@@ -67,7 +71,7 @@ def create_backup(ctx: Context, request: Request) -> Reply:
 
 
 def _kept(rotation: float | str) -> int:
-    """Return the number of backups to keep, reduced to the largest database integer."""
+    """Return the number of backups to keep. A number that the database cannot store is replaced by the largest one."""
     if isinstance(rotation, str):
         rotation = int(rotation.lstrip("0")[: len(str(MAX_INTEGER)) + 1] or 0)
     return int(min(rotation, MAX_INTEGER))
@@ -76,7 +80,7 @@ def _kept(rotation: float | str) -> int:
 def new_image_of(
     ctx: Context, instance: Instance, name: str, given: Mapping[str, str], image_type: str = SNAPSHOT
 ) -> NewImage:
-    """Return the properties of a new image of a server, with a new id."""
+    """Return the new image of a server, with a new id. ``given``: image properties from the request."""
     with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     base = None if stored is None else stored.spec.image
@@ -88,7 +92,7 @@ def new_image_of(
 
 
 def register(ctx: Context, image: NewImage) -> None:
-    """Register an image in Glance with the caller's token. Raises: InvalidRequest without an image service."""
+    """Create the image record in Glance, with the caller's token. Raises: InvalidRequest without an image service."""
     if not ctx.backend.conductor.makes_images:
         raise InvalidRequest("No image service is configured, so images cannot be created.")
     ctx.backend.images.create(image, token=ctx.credentials.token)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instance actions: history of operations on a server (2.21: also on a deleted one) with the events of each."""
+"""Instance actions: the history of operations on a server, with the events of each operation.
+
+Since 2.21 also the history of a deleted server can be read.
+"""
 
 from typing import Any
 
@@ -35,7 +38,7 @@ _PAGED = Version(2, 58)
 
 
 def list_actions(ctx: Context, request: Request) -> Reply:
-    """GET /servers/{server_id}/os-instance-actions.  Newest first; 2.58 pages.  Errors: 400, 404."""
+    """GET /servers/{server_id}/os-instance-actions.  Newest first.  2.58 adds paging.  Errors: 400, 404."""
     instance = _server(ctx, request, "list")
     query = _query(ctx, request, instance)
     with ctx.read() as connection:
@@ -47,7 +50,7 @@ def list_actions(ctx: Context, request: Request) -> Reply:
 
 
 def show_action(ctx: Context, request: Request) -> Reply:
-    """GET …/os-instance-actions/{request_id}.  2.51 shows events to all callers.  Errors: 404."""
+    """GET …/os-instance-actions/{request_id}.  Since 2.51 all callers see the events.  Errors: 404."""
     instance = _server(ctx, request, "show")
     with ctx.read() as connection:
         action = instance_actions.find(connection, instance.uuid, request.path["request_id"])
@@ -77,7 +80,7 @@ def _query(ctx: Context, request: Request, instance: Instance) -> ActionQuery:
 
 
 def _events(ctx: Context, connection: Connection, action: Action) -> tuple[Event, ...]:
-    """Return the events of an action, newest first, beginning with the running step."""
+    """Return the events of an action: first that of the step in progress, then the finished ones, newest first."""
     begun = events_under_way(connection, ctx.backend.conductor.runner.registry, action.instance_uuid, action.request_id)
     return begun + instance_actions.events(connection, action.instance_uuid, action.request_id)
 
@@ -87,7 +90,7 @@ def _action_view(action: Action, version: Version) -> dict[str, Any]:
         "action": action.action,
         "instance_uuid": action.instance_uuid,
         "request_id": action.request_id,
-        "user_id": action.user_id or None,  # null if the cloud itself started the action
+        "user_id": action.user_id or None,  # null if no user started the action, but e.g. a periodic task
         "project_id": action.project_id or None,
         "start_time": stored_time(action.started_at),
         "message": action.message,

@@ -51,9 +51,9 @@ _SORT_KEYS = {
     "locked_by": "locked_by",
     "node": "node",
 }
-#: Sort keys with the same value for every server, ignored.
+#: Sort keys that are accepted and ignored, because all servers have the same value.
 _ALIKE = frozenset({"kernel_id", "ramdisk_id", "root_device_name"})
-#: Last microversion that accepts and ignores the sort keys in ``_SKIPPED``.
+#: Last microversion in which the sort keys in ``_SKIPPED`` are accepted; they are ignored.
 _SKIPPED_UNTIL = Version(2, 74)
 _SKIPPED = frozenset(
     {
@@ -82,7 +82,10 @@ def list_servers_detail(ctx: Context, request: Request) -> Reply:
 
 
 def count_matching(ctx: Context, request: Request) -> int:
-    """Return the number of servers that match the filters of a list. Raises: InvalidRequest, Forbidden."""
+    """Return the number of servers that match the request's filters, which are those of GET /servers.
+
+    Raises: InvalidRequest, Forbidden.
+    """
     query = read_filters(ctx, request, "index")
     if query is None:
         return 0
@@ -93,7 +96,10 @@ def count_matching(ctx: Context, request: Request) -> int:
 def _page(
     ctx: Context, request: Request, action: str, read: Callable[[Connection, InstanceQuery], tuple[T, ...]]
 ) -> tuple[tuple[T, ...], dict[str, Any]]:
-    """Return the requested page, read by ``read``, and the link to the next page."""
+    """Return the requested page of servers, and the reply's field with the link to the next page.
+
+    ``read``: returns the servers of a database query.
+    """
     ctx.authorize(f"os_compute_api:servers:{action}")
     maximum = ctx.backend.settings.api.max_limit
     asked = integer_param(request, "limit")
@@ -112,7 +118,7 @@ def _page(
 def _sort(request: Request, *, is_admin: bool) -> tuple[tuple[str, bool], ...]:
     keys = request.query.get("sort_key") or ()
     directions = list(request.query.get("sort_dir") or ())
-    sort: dict[str, bool] = {}  # column → ascending; a second sort key for a column is ignored
+    sort: dict[str, bool] = {}  # column → whether descending; a second sort key for the same column is ignored
     for index, key in enumerate(keys):
         column = _SORT_KEYS.get(key)
         if key == "locked" and request.version >= Version(2, 73):

@@ -20,7 +20,7 @@ RULES = (
 
 
 def lock(ctx: Context, request: Request) -> Reply:
-    """Lock a server, in any state.  2.73 accepts a reason.  Errors: 404."""
+    """Lock a server. The server may be in any state.  2.73 adds a reason.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:lock")
     given = request.body["lock"]
     reason = given.get("locked_reason") if isinstance(given, dict) and request.version >= schemas.REASONED else None
@@ -32,7 +32,7 @@ def lock(ctx: Context, request: Request) -> Reply:
 
 
 def unlock(ctx: Context, request: Request) -> Reply:
-    """Unlock a server. A lock set by an administrator needs the override rule.  Errors: 403, 404."""
+    """Unlock a server.  Errors: 404; 403 if an administrator set the lock and policy denies unlock_override."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:unlock")
     _require_own_lock(ctx, instance)
     unlocked = ctx.backend.conductor.operations.locks.unlock(
@@ -44,7 +44,7 @@ def unlock(ctx: Context, request: Request) -> Reply:
 
 
 def _require_own_lock(ctx: Context, instance: Instance) -> None:
-    """Raise Forbidden for a lock of the other party (owner, administrator), unless the caller may override it."""
+    """Raise Forbidden if the other party, owner or administrator, set the lock and policy denies unlock_override."""
     if instance.locked_by not in {None, _party(ctx, instance)}:
         ctx.authorize(f"{_P}:unlock:unlock_override", project_id=instance.project_id)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata of a server: key=value pairs set by its users. Source: spec COMPUTE_API §2, rows 8 to 13."""
+"""Routes of a server's metadata: key=value pairs that users set. Source: spec COMPUTE_API §2, rows 8 to 13."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -40,7 +40,7 @@ def list_metadata(ctx: Context, request: Request) -> Reply:
 
 
 def merge_metadata(ctx: Context, request: Request) -> Reply:
-    """POST /servers/{server_id}/metadata.  Merges; other keys stay.  Errors: 403 over quota, 404, 409."""
+    """POST /servers/{server_id}/metadata.  Keeps all other keys.  Errors: 403 over quota, 404, 409."""
     new: Metadata = request.body["metadata"]
     return Reply(200, {"metadata": _set(ctx, request, "create", lambda present: {**present, **new})})
 
@@ -88,7 +88,10 @@ def delete_item(ctx: Context, request: Request) -> Reply:
 
 
 def _set(ctx: Context, request: Request, rule_name: str, edit: Callable[[Metadata], Metadata]) -> Metadata:
-    """Store the metadata that ``edit`` returns and return it. Raises: NotFound, Forbidden, Conflict, OverQuota."""
+    """Replace the server's metadata by ``edit(present metadata)``, and return the new metadata.
+
+    Raises: NotFound, Forbidden, Conflict, OverQuota.
+    """
     instance = find_server(ctx, request.path["server_id"], f"{_P}:{rule_name}")
     limits = limits_of_project(ctx, instance.project_id)
 
@@ -103,7 +106,10 @@ def _set(ctx: Context, request: Request, rule_name: str, edit: Callable[[Metadat
 
 
 def _edit(ctx: Context, instance: Instance, kind: str, edit: Callable[[Transaction, Metadata], Metadata]) -> Metadata:
-    """Store and return the result of ``edit(tx, present metadata)``, in one transaction. Raises: Conflict."""
+    """Replace the server's metadata by ``edit(tx, present metadata)`` in one transaction; return the new metadata.
+
+    ``kind``: key of the action in the table of permitted states. Raises: Conflict, and errors of ``edit``.
+    """
     check_allowed(ctx, instance, kind)
 
     def job(tx: Transaction) -> Metadata:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live migrations of a server in progress: progress, forced completion, abort."""
+"""Routes of a server's live migrations in progress: list, show, force completion, abort."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -55,7 +55,7 @@ def list_server_migrations(ctx: Context, request: Request) -> Reply:
 
 
 def show_server_migration(ctx: Context, request: Request) -> Reply:
-    """GET /servers/{server_id}/migrations/{migration_id}.  Errors: 404, also unless live and in progress."""
+    """GET /servers/{server_id}/migrations/{migration_id}.  Errors: 404, also if it is no live migration in progress."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:show")
     with ctx.read() as connection:
         migration = _migration(connection, instance, request)
@@ -71,7 +71,10 @@ def act(ctx: Context, request: Request) -> Reply:
 
 
 def force_complete(ctx: Context, request: Request) -> Reply:
-    """Force a live migration to complete, which may pause the guest.  Errors: 400 unless it is running, 404, 409."""
+    """Force a live migration to complete, for which the hypervisor may pause the guest.
+
+    Errors: 400 unless the migration's status is running; 404; 409 if the server is locked or not migrating.
+    """
     instance = find_server(ctx, request.path["server_id"], f"{_P}:force_complete")
     with ctx.read() as connection:
         migration = _migration(connection, instance, request)
@@ -86,7 +89,11 @@ def force_complete(ctx: Context, request: Request) -> Reply:
 
 
 def abort(ctx: Context, request: Request) -> Reply:
-    """DELETE …/migrations/{migration_id}.  2.65: also before it runs.  Errors: 400 if it is finished, 404, 409."""
+    """DELETE …/migrations/{migration_id}.  Aborts a live migration.
+
+    Errors: 400 unless the migration's status is running, or, since 2.65, one of the statuses before running; 404; 409
+    if the server is locked or not migrating.
+    """
     instance = find_server(ctx, request.path["server_id"], f"{_P}:delete")
     with ctx.read() as connection:
         migration = _migration(connection, instance, request)
@@ -102,7 +109,7 @@ def abort(ctx: Context, request: Request) -> Reply:
 
 
 def _telling(ctx: Context, action: str, instance: Instance) -> Callable[[], None]:
-    """Return a callback that publishes the start and end notifications of ``action``."""
+    """Return a function that publishes the start and the end notification of ``action``."""
 
     def tell() -> None:
         ctx.announce(*(ServerActed(action, phase, instance, host=instance.host) for phase in (Phase.START, Phase.END)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handlers of server sub-resources that need a network, volume or share service, for a cloud without that service."""
+"""Handlers of servers' sub-resources that need a network, volume or share service, for clouds without the service."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ from kilonova.errors import NotFound
 
 
 def nothing_of_server(rule: str, body: Any) -> Handler:
-    """Return a handler that replies with an empty list of a server's sub-resources."""
+    """Return a handler that lists a server's sub-resources. It always replies with ``body``, an empty list."""
 
     def show(ctx: Context, request: Request) -> Reply:
-        """Reply 200 with an empty list.  Errors: 404 without the server."""
+        """Reply 200 with an empty list.  Errors: 404 for an unknown server."""
         find_server(ctx, request.path["server_id"], rule)
         return Reply(200, body)
 
@@ -21,7 +21,10 @@ def nothing_of_server(rule: str, body: Any) -> Handler:
 
 
 def not_on_server(rule: str, what: str, parameter: str) -> Handler:
-    """Return a handler that replies 404, as no server has the sub-resource. ``parameter``: its id in the path."""
+    """Return a handler that replies 404, because no server has such a sub-resource.
+
+    ``what``: kind of the sub-resource, for the message. ``parameter``: name of the path parameter with its id.
+    """
 
     def refuse(ctx: Context, request: Request) -> Reply:
         """Reply 404."""
@@ -32,10 +35,10 @@ def not_on_server(rule: str, what: str, parameter: str) -> Handler:
 
 
 def needs_service(rule: str, service: str) -> Handler:
-    """Return a handler that refuses an operation on a server, naming the absent service."""
+    """Return a handler that refuses an operation on a server, because the cloud does not have ``service``."""
 
     def refuse(ctx: Context, request: Request) -> Reply:
-        """Reply 400.  Errors: 404 without the server."""
+        """Reply 400.  Errors: 404 for an unknown server."""
         find_server(ctx, request.path["server_id"], rule)
         raise no_service(service)
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions that move a server: resize, confirm, revert, cold and live migration. Source: spec COMPUTE_API §1.4."""
+"""Actions that move a server: resize, cold and live migration, and confirmation and revert of a move.
+
+Source: spec COMPUTE_API §1.4.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -39,7 +42,7 @@ RULES = (
     ),
     rule(f"{_MIGRATE}:migrate_live:host", ADMIN, "Live-migrate a server to a host", action("os-migrateLive")),
 )
-#: First version in which filters apply to a requested host unless the request sets ``force``.
+#: First microversion in which the scheduler's filters apply to a requested host. Until 2.67 ``force`` bypasses them.
 _FORCE_ON_REQUEST = Version(2, 30)
 _NEVER_FORCED = Version(2, 68)
 
@@ -85,7 +88,7 @@ def _end_move(ctx: Context, request: Request, action: str, operation: Callable[[
 
 
 def migrate(ctx: Context, request: Request) -> Reply:
-    """Cold-migrate a server.  2.56 accepts a host.  Errors: 400, 404, 409 also if its host is down."""
+    """Cold-migrate a server.  2.56 adds a requested host.  Errors: 400, 404, 409 also if the server's host is down."""
     given = request.body["migrate"] if request.version >= Version(2, 56) else None
     host = read_typed(Migration, given or {}).host
     instance = find_server(ctx, request.path["server_id"], _rule("migrate", host))
@@ -97,9 +100,10 @@ def migrate(ctx: Context, request: Request) -> Reply:
 
 
 def live_migrate(ctx: Context, request: Request) -> Reply:
-    """Live-migrate a server.  2.25 accepts "auto"; 2.30 to 2.67 accept ``force``.  Errors: 400, 404, 409.
+    """Live-migrate a server.  Errors: 400, 404, 409.
 
-    ``block_migration`` and ``disk_over_commit`` are validated and ignored.
+    ``block_migration`` and ``disk_over_commit`` are validated and then ignored. Since 2.25 ``block_migration`` may be
+    "auto". 2.30 to 2.67 accept ``force``.
     """
     asked = read_typed(LiveMigration, request.body["os-migrateLive"])
     host = asked.host
@@ -148,7 +152,10 @@ def _new_flavor(ctx: Context, instance: Instance, flavor_ref: float | str) -> Fl
 
 
 def _destination(ctx: Context, instance: Instance, host: str | None) -> str | None:
-    """Return the requested host in its stored spelling. Raises: InvalidRequest."""
+    """Return the name of the requested host as it is stored, which may differ from the request in upper and lower case.
+
+    Raises: InvalidRequest if the host is unknown, or if the server is on this host.
+    """
     if host is None:
         return None
     with ctx.read() as connection:
@@ -161,7 +168,7 @@ def _destination(ctx: Context, instance: Instance, host: str | None) -> str | No
 
 
 def _require_source(ctx: Context, instance: Instance) -> None:
-    """Raise Conflict if the server's host is down, since its guest cannot be shut down."""
+    """Raise Conflict if the server's host is down, because the move must shut down the guest there."""
     if not host_is_up(ctx, instance.host):
         raise Conflict("The compute service of the server's host is down; the server can be moved when it is up.")
 

@@ -11,9 +11,9 @@ from kilonova.api.http import Endpoint
 from kilonova.api.microversion import Version
 from kilonova.api.policy import PROJECT_MEMBER_OR_ADMIN, action, rule
 
-#: Last microversion with actions on addresses; later clients use the network service.
+#: Last microversion with actions on addresses. Since 2.44 clients call the network service instead.
 _LAST = Version(2, 43)
-#: Action → policy rule, description.
+#: Action → its policy rule, and the rule's description.
 _NEED_NETWORKS: Mapping[str, tuple[str, str]] = {
     "addSecurityGroup": ("os_compute_api:os-security-groups:add", "Add a security group to a server"),
     "removeSecurityGroup": ("os_compute_api:os-security-groups:remove", "Remove a security group from a server"),

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports, addresses and security groups of a server: without a network service all are empty and none can be created."""
+"""Routes of a server's ports, addresses and security groups.
+
+Without a network service, lists are empty, and ports cannot be attached.
+"""
 
 from kilonova.api.compute.missing_services import NETWORK
 from kilonova.api.compute.servers.missing_services import needs_service, not_on_server, nothing_of_server

@@ -19,7 +19,7 @@ _REBOOT = f"{_SERVERS}:reboot"
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """An action without parameters. ``kind``: its workflow."""
+    """A power action without parameters. ``kind``: the kind of workflow that it starts."""
 
     kind: str
     rule: str

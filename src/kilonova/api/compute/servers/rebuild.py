@@ -37,9 +37,10 @@ _SHOWS_KEY, _SHOWS_USER_DATA = Version(2, 54), Version(2, 57)
 
 
 def rebuild(ctx: Context, request: Request) -> Reply:
-    """Rebuild a server from the same or another image.  Errors: 400, 403 over quota, 404, 409.
+    """Rebuild a server from its image or another one.  Errors: 400, 403 over quota, 404, 409.
 
-    Added fields: 2.19 description, 2.54 key pair, 2.57 user data, 2.63 certificates, 2.90 host name, 2.94 also an FQDN.
+    New fields: 2.19 description, 2.54 key pair, 2.57 user data, 2.63 certificates, 2.90 host name. Since 2.94 the host
+    name may be an FQDN.
     """
     instance = find_server(ctx, request.path["server_id"], _P)
     check_allowed(ctx, instance, "rebuild")
@@ -86,7 +87,7 @@ def _stored_request(ctx: Context, instance: Instance) -> StoredRequest:
 
 
 def _image(ctx: Context, instance: Instance, stored: StoredRequest, image_ref: str) -> Image:
-    """Return the requested image if it is valid for the server's flavor and NUMA topology. Raises: InvalidRequest."""
+    """Return the requested image. Raises: InvalidRequest if it does not fit the server's flavor and NUMA topology."""
     try:
         image = ctx.backend.images.get(image_ref, token=ctx.credentials.token, project_id=ctx.project_id)
     except NotFound as error:
@@ -99,7 +100,7 @@ def _image(ctx: Context, instance: Instance, stored: StoredRequest, image_ref: s
 
 
 def _begun(ctx: Context, request: Request, instance: Instance, admin_pass: str | None) -> Reply:
-    """Return the reply: the server's present view, with fields that only this route shows."""
+    """Return the reply to a rebuild: the server, and some fields that other routes do not show."""
     with ctx.read() as connection:
         present = instances.find(connection, instance.uuid) or instance
         around = surroundings(connection, [present], request.version)
@@ -108,7 +109,7 @@ def _begun(ctx: Context, request: Request, instance: Instance, admin_pass: str |
         view["key_name"] = present.key_name
     if request.version >= _SHOWS_USER_DATA:
         view["user_data"] = around.requests[present.uuid].user_data if present.uuid in around.requests else None
-        view.pop("OS-EXT-SRV-ATTR:user_data", None)  # the rebuild reply has only user_data, without the prefix
+        view.pop("OS-EXT-SRV-ATTR:user_data", None)  # the reply to a rebuild calls this field ``user_data``
     if admin_pass is not None:
         view["adminPass"] = admin_pass
     return Reply(202, {"server": view}, {"Location": view["links"][0]["href"]})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Remote consoles: addresses with a token that is valid for some minutes.
+"""Remote consoles: users receive the address of a console proxy, with a token that is valid for some minutes.
 
-An address leads to a configured console proxy. The proxy exchanges the token for the address of the console, which
-users never see (ADR 30).
+The proxy exchanges the token for the console's address on the compute host, which users never see (ADR 30). The
+proxy's own address is an option.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,14 +27,14 @@ RULES = (rule(_RULE, PROJECT_MEMBER_OR_ADMIN, "Open a remote console", ("POST", 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A type of consoles. ``is_enabled``, ``base_url``: its options in the settings."""
+    """A type of console. ``is_enabled``, ``base_url``: read the options of this type from the settings."""
 
     protocol: ConsoleProtocol
     is_enabled: Callable[[ConsoleSettings], bool]
     base_url: Callable[[ConsoleSettings], str]
 
 
-#: Console type → its protocol and options. Types that Nova has removed are missing, so never available.
+#: Console type → its protocol and options. Types that Nova has removed are not listed, so they are unavailable.
 _KINDS: Mapping[str, _Kind] = {
     "novnc": _Kind(ConsoleProtocol.VNC, lambda conf: conf.vnc_enabled, lambda conf: conf.novncproxy_base_url),
     "spice-html5": _Kind(ConsoleProtocol.SPICE, lambda conf: conf.spice_enabled, lambda conf: conf.html5proxy_base_url),
@@ -47,9 +47,9 @@ _KINDS: Mapping[str, _Kind] = {
 
 
 def create_console(ctx: Context, request: Request) -> Reply:
-    """POST /servers/{server_id}/remote-consoles.  Since: 2.6; 2.8 mks, 2.99 spice-direct.
+    """POST /servers/{server_id}/remote-consoles.  Since: 2.6; 2.8 adds mks, 2.99 adds spice-direct.
 
-    Errors: 400 for an unavailable type, 404, 409 unless the guest runs, 501, 503.
+    Errors: 400 for an unavailable console type; 404; 409 unless the guest runs; 501; 503.
     """
     asked = request.body["remote_console"]
     url = open_console(ctx, request, asked["protocol"], asked["type"])
@@ -57,7 +57,10 @@ def create_console(ctx: Context, request: Request) -> Reply:
 
 
 def open_console(ctx: Context, request: Request, protocol: str, console_type: str) -> str:
-    """Return the address of a server's console, with a new token."""
+    """Return the address of the console proxy for a server's console, with a new token.
+
+    Raises: InvalidRequest for an unavailable console type; NotFound, Conflict, Unsupported, Unavailable.
+    """
     instance = find_server(ctx, request.path["server_id"], _RULE)
     settings, kind = ctx.backend.settings.consoles, _KINDS.get(console_type)
     if kind is None or kind.protocol != protocol or not kind.is_enabled(settings):
@@ -69,7 +72,10 @@ def open_console(ctx: Context, request: Request, protocol: str, console_type: st
 
 
 def _address(base_url: str, console_type: str, token: str) -> str:
-    """Return a proxy's address with a token; for noVNC the token goes into ``path``, which noVNC sends to the proxy."""
+    """Return the address of a console proxy with a token.
+
+    For noVNC the token is in the query parameter ``path``, which noVNC passes on to the proxy.
+    """
     parts = urlsplit(base_url)
     added = ("path", f"?token={token}") if console_type == "novnc" else ("token", token)
     return parts._replace(query=urlencode([*parse_qsl(parts.query, keep_blank_values=True), added])).geturl()

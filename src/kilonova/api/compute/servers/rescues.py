@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions on broken servers: rescue, unrescue, change password, crash dump.  Source: spec COMPUTE_API §1.4."""
+"""Actions to repair a server: rescue, unrescue, change password, crash dump.  Source: spec COMPUTE_API §1.4."""
 
 import secrets
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ def _image(ctx: Context, image_ref: str) -> Image:
 
 
 def _own_image(ctx: Context, instance: Instance) -> Image:
-    """Return the image from which a server was created; the caller need not be able to see it in Glance any more."""
+    """Return the image from which a server was created, as it was stored then. It may no longer exist in Glance."""
     with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     if stored is None or stored.spec.image is None:
@@ -77,7 +77,7 @@ def change_password(ctx: Context, request: Request) -> Reply:
 
 
 def _encrypted(ctx: Context, instance: Instance, password: str) -> str:
-    """Return the password encrypted with the server's SSH key; "" without a suitable key."""
+    """Return the password encrypted with the server's SSH key, or "" if the server has no suitable key."""
     with ctx.read() as connection:
         stored = request_specs.get_many(connection, [instance]).get(instance.uuid)
     if stored is None or stored.key is None or stored.key.type != "ssh":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers: show, update, delete. Creation and lists are in ``create`` and ``lists``."""
+"""Routes of servers. Handlers to create and list servers are in the modules ``create`` and ``lists``."""
 
 from kilonova.api.compute.access_addresses import read_addresses
 from kilonova.api.compute.schemas import servers as schemas
@@ -17,7 +17,7 @@ from kilonova.notifications.events import ServerChanged
 from kilonova.notifications.message import Source
 
 _P = "os_compute_api:servers"
-#: Operations that show a server in full.
+#: Routes whose replies show all fields of a server.
 _SHOWN = (
     ("GET", "/servers/{server_id}"),
     ("GET", "/servers/detail"),
@@ -49,7 +49,7 @@ RULES = (
     rule(f"{_P}:update", PROJECT_MEMBER_OR_ADMIN, "Update a server", ("PUT", "/servers/{server_id}")),
     rule(f"{_P}:delete", PROJECT_MEMBER_OR_ADMIN, "Delete a server", ("DELETE", "/servers/{server_id}")),
 )
-#: Field of the request body → column.
+#: Field of the body of an update → database column.
 _UPDATED = {
     "name": "name",
     "description": "description",
@@ -68,7 +68,10 @@ def show_server(ctx: Context, request: Request) -> Reply:
 
 
 def update_server(ctx: Context, request: Request) -> Reply:
-    """PUT /servers/{server_id}.  2.75 returns the full server.  Errors: 404, 409 for another zone."""
+    """PUT /servers/{server_id}.  Since 2.75 the reply shows all fields of the server.
+
+    Errors: 404; 409 if ``pinned_availability_zone`` is not the server's present zone.
+    """
     before = find_server(ctx, request.path["server_id"], "os_compute_api:servers:update")
     server_id = before.uuid
     asked = request.body["server"]
@@ -92,7 +95,7 @@ def update_server(ctx: Context, request: Request) -> Reply:
 
 
 def _pin(ctx: Context, tx: Transaction, instance: Instance, zone: str | None) -> None:
-    """Pin a server to its present zone, or unpin it for None. Raises: Conflict for another zone."""
+    """Pin a server to ``zone``, or unpin it if ``zone`` is None. Raises: Conflict if the server is not in ``zone``."""
     if zone is not None:
         default = ctx.backend.settings.compute.default_availability_zone
         host = instance.host or ""
@@ -106,7 +109,10 @@ def _pin(ctx: Context, tx: Transaction, instance: Instance, zone: str | None) ->
 
 
 def delete_server(ctx: Context, request: Request) -> Reply:
-    """DELETE /servers/{server_id}.  Repeated deletes are accepted while the first runs.  Errors: 404, 409 if locked."""
+    """DELETE /servers/{server_id}.  Errors: 404; 409 if the server is locked.
+
+    Another delete request is accepted while the first is in progress.
+    """
     instance = find_server(ctx, request.path["server_id"], "os_compute_api:servers:delete")
     check_unlocked(ctx, instance)
     soft = ctx.backend.settings.periodic_tasks.reclaim_instance_interval_s != 0
@@ -115,7 +121,10 @@ def delete_server(ctx: Context, request: Request) -> Reply:
 
 
 def find_server(ctx: Context, server_id: str, rule_name: str, *, also_deleted: bool = False) -> Instance:
-    """Return a server that the caller may act on. Raises: NotFound (also for an invisible server), Forbidden."""
+    """Return a server if policy allows ``rule_name`` on it.
+
+    Raises: NotFound, also for a server that the caller may not see; Forbidden.
+    """
     with ctx.read() as connection:
         find = instances.find_any if also_deleted else instances.find
         instance = find(connection, server_id)

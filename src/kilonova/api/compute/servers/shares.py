@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shares of a server: without a share service the list is empty and none can be attached. Since: 2.97."""
+"""Routes of a server's shares, since 2.97. Without a share service, lists are empty and shares cannot be attached."""
 
 from kilonova.api.compute.missing_services import SHARE
 from kilonova.api.compute.schemas import server_shares as schemas

@@ -42,10 +42,10 @@ def shelve(ctx: Context, request: Request) -> Reply:
 
 
 def shelve_offload(ctx: Context, request: Request) -> Reply:
-    """Offload a shelved server from its host; no error if an offload already runs.  Errors: 400, 404, 409."""
+    """Offload a shelved server from its host. Also accepted while an offload is in progress.  Errors: 400, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_RULE}:shelve_offload")
     if (instance.vm_state, instance.task_state) == (VmState.SHELVED, TaskState.SHELVING_OFFLOADING):
-        return Reply(202)  # clients cannot know that automatic offloading has started
+        return Reply(202)  # it may have started automatically, of which clients are not informed
     check_allowed(ctx, instance, "shelve-offload")
     try:
         ctx.backend.conductor.operations.shelving.offload(instance.uuid, ctx.requester)
@@ -55,7 +55,10 @@ def shelve_offload(ctx: Context, request: Request) -> Reply:
 
 
 def unshelve(ctx: Context, request: Request) -> Reply:
-    """Unshelve a server.  2.77 accepts a zone; 2.91 a host, or null for no zone.  Errors: 400, 403, 404, 409."""
+    """Unshelve a server.  Errors: 400, 403, 404, 409.
+
+    2.77 adds an availability zone for the server. 2.91 adds a host, and null as the zone to unpin the server.
+    """
     instance = find_server(ctx, request.path["server_id"], f"{_RULE}:unshelve")
     asked: Mapping[str, str | None] = (request.body["unshelve"] if request.version >= _WITH_PLACE else None) or {}
     host = asked.get("host")
@@ -88,7 +91,7 @@ def _zone_of(ctx: Context, instance: Instance) -> str | None:
 
 
 def _check_host(ctx: Context, instance: Instance, host: str, zone: str | None) -> None:
-    """Raise InvalidRequest if the host does not exist, Conflict if it is outside the server's zone."""
+    """Raise InvalidRequest if ``host`` does not exist, Conflict if it is not in ``zone``. A zone of None allows any."""
     with ctx.read() as connection:
         if services.find_by_host(connection, host) is None:
             raise invalid_field("unshelve.host", f"Compute host {host} could not be found.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a server's state, lock and host before an action."""
+"""Checks before an action on a server: its states, its lock, and its host."""
 
 from collections.abc import Collection
 
@@ -14,10 +14,10 @@ from kilonova.model.transitions import NOTES, TRANSITIONS
 
 
 def check_allowed(ctx: Context, instance: Instance, kind: str, needed: Collection[Ability] | None = None) -> None:
-    """Raise an error if lock, vm_state, task_state or a missing ability of the host forbid the action ``kind``.
+    """Raise an error if the action ``kind`` is forbidden by the server's lock or states, or by a missing ability.
 
-    ``needed``: abilities of which one suffices, None for the default of ``kind``. Raises: Conflict; for a missing
-    ability also Unsupported or InvalidRequest, as Nova does.
+    The host must have at least one of the abilities in ``needed``; None stands for those that ``NEEDED`` lists for
+    ``kind``. Raises: Conflict; for a missing ability, depending on ``kind``, Unsupported, InvalidRequest or Conflict.
     """
     transition = TRANSITIONS[kind] if kind in TRANSITIONS else NOTES[kind]
     refusal = f"Cannot '{transition.name}' instance {instance.uuid} while it is in"
@@ -33,13 +33,13 @@ def check_allowed(ctx: Context, instance: Instance, kind: str, needed: Collectio
 
 
 def check_unlocked(ctx: Context, instance: Instance) -> None:
-    """Raise Conflict for a locked server unless the caller is an administrator. All actions check locks here."""
+    """Raise Conflict if the server is locked, unless the caller is an administrator. Used by all actions."""
     if instance.locked_by is not None and not ctx.may("context_is_admin"):
         raise Conflict(f"Instance {instance.uuid} is locked")
 
 
 def check_migrating(ctx: Context, instance: Instance, name: str) -> None:
-    """Raise Conflict unless a live migration of the server is in progress. ``name``: the action, for the message."""
+    """Raise Conflict if the server is locked, or if it is not migrating. ``name``: the action, for the message."""
     check_unlocked(ctx, instance)
     if instance.task_state is not TaskState.MIGRATING:
         state = instance.task_state and instance.task_state.value

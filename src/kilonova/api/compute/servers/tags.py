@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tags of a server, usable as filters of lists. Source: spec COMPUTE_API §2, rows 14 to 19. Since: 2.26."""
+"""Routes of a server's tags, which can be filters of lists. Source: spec COMPUTE_API §2, rows 14 to 19. Since: 2.26."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -62,7 +62,10 @@ def has_tag(ctx: Context, request: Request) -> Reply:
 
 
 def add_tag(ctx: Context, request: Request) -> Reply:
-    """PUT /servers/{server_id}/tags/{tag}.  201 if added, 204 if present.  Errors: 400 for too many tags, 404, 409."""
+    """PUT /servers/{server_id}/tags/{tag}.  Status 201 if the tag is new, 204 if the server already has it.
+
+    Errors: 400 also for too many tags, 404, 409.
+    """
     tag = request.path["tag"]
 
     def add(tx: Transaction, uuid: str, present: Sequence[str]) -> bool:
@@ -100,7 +103,10 @@ def _change(
     kind: str,
     write: Callable[[Transaction, str, Sequence[str]], T],
 ) -> T:
-    """Change tags with ``write(tx, uuid, present tags)`` in one transaction. Raises: NotFound, Forbidden, Conflict."""
+    """Call ``write(tx, uuid, present tags)``, which changes the server's tags, and return its result.
+
+    ``kind``: key of the action in the table of permitted states. Raises: NotFound, Forbidden, Conflict.
+    """
     uuid = find_server(ctx, request.path["server_id"], f"{_P}:{rule_name}").uuid
 
     def job(tx: Transaction) -> tuple[T, Instance]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NUMA cells claimed for a server. Only administrators see the host's cells and CPUs."""
+"""NUMA topology of a server: its virtual cells, and, for administrators only, the cells and CPUs of the host."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def show_topology(ctx: Context, request: Request) -> Reply:
 def _view(cell: GuestCell, *, sees_host: bool) -> dict[str, Any]:
     view: dict[str, Any] = {
         "vcpu_set": sorted(cell.vcpus),
-        "siblings": [],  # guests have no CPU threads
+        "siblings": [],  # guests have no CPU thread topology
         "memory_mb": cell.memory_mib,
     }
     if sees_host:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of servers at each microversion. Source: spec COMPUTE_API §1.2."""
+"""Views of servers: their JSON form in replies at each microversion. Source: spec COMPUTE_API §1.2."""
 
 import functools
 import hashlib
@@ -23,7 +23,7 @@ from kilonova.model.host import Service
 from kilonova.model.instance import Fault, Instance, VmState, status_of
 
 _SHOWS_PROGRESS = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
-#: Prefixes of the fields that replies to updates and rebuilds of a server omit up to 2.74.
+#: Prefixes of fields of a server that are not shown after an update or a rebuild until 2.74.
 _NOT_AFTER_A_CHANGE = (
     "OS-EXT-AZ:", "OS-EXT-SRV-ATTR:", "OS-EXT-STS:", "OS-SRV-USG:", "config_drive", "host_status", "key_name",
     "os-extended-volumes:",
@@ -31,12 +31,12 @@ _NOT_AFTER_A_CHANGE = (
 
 
 _HOST_STATUS = "os_compute_api:servers:show:host_status"
-#: Cache size of ``host_id``: pairs of a project and a host.
+#: Maximum number of results of ``host_id`` that are cached, one for each pair of project and host.
 _HOSTS_REMEMBERED = 20_000
 
 
 class _HostStatus(Enum):
-    """Part of the host status that the caller may see."""
+    """What the caller may see of the field host_status: nothing, only the value UNKNOWN, or every value."""
 
     HIDDEN = auto()
     UNKNOWN_ONLY = auto()
@@ -53,7 +53,10 @@ class _Rights:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Data that the views of a page of servers need besides the instances, read in one pass."""
+    """Data that the views of a page of servers need besides the instances.
+
+    ``zones``: host → availability zone. ``services``: host → compute service. ``requests``: server uuid → its request.
+    """
 
     zones: Mapping[str, str]
     services: Mapping[str, Service]
@@ -61,7 +64,7 @@ class Surroundings:
 
 
 def surroundings(connection: Connection, found: Sequence[Instance], version: Version) -> Surroundings:
-    """Read zones, services (2.16) and stored requests (2.3) of the instances."""
+    """Read the zones, services and create requests of instances. Services are read since 2.16, requests since 2.3."""
     hosts = {instance.host for instance in found if instance.host}
     return Surroundings(
         zones=aggregates.zones_of_hosts(connection, hosts) if hosts else {},
@@ -76,7 +79,7 @@ def summary_view(request: Request, instance: Instance | NamedInstance) -> dict[s
 
 
 class Views:
-    """Views of servers for one request, with caches for values that many servers of a page share."""
+    """Creates the views of servers for one reply. Values that many servers of a page share are cached."""
 
     def __init__(self, ctx: Context, request: Request, around: Surroundings) -> None:
         self._ctx = ctx
@@ -86,12 +89,12 @@ class Views:
         self._default_zone = ctx.backend.settings.compute.default_availability_zone
         self._rights: dict[str, _Rights] = {}
         self._images: dict[str, dict[str, Any]] = {}
-        #: Keyed by ``id()`` of a flavor object, which many servers share; valid while the page keeps the flavors alive.
+        #: ``id()`` of a flavor object → its view. Many servers share a flavor object, and they keep it alive.
         self._flavors: dict[int, dict[str, Any]] = {}
 
     def detail(self, instance: Instance, *, with_groups: bool = False) -> dict[str, Any]:
-        """Return a server's view in ``GET /servers/detail``, or, with groups, in ``GET /servers/{id}``."""
-        version = self._version  # compared with tuples below, for speed: a page has a thousand servers
+        """Return a server's view in ``GET /servers/detail``, or, if ``with_groups``, in ``GET /servers/{id}``."""
+        version = self._version  # compared with plain tuples, which is faster; a page may have a thousand servers
         status = status_of(instance.vm_state, instance.task_state)
         asked = self._around.requests.get(instance.uuid)
         rights = self._rights.get(instance.project_id) or self._rights_in(instance.project_id)
@@ -154,7 +157,7 @@ class Views:
         return view
 
     def updated(self, instance: Instance) -> dict[str, Any]:
-        """Return a server's view in replies to changes: the full view since 2.75."""
+        """Return a server's view after an update or a rebuild. Since 2.75 it is that of ``GET /servers/{id}``."""
         view = self.detail(instance, with_groups=True)
         if self._version >= (2, 75):
             return view
@@ -209,7 +212,7 @@ class Views:
 
 @functools.lru_cache(_HOSTS_REMEMBERED)
 def host_id(project_id: str, host: str | None) -> str:
-    """Return a digest by which a project can see which of its servers share a host; empty without a host."""
+    """Return the field hostId, "" without a host. It is equal for all servers of a project on the same host."""
     return hashlib.sha224(f"{project_id}{host}".encode()).hexdigest() if host else ""
 
 

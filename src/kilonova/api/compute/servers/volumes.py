@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes of a server: without a volume service the list is empty and none can be attached."""
+"""Routes of a server's volumes. Without a volume service, lists are empty and volumes cannot be attached."""
 
 from kilonova.api.compute.missing_services import VOLUME
 from kilonova.api.compute.servers.missing_services import needs_service, not_on_server, nothing_of_server

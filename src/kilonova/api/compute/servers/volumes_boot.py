@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Alias of ``/servers``, from the former extension that booted servers from volumes. Until: 2.102."""
+"""``/os-volumes_boot``, an alias of ``/servers``: it was an extension to boot servers from volumes. Until: 2.102."""
 
 from dataclasses import replace
 

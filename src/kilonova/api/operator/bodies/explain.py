@@ -7,7 +7,7 @@ from kilonova.api.typed_body import Whole
 
 
 class ExplainedFlavor(Struct, frozen=True, kw_only=True):
-    """A flavor that need not exist. Units: MiB (``ram``, ``swap``), GiB (``disk``, ``ephemeral``)."""
+    """A flavor that is described in the request. Units: MiB (``ram``, ``swap``), GiB (``disk``, ``ephemeral``)."""
 
     vcpus: Whole
     ram: Whole
@@ -19,7 +19,7 @@ class ExplainedFlavor(Struct, frozen=True, kw_only=True):
 
 
 class ExplainedImage(Struct, frozen=True, kw_only=True):
-    """An image that need not exist."""
+    """An image that is described in the request, and need not exist in Glance."""
 
     id: str = ""
     name: str = ""
@@ -27,7 +27,7 @@ class ExplainedImage(Struct, frozen=True, kw_only=True):
 
 
 class Explain(Struct, frozen=True, kw_only=True):
-    """The request to explain. ``flavor``, ``image``: id or name, or the values themselves. ``group``: its uuid."""
+    """The server request to explain. ``flavor``, ``image``: id, name or description. ``group``: a server group's id."""
 
     flavor: ExplainedFlavor | str
     image: ExplainedImage | str | None = None

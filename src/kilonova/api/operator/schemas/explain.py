@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schema of a request for an explanation."""
+"""Schema of the body of POST /operator/v1/explain."""
 
 from kilonova.api.schemas.types import MAX_INTEGER, JSONDict
 from kilonova.api.validation import Schemas

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of filters of hosts."""
+"""Schema of queries of the list of hosts."""
 
 from kilonova.api.schemas.queries import PAGE
 from kilonova.api.schemas.types import HOST, JSONDict, query

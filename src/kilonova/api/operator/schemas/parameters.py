@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query parameters of the operator API. Unknown ones are refused, since an ignored filter would mislead."""
+"""Query parameters that several routes of the operator API share. Unknown parameters are refused, never ignored."""
 
 from kilonova.api.schemas.types import JSONDict, query
 from kilonova.api.validation import Schemas
 
 _TEXT: JSONDict = {"type": "string"}
-#: Filters of the hosts of an explanation; ``paging.host_filters`` validates their values.
+#: Query parameters that select hosts in an explanation. ``paging.host_filters`` validates their values.
 HOSTS_CHOSEN_BY: JSONDict = {"limit": _TEXT, "marker": _TEXT, "host": _TEXT, "rule": _TEXT, "passed": _TEXT}
 NO_QUERY = Schemas({(1, 0): query({}, extra=False)})
 EXPLAIN_QUERY = Schemas({(1, 0): query(HOSTS_CHOSEN_BY, extra=False)})

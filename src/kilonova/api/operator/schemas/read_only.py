@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schema of the read-only switch."""
+"""Schema of a change of the read-only switch."""
 
 from kilonova.api.validation import Schemas
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of operations on servers that only the operator API has."""
+"""Schemas of the operator API's operations on servers."""
 
 from kilonova.api.compute.schemas.servers import COUNTED_BY
 from kilonova.api.schemas.types import JSONDict, body, query
@@ -7,7 +7,7 @@ from kilonova.api.validation import Schemas
 from kilonova.model.instance import TaskState, VmState
 
 _UUID: JSONDict = {"type": "string", "format": "uuid"}
-#: Number and size of hints are checked by ``read_hints``, as for a new server.
+#: Scheduler hints. Their number and size are checked by ``read_hints``, as for new servers.
 _HINTS: JSONDict = {"type": "object"}
 _WORDS: JSONDict = {
     "vm_state": {"enum": [each.value for each in VmState]},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of the list of workflows, and of their retry and abandonment."""
+"""Schemas of queries of the list of workflows, and of the bodies of retry and abandon."""
 
 from kilonova.api.schemas.queries import PAGE
 from kilonova.api.schemas.types import JSONDict, query
@@ -21,5 +21,5 @@ LIST = Schemas(
         )
     }
 )
-#: Body of retry and abandon: empty.
+#: Schema of the body of retry and abandon, which must be empty.
 ACT = Schemas({(1, 0): {"type": ["object", "null"], "additionalProperties": False}})

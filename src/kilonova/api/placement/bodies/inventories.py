@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of requests that set inventories of a provider. Amounts are in units of the resource class."""
+"""Bodies of requests that set inventories of a resource provider. Amounts are in units of the resource class."""
 
 from msgspec import Struct
 
@@ -8,7 +8,7 @@ from kilonova.api.typed_body import Whole
 
 
 class InventoryFields(Struct, frozen=True, kw_only=True):
-    """One inventory without its resource class."""
+    """The fields of one inventory, except its resource class."""
 
     total: Whole
     reserved: Whole = 0
@@ -19,19 +19,22 @@ class InventoryFields(Struct, frozen=True, kw_only=True):
 
 
 class NewInventory(InventoryFields, frozen=True, kw_only=True):
-    """POST /resource_providers/{uuid}/inventories."""
+    """Body of POST /resource_providers/{uuid}/inventories: a new inventory with its resource class."""
 
     resource_class: str
 
 
 class ChangedInventory(InventoryFields, frozen=True, kw_only=True):
-    """PUT /resource_providers/{uuid}/inventories/{resource_class}, with the provider's expected generation."""
+    """Body of PUT /resource_providers/{uuid}/inventories/{resource_class}.
+
+    ``resource_provider_generation``: the generation that the provider must have.
+    """
 
     resource_provider_generation: Whole
 
 
 class Inventories(Struct, frozen=True, kw_only=True):
-    """All inventories of a provider by resource class, with the provider's expected generation."""
+    """All inventories of a provider, by resource class, and the generation that the provider must have."""
 
     resource_provider_generation: Whole
     inventories: dict[str, InventoryFields]

@@ -8,7 +8,7 @@ from kilonova.api.placement.bodies.inventories import Inventories
 
 
 class Reshape(Struct, frozen=True):
-    """The inventories of each provider and the allocations of each consumer after the request, by uuid."""
+    """The new inventories by provider uuid, and the new allocations by consumer uuid."""
 
     inventories: dict[str, Inventories]
     allocations: dict[str, ConsumerBody]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON Schemas of the Placement API, and validators of single values."""
+"""JSON Schemas of the Placement API, and validators of uuids and names."""

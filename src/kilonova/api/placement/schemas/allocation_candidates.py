@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of `GET /allocation_candidates`. Suffixes of groups are numbers before 1.33, names since."""
+"""Schemas of `GET /allocation_candidates`. Before 1.33 suffixes of request groups are numbers, since 1.33 names."""
 
 from kilonova.api.placement.schemas.types import STRING, strict
 from kilonova.api.placement.schemas.validation import QuerySchemas

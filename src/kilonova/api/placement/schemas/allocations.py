@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of allocations: of one consumer, of several, and with inventories (reshaper)."""
+"""Schemas of the allocations of one consumer and of several consumers, and of the reshaper's body."""
 
 from kilonova.api.placement.schemas.inventories import INVENTORIES
 from kilonova.api.placement.schemas.types import CLASS_PATTERN, GENERATION, OWNER, UUID, UUID_PATTERN, keyed, strict

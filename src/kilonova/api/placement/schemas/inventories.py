@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of inventories of a provider."""
+"""Schemas of a resource provider's inventories."""
 
 from kilonova.api.placement.schemas.types import CLASS_PATTERN, GENERATION, strict
 from kilonova.api.placement.schemas.validation import BodySchemas
@@ -23,7 +23,7 @@ _CLASS: JSONDict = {"type": "string", "pattern": CLASS_PATTERN}
 INVENTORIES: JSONDict = strict(
     {
         "resource_provider_generation": GENERATION,
-        # Invalid class names are accepted here and reported later as unknown classes; values are validated here.
+        # This schema accepts invalid names of resource classes, because the handler reports them as unknown classes.
         "inventories": {"type": "object", "additionalProperties": strict(_FIELDS, "total")},
     },
     "resource_provider_generation",

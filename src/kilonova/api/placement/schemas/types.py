@@ -14,7 +14,7 @@ OWNER: JSONDict = {"type": "string", "minLength": 1, "maxLength": 255}
 
 
 def strict(properties: JSONDict, *required: str) -> JSONDict:
-    """Return the schema of an object that allows these properties only."""
+    """Return the schema of an object that may have only these ``properties``, and must have the ``required`` ones."""
     schema: JSONDict = {"type": "object", "properties": properties, "additionalProperties": False}
     if required:
         schema["required"] = list(required)
@@ -22,5 +22,5 @@ def strict(properties: JSONDict, *required: str) -> JSONDict:
 
 
 def keyed(pattern: str, value: JSONDict, **more: int) -> JSONDict:
-    """Return the schema of an object whose keys all match ``pattern``."""
+    """Return the schema of an object whose keys must match ``pattern`` and whose values must match ``value``."""
     return {"type": "object", "patternProperties": {pattern: value}, "additionalProperties": False, **more}

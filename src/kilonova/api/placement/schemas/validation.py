@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schema errors in Placement's format: a phrase that clients match, then jsonschema's full text."""
+"""Schemas whose errors have Placement's format: a fixed phrase that clients search for, then jsonschema's full text."""
 
 import re
 import uuid
@@ -10,13 +10,13 @@ from kilonova.api.validation import Compiled, Schemas, shortened, wording_valida
 from kilonova.errors import InvalidRequest
 
 _LONGEST = 8000
-#: Canonical form of a uuid; checked first, as the usual case.
+#: Canonical form of a uuid. It is checked first, because most uuids have it.
 _USUAL = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _NOT_HEX = re.compile(r"[^0-9a-fA-F]")
 
 
 def is_uuid_like(text: object) -> bool:
-    """Whether ``text`` is a uuid, with or without dashes, in any case; True if it is not a string."""
+    """Whether ``text`` is a uuid, in upper or lower case, with or without dashes. True for a value of another type."""
     if not isinstance(text, str) or _USUAL.fullmatch(text):
         return True
     digits = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "")
@@ -24,7 +24,7 @@ def is_uuid_like(text: object) -> bool:
 
 
 def normal_uuid(text: str) -> str:
-    """Return a uuid in lower case with dashes. ``text`` must be :func:`is_uuid_like`."""
+    """Return a uuid in lower case with dashes. ``text`` must be a uuid by :func:`is_uuid_like`."""
     return text if _USUAL.fullmatch(text) else str(uuid.UUID(text))
 
 
@@ -62,12 +62,12 @@ class _Query(_InFull):
 
 
 class BodySchemas(Schemas):
-    """Schemas of a request body by microversion."""
+    """Schemas of a request body, by microversion, with errors in Placement's format."""
 
     compiled_by = _Body
 
 
 class QuerySchemas(Schemas):
-    """Schemas of a query string by microversion; they validate parameter → last value."""
+    """Schemas of a query string, by microversion. They validate only the last value of each parameter."""
 
     compiled_by = _Query
