@@ -53,7 +53,7 @@ class Family(Protocol):
     routes: Routes
 
     def version(self, headers: Mapping[str, str], path: str) -> Version:
-        """Choose the microversion. Raises: HttpError 400 or 406."""
+        """Return the microversion that a request to ``path`` has. Raises: HttpError 406, InvalidRequest."""
 
     def version_headers(self, version: Version | None) -> dict[str, str]:
         """Return the reply headers that name the microversion of the request."""
@@ -67,7 +67,7 @@ class Family(Protocol):
         """Return the media type of a fault: JSON, or a text type if the API has one for clients that refuse JSON."""
 
     def needs_token(self, path: str, method: str) -> bool:
-        """Whether the path requires a valid token; version discovery does not."""
+        """Whether requests to ``path`` need a valid token. Those for version discovery do not."""
 
     def decode_body(self, method: str, content_type: str | None, raw: bytes, version: Version) -> Any:
         """Decode the body. Raises: HttpError 415, InvalidRequest."""
@@ -277,9 +277,9 @@ class _Headers(Mapping[str, str]):
 
 
 def _require_storable(path: Mapping[str, str], raw: bytes, body: Any) -> None:
-    """Raise an error for empty path parameters, and for null characters, which databases cannot store.
+    """Raise an error for empty path parameters, and for null characters in path or body.
 
-    Raises: NotFound for the path, InvalidRequest for the body.
+    Databases cannot store null characters. Raises: NotFound for the path, InvalidRequest for the body.
     """
     if any(not value or "\0" in value for value in path.values()):
         raise NotFound("The resource could not be found.")

@@ -115,7 +115,7 @@ def keystone(conf: Any) -> Callable[[WsgiApp], WsgiApp]:
         protocol: WsgiApp = auth_token.AuthProtocol(app, options)
 
         def middleware(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-            take_identity(environ)  # auth_token leaves a client's OpenStack-System-Scope header in place
+            take_identity(environ)  # auth_token does not remove a client's OpenStack-System-Scope header
             environ[_MEMORY_KEY] = memory
             return protocol(environ, start_response)
 

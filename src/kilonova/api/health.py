@@ -75,7 +75,7 @@ def switched_off_by(file: Path | None) -> Callable[[], str | None]:
 
 
 class Health:
-    """Health checks of this process. ``tasks``: its periodic tasks."""
+    """Health checks of this process. ``tasks``: the periodic tasks of the process."""
 
     def __init__(self, checks: Iterable[Check], tasks: PeriodicTasks | None = None) -> None:
         self._checks = tuple(checks)
@@ -104,5 +104,5 @@ class Health:
 
 
 def everywhere(health: Health, apis: Iterable[str]) -> Mapping[str, WsgiApp]:
-    """Return path → health check application, at the root and below each API."""
+    """Return path → WSGI application of the health check. One path is at the root, and one is below each API."""
     return {PATH: health.application, **{f"{api}{PATH}": health.application for api in apis}}

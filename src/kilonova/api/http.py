@@ -31,7 +31,7 @@ class Request:
     """One request, decoded.
 
     ``path``: path parameters. ``query``: query parameter → all its values, in the order of the request.
-    ``query_string``: the same before parsing. ``body``: decoded JSON, None if the body is empty.
+    ``query_string``: the query before parsing. ``body``: decoded JSON, None if the body is empty.
     ``root_url``: scheme, host and path prefix of the API, without a slash at the end.
     """
 
@@ -152,7 +152,7 @@ Handler = Callable[[Context, Request], Reply]
 
 
 def by_method(body: Any) -> bool:
-    """Default of ``Endpoint.reads``: every request with a writing method writes."""
+    """Default of ``Endpoint.reads``: no POST, PUT or DELETE request only reads."""
     del body
     return False
 
@@ -187,7 +187,7 @@ Routes = Mapping[str, Mapping[str, Endpoint]]
 
 
 def integer_param(request: Request, name: str) -> int | None:
-    """Return a query parameter as an integer of at least 0, or None if absent. Raises: InvalidRequest naming it."""
+    """Return the query parameter ``name`` as an integer of at least 0, None if it is absent. Raises: InvalidRequest."""
     text = request.param(name)
     if text is None:
         return None

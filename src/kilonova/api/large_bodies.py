@@ -14,7 +14,7 @@ from kilonova.errors import Unavailable
 
 _LARGE = 1 << 20
 _AT_ONCE = 2
-#: Seconds that a request waits until it may be parsed. The time is short, because a waiting request blocks a thread.
+#: Maximum time in seconds that a request waits for a slot. It is short, because a waiting request blocks a thread.
 _TIMEOUT_S = 2.0
 _turns = threading.BoundedSemaphore(_AT_ONCE)
 #: ``malloc_trim`` of glibc; None if the C library is another one.
@@ -25,10 +25,10 @@ _NO_TURN = nullcontext()
 
 
 def turn(size: int) -> AbstractContextManager[None]:
-    """Return a context manager inside which the request may parse and handle its body of ``size`` bytes.
+    """Return a context manager inside which a request may parse and handle its body of ``size`` bytes.
 
-    For a large body it waits until fewer than ``_AT_ONCE`` other large ones are in progress. Raises: Unavailable on
-    entry if the timeout passes.
+    On entry, a request with a large body waits until fewer than ``_AT_ONCE`` others with large bodies are inside.
+    Raises: Unavailable on entry, after the timeout.
     """
     return _NO_TURN if size < _LARGE else _large_turn()
 

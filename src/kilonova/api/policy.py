@@ -127,7 +127,7 @@ class _Enforcer(policy.Enforcer):  # type: ignore[misc]
     def load_rules(self, force_reload: bool = False) -> None:
         if self._is_loaded and not force_reload:
             return
-        self._need_check_rule = False  # ``policy_files.findings`` checks for undefined rules, and names the file
+        self._need_check_rule = False  # ``policy_files.findings`` reports undefined rules instead, with their file
         super().load_rules(force_reload)
         policy_files.require_no_circle(self.rules)
         asks_outside = any(_ASKS_OUTSIDE.search(str(check)) for check in self.rules.values())
@@ -168,7 +168,7 @@ class Policy:
         enforcer.register_defaults(self.rules)
         try:
             enforcer.load_rules()
-        except (ValueError, OSError) as error:  # the file changed after it was read above
+        except (ValueError, OSError) as error:  # a file was valid when it was read above, and changed since then
             raise ConfigurationError(f"The policy files cannot be read: {error}") from error
         known = {each.name for each in self.rules}
         default = self._conf.oslo_policy.policy_default_rule

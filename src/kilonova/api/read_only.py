@@ -12,7 +12,7 @@ from kilonova.api.faults import HttpError
 from kilonova.db import switches
 from kilonova.db.database import Database
 
-#: Maximum age of the cached switch in seconds. A change by another process takes effect here within this time.
+#: Maximum age of the cached switch in seconds. A change by another process takes effect in this one within that time.
 KNOWN_FOR_S = 1.0
 _RETRY_AFTER_S = 60
 CONFIGURED = "[api] read_only is set"

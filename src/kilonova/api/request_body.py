@@ -17,7 +17,7 @@ def read_body(environ: Mapping[str, Any], most: int) -> bytes:
     if refused == 413:  # the built-in WSGI server applies the same limits, and did not read the body
         raise _too_large(most)
     if refused:  # the WSGI server did not read the body, because it could not validate the token at that time
-        raise Unavailable("The token could not be validated when the request arrived; send it again.")
+        raise Unavailable("The token could not be validated when the request arrived; send the request again.")
     text = environ.get("CONTENT_LENGTH") or "0"
     if not (text.isascii() and text.isdecimal()):
         raise InvalidRequest("content-length header must be an integer")

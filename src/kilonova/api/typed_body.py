@@ -12,7 +12,7 @@ import msgspec
 Struct = TypeVar("Struct")
 #: A number of JSON Schema's type ``integer``. That type includes 1.0, which Python decodes as a float.
 Whole = int | float
-#: Boolean as Nova accepts it; see :func:`kilonova.api.schemas.types.as_bool`.
+#: A boolean, or one of the words for it that Nova accepts; see :func:`kilonova.api.schemas.types.as_bool`.
 Flag = bool | str
 
 

@@ -16,7 +16,7 @@ from kilonova.errors import InvalidRequest
 
 Schema = Mapping[str, Any]
 _MESSAGE = 1000
-#: Up to this size of a JSON value (nested values, characters), jsonschema words the error, within milliseconds.
+#: Maximum size of a JSON value whose error jsonschema words, in nested values and in characters. It takes milliseconds.
 _EXPLAINED_VALUES = 2_000
 _EXPLAINED_CHARACTERS = 200_000
 _LINEAR = jsonschema_rs.RegexOptions()
@@ -48,7 +48,7 @@ class Compiled:
 
         validator = wording_validator()(self.schema, format_checker=jsonschema.FormatChecker())
         errors = sorted(validator.iter_errors(instance), key=lambda error: [str(part) for part in error.absolute_path])
-        if not errors:  # the two validators disagree in corner cases, such as which floats are integers
+        if not errors:  # in rare cases the two validators differ, e.g. in which floats they accept as integers
             return self._first_error(instance)
         error = jsonschema.exceptions.best_match(errors) or errors[0]
         return _refusal(error.absolute_path, error.instance, error.message)

@@ -28,7 +28,7 @@ _STATUS: Mapping[type[KilonovaError], int] = {NotFound: 404, Conflict: 409, Forb
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One authorized request: a valid ticket that matches path and method."""
+    """An authorized request, with the ticket that allows it."""
 
     ticket: Ticket
     environ: Mapping[str, Any] = field(repr=False)

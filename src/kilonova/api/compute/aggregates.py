@@ -187,7 +187,10 @@ def _reply(request: Request, aggregate: Aggregate) -> Reply:
 def _both(
     action: str, after: Aggregate, before: Aggregate | None = None, **beside: Any
 ) -> tuple[AggregateActed, AggregateActed]:
-    """Return the start and the end notification of a completed change. ``before``, ``after``: the aggregate."""
+    """Return the start and the end notification of a completed change of an aggregate.
+
+    ``before``, ``after``: the aggregate in the start and in the end notification. None stands for ``after``.
+    """
     start = AggregateActed(action, Phase.START, before or after, **beside)
     return start, AggregateActed(action, Phase.END, after, **beside)
 

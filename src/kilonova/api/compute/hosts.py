@@ -33,7 +33,7 @@ _LAST = Version(2, 42)
 
 
 def list_hosts(ctx: Context, request: Request) -> Reply:
-    """GET /os-hosts.  Until: 2.42.  Lists enabled services with their hosts, optionally of one ``zone``."""
+    """GET /os-hosts.  Until: 2.42.  Lists enabled services with their hosts, optionally only those in one ``zone``."""
     ctx.authorize(f"{_P}:list")
     settings, wanted = ctx.backend.settings.compute, request.param("zone")
     with ctx.read() as connection:
@@ -100,7 +100,7 @@ def update_host(ctx: Context, request: Request) -> Reply:
 
 
 def _power_action(name: str) -> Handler:
-    """Return the handler of a power action on a host. It always refuses, since no hypervisor supports the action."""
+    """Return the handler of a power action on a host. The handler refuses, since no hypervisor supports the action."""
 
     def refuse(ctx: Context, request: Request) -> Reply:
         """Reply 501.  Errors: 400 for a host that is down, 404."""

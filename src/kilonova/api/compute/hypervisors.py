@@ -28,7 +28,7 @@ _ALL, _ONE = "/os-hypervisors", "/os-hypervisors/{hypervisor_id}"
 RULES = (
     rule("os_compute_api:os-hypervisors:list", ADMIN, "List hypervisors", ("GET", _ALL)),
     rule("os_compute_api:os-hypervisors:list-detail", ADMIN, "List hypervisors in detail", ("GET", f"{_ALL}/detail")),
-    rule("os_compute_api:os-hypervisors:statistics", ADMIN, "Show statistics of all", ("GET", f"{_ALL}/statistics")),
+    rule("os_compute_api:os-hypervisors:statistics", ADMIN, "Show summed-up usage", ("GET", f"{_ALL}/statistics")),
     rule("os_compute_api:os-hypervisors:show", ADMIN, "Show a hypervisor", ("GET", _ONE)),
     rule("os_compute_api:os-hypervisors:uptime", ADMIN, "Show a hypervisor's uptime", ("GET", f"{_ONE}/uptime")),
     rule("os_compute_api:os-hypervisors:search", ADMIN, "Search hypervisors by name", ("GET", f"{_ONE}/search")),
@@ -36,7 +36,7 @@ RULES = (
 )
 _BY_UUID, _LAST_BY_NUMBER = Version(2, 53), Version(2, 52)
 _LAST_WITH_USAGE = Version(2, 87)
-#: Maximum number of uuids in a database query. If more hypervisors are needed, the query reads all of them.
+#: Maximum number of uuids in a database query. A query for more hypervisors reads all hypervisors of the cloud instead.
 _MOST_NAMED = 1000
 #: Hypervisor type that drivers report if they simulate a host.
 _SIMULATED = "fake"

@@ -41,44 +41,44 @@ Metadata = Mapping[str, str]
 
 
 def list_images(ctx: Context, request: Request) -> Reply:
-    """GET /images.  Until 2.35.  Errors: 400."""
+    """GET /images.  Until: 2.35.  Errors: 400."""
     return _list(ctx, request, _summary_view)
 
 
 def list_images_detail(ctx: Context, request: Request) -> Reply:
-    """GET /images/detail.  Until 2.35.  Errors: 400."""
+    """GET /images/detail.  Until: 2.35.  Errors: 400."""
     return _list(ctx, request, _view)
 
 
 def show_image(ctx: Context, request: Request) -> Reply:
-    """GET /images/{image_id}.  Until 2.35.  Errors: 404."""
+    """GET /images/{image_id}.  Until: 2.35.  Errors: 404."""
     return Reply(200, {"image": _view(ctx, request, _image(ctx, request))})
 
 
 def delete_image(ctx: Context, request: Request) -> Reply:
-    """DELETE /images/{image_id}.  Until 2.35.  Errors: 403, 404, 409 while the image is in use."""
+    """DELETE /images/{image_id}.  Until: 2.35.  Errors: 403, 404, 409 while the image is in use."""
     ctx.authorize_anyone()
     ctx.backend.image_proxy.remove(request.path["image_id"], token=ctx.credentials.token)
     return Reply(204)
 
 
 def list_metadata(ctx: Context, request: Request) -> Reply:
-    """GET /images/{image_id}/metadata.  Until 2.38.  Errors: 404."""
+    """GET /images/{image_id}/metadata.  Until: 2.38.  Errors: 404."""
     return Reply(200, {"metadata": dict(_image(ctx, request).properties)})
 
 
 def merge_metadata(ctx: Context, request: Request) -> Reply:
-    """POST /images/{image_id}/metadata.  Until 2.38.  Keeps all other keys.  Errors: 400, 403 also over quota, 404."""
+    """POST /images/{image_id}/metadata.  Until: 2.38.  Keeps all other keys.  Errors: 400, 403 also over quota, 404."""
     return Reply(200, {"metadata": _change(ctx, request, "metadata", lambda present, new: {**present, **new})})
 
 
 def replace_metadata(ctx: Context, request: Request) -> Reply:
-    """PUT /images/{image_id}/metadata.  Until 2.38.  Errors: 400, 403 also over quota, 404."""
+    """PUT /images/{image_id}/metadata.  Until: 2.38.  Errors: 400, 403 also over quota, 404."""
     return Reply(200, {"metadata": _change(ctx, request, "metadata", lambda _, new: new)})
 
 
 def show_item(ctx: Context, request: Request) -> Reply:
-    """GET /images/{image_id}/metadata/{key}.  Until 2.38.  Errors: 404."""
+    """GET /images/{image_id}/metadata/{key}.  Until: 2.38.  Errors: 404."""
     properties, key = _image(ctx, request).properties, request.path["key"]
     if key not in properties:
         raise _no_item()
@@ -86,7 +86,7 @@ def show_item(ctx: Context, request: Request) -> Reply:
 
 
 def set_item(ctx: Context, request: Request) -> Reply:
-    """PUT /images/{image_id}/metadata/{key}.  Until 2.38.  Errors: 400, 403 also over quota, 404."""
+    """PUT /images/{image_id}/metadata/{key}.  Until: 2.38.  Errors: 400, 403 also over quota, 404."""
     if request.path["key"] not in request.body["meta"]:
         raise InvalidRequest("Request body and URI mismatch: the body has another key than the path.", field="meta")
     _change(ctx, request, "meta", lambda present, new: {**present, **new})
@@ -94,7 +94,7 @@ def set_item(ctx: Context, request: Request) -> Reply:
 
 
 def delete_item(ctx: Context, request: Request) -> Reply:
-    """DELETE /images/{image_id}/metadata/{key}.  Until 2.38.  Errors: 403, 404."""
+    """DELETE /images/{image_id}/metadata/{key}.  Until: 2.38.  Errors: 403, 404."""
     image, key = _image(ctx, request), request.path["key"]
     if key not in image.properties:
         raise _no_item()

@@ -20,7 +20,7 @@ _VARIABLE = re.compile(r"{(\w+)}")
 
 
 def is_wanted(request: Request) -> bool:
-    """Whether the client prefers JSON Home to JSON; ``*/*`` selects JSON."""
+    """Whether the client prefers JSON Home to JSON. A client that accepts ``*/*`` gets JSON."""
     accept = request.headers.get("Accept")
     if not accept:
         return False

@@ -38,7 +38,7 @@ IN_PROGRESS = frozenset(
 )
 
 
-#: Filters that need the right to see hosts, because a client could find out the names of hosts with them by guessing.
+#: Filters that need the right to see hosts, because with them a client could guess and verify names of hosts.
 _BY_HOST = ("host", "source_compute")
 
 

@@ -72,9 +72,9 @@ def change_limits(
 
 
 def limits_reply(name: str, resources: Iterable[str], content: Mapping[str, Any], **more: str) -> Reply:
-    """Return a reply with limits or usages in an object ``name``: the fields ``more``, and one for each resource.
+    """Return a reply ``{name: {…}}`` with the fields ``more``, and with the limit or usage of each of ``resources``.
 
-    ``content``: resource → value. Only ``resources`` are shown.
+    ``content``: resource → its limit or usage.
     """
     return Reply(200, {name: {**more, **{resource: content[resource] for resource in resources}}})
 

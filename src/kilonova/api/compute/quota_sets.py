@@ -71,7 +71,7 @@ def show_defaults(ctx: Context, request: Request) -> Reply:
 
 
 def update_quota_set(ctx: Context, request: Request) -> Reply:
-    """PUT /os-quota-sets/{project}.  ``force`` skips the comparison with usage and other limits.  Errors: 400."""
+    """PUT /os-quota-sets/{project}.  ``force`` allows limits that conflict with usage or other limits.  Errors: 400."""
     project_id, user_id = _project(ctx, request, "update"), _user(request)
     asked = dict(request.body[_NAME])
     is_forced = as_bool(asked.pop("force", False))
@@ -132,7 +132,9 @@ def _check(connection: Connection, limits: Reader, project_id: str, user_id: str
         elif project[name] >= 0:
             most = max(0, project[name] - shares)
         if _size(limit) < least:
-            raise invalid_field(name, f"Value: {limit}. {least} are in use or given to users; `force` overrides this.")
+            raise invalid_field(
+                name, f"Value: {limit}. The usage or the sum of users' limits is {least}; `force` overrides this."
+            )
         if _size(limit) > most:
             raise invalid_field(name, f"Value: {limit}. The project's limit leaves at most {most} for this user.")
 

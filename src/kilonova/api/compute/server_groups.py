@@ -23,11 +23,26 @@ from kilonova.notifications.events import GroupActed
 
 _ONE = "/os-server-groups/{server_group_id}"
 RULES = (
-    rule("os_compute_api:os-server-groups:create", PROJECT_MEMBER_OR_ADMIN, "Create", ("POST", "/os-server-groups")),
-    rule("os_compute_api:os-server-groups:delete", PROJECT_MEMBER_OR_ADMIN, "Delete", ("DELETE", _ONE)),
-    rule("os_compute_api:os-server-groups:index", PROJECT_READER_OR_ADMIN, "List", ("GET", "/os-server-groups")),
-    rule("os_compute_api:os-server-groups:index:all_projects", ADMIN, "List all", ("GET", "/os-server-groups")),
-    rule("os_compute_api:os-server-groups:show", PROJECT_READER_OR_ADMIN, "Show", ("GET", _ONE)),
+    rule(
+        "os_compute_api:os-server-groups:create",
+        PROJECT_MEMBER_OR_ADMIN,
+        "Create a server group",
+        ("POST", "/os-server-groups"),
+    ),
+    rule("os_compute_api:os-server-groups:delete", PROJECT_MEMBER_OR_ADMIN, "Delete a server group", ("DELETE", _ONE)),
+    rule(
+        "os_compute_api:os-server-groups:index",
+        PROJECT_READER_OR_ADMIN,
+        "List server groups",
+        ("GET", "/os-server-groups"),
+    ),
+    rule(
+        "os_compute_api:os-server-groups:index:all_projects",
+        ADMIN,
+        "List server groups of all projects",
+        ("GET", "/os-server-groups"),
+    ),
+    rule("os_compute_api:os-server-groups:show", PROJECT_READER_OR_ADMIN, "Show a server group", ("GET", _ONE)),
 )
 
 

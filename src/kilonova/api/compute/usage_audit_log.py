@@ -43,7 +43,7 @@ def _read(text: str) -> datetime:
             moment = datetime.strptime(text, each)  # noqa: DTZ007 - naive UTC like all times here
         except ValueError:
             continue
-        if moment.year > 2:  # datetime begins with year 1, and must also include the preceding period
+        if moment.year > 2:  # the preceding period must not begin before year 1, the first of datetime
             return moment
     raise InvalidRequest(f"Invalid timestamp for date {text}")
 

@@ -70,7 +70,7 @@ def _asked(ctx: Context, asked: Explain, aliases: Mapping[str, Alias]) -> tuple[
     project_id = asked.project_id or (group.project_id if group is not None else ctx.project_id)
     if group is not None:
         if group.project_id != project_id:
-            raise invalid_field("group", f"Instance group {group.uuid} is not of project {project_id}.")
+            raise invalid_field("group", f"Instance group {group.uuid} does not belong to project {project_id}.")
         hints["group"] = (group.uuid,)
     zone, host, node = _place(ctx, asked.availability_zone)
     flavor, image = _flavor(ctx, asked.flavor), _image(ctx, asked.image, project_id)

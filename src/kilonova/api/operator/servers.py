@@ -38,7 +38,7 @@ def count_servers(ctx: Context, request: Request) -> Reply:
 
 
 def _require_own_project(ctx: Context, request: Request) -> None:
-    """Raise InvalidRequest for another project's id without ``all_tenants``, because it would be ignored."""
+    """Raise InvalidRequest for another project's id without ``all_tenants``, because the id would be ignored."""
     if asks_for_all_projects(request):
         return
     for name in ("project_id", "tenant_id"):

@@ -78,20 +78,20 @@ def _words(odd: StrayGuest) -> tuple[str, str]:
     otherwise = "Otherwise, if this guest is not needed, remove it."
     elsewhere = f"Its server is recorded on host {odd.recorded_host}, and no record says that it left this host."
     nowhere = "Its server is recorded on no host, and no record says that it left this host."
-    newer = "A removal record names it, but the guest is newer than the record."
+    newer = "A removal record names the guest, but the guest is newer than the record."
     mark = "The guest lacks Kilonova's mark, so Kilonova does not touch it."
     return {
         StrayKind.UNKNOWN: ("The database has no server with this id.", f"{_OLD_BACKUP} {otherwise}"),
         StrayKind.ELSEWHERE: (
             elsewhere,
-            f"Check which of the two is in use. {_OLD_BACKUP} Otherwise remove this guest, or delete the server.",
+            f"Check which of the two guests is in use. {_OLD_BACKUP} Otherwise remove this one, or delete the server.",
         ),
         StrayKind.NOWHERE: (nowhere, f"{_OLD_BACKUP} {otherwise}"),
         StrayKind.NEWER: (newer, f"{_OLD_BACKUP} {otherwise}"),
-        StrayKind.UNMARKED: (mark, "If it is not needed, remove it with the tools of the hypervisor."),
+        StrayKind.UNMARKED: (mark, "If the guest is not needed, remove it with the tools of the hypervisor."),
         StrayKind.MISSING: (
             "The server is recorded on this host, which has no such guest.",
-            f"{_OLD_BACKUP} If its guest is on another host, this list contains it. Otherwise delete the server.",
+            f"{_OLD_BACKUP} If the guest is on another host, this list contains it. Otherwise delete the server.",
         ),
     }[odd.oddity]
 

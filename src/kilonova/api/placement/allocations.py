@@ -116,7 +116,7 @@ def delete_allocations(ctx: Context, request: Request) -> Reply:
 
 
 def read_consumers(ctx: Context, request: Request, body: Mapping[str, ConsumerBody]) -> list[ConsumerRequest]:
-    """Convert a body consumer uuid → allocations into one request for each consumer."""
+    """Convert ``body``, consumer uuid → its allocations, into one request for each consumer."""
     return [read_consumer(ctx, request, consumer_uuid, item) for consumer_uuid, item in body.items()]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of a resource provider's inventories: of all inventories, and of that of one resource class."""
+"""Routes of a resource provider's inventories: one for all, and one for the inventory of a single resource class."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -114,7 +114,7 @@ def delete_inventories(ctx: Context, request: Request) -> Reply:
 
 
 def delete_inventory(ctx: Context, request: Request) -> Reply:
-    """DELETE /resource_providers/{uuid}/inventories/{resource_class}.  Errors: 404; 409 while allocations use it."""
+    """DELETE /resource_providers/{uuid}/inventories/{resource_class}.  Errors: 404; 409 if the inventory is in use."""
     ctx.authorize("placement:resource_providers:inventories:delete")
     name = request.path["resource_class"]
     try:

@@ -144,7 +144,7 @@ def edit_provider(ctx: Context, edit: ProviderEdit) -> Edited:
 def read_body_for_provider(ctx: Context, request: Request, schema: BodySchemas) -> Any:
     """Return the validated body of a request whose path names a provider.
 
-    Raises: InvalidRequest for an invalid body, or NotFound if the provider does not exist either.
+    Raises: for an invalid body, NotFound if the provider does not exist, otherwise InvalidRequest.
     """
     try:
         return read_body(request, schema)

@@ -18,7 +18,7 @@ STRAY = {
     "recorded_host": "node1",
     "since": "2026-01-01T00:00:00Z",
     "what": "Its server is recorded on host node1, and no record says that it left this host.",
-    "remedy": "Check which of the two is in use.",
+    "remedy": "Check which of the two guests is in use.",
 }
 MISSING = {**STRAY, "id": 8, "host": "node1", "reason": "missing", "power_state": None, "remedy": "Delete the server."}
 
@@ -56,7 +56,7 @@ def test_strays_are_shown_with_what_may_be_done(api: FakeApi, capsys: pytest.Cap
     out = capsys.readouterr().out
     assert "elsewhere (node1)" in out
     assert "no guest" in out
-    assert "Check which of the two is in use." in out
+    assert "Check which of the two guests is in use." in out
     assert "Delete the server." in out
     assert "kilonova hosts remove-guest HOST GUEST" in out
     assert "--marker 8" in out

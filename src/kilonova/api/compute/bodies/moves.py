@@ -20,7 +20,7 @@ class Migration(Struct, frozen=True, kw_only=True):
 
 
 class LiveMigration(Struct, frozen=True, kw_only=True):
-    """A live migration. ``host``: None lets the scheduler select the host; ``force``: bypass its filters."""
+    """A live migration. ``host``: None lets the scheduler select one. ``force``: bypass the scheduler's filters."""
 
     host: str | None
     force: Flag = False
@@ -29,7 +29,7 @@ class LiveMigration(Struct, frozen=True, kw_only=True):
 class Evacuation(
     Struct, frozen=True, kw_only=True, rename={"admin_pass": "adminPass", "on_shared_storage": "onSharedStorage"}
 ):
-    """An evacuation. ``host``: None lets the scheduler select the host; ``force``: bypass its filters."""
+    """An evacuation. ``host``: None lets the scheduler select one. ``force``: bypass the scheduler's filters."""
 
     host: str | None = None
     admin_pass: str | None = None

@@ -4,7 +4,7 @@
 from kilonova.api.schemas.types import HOST, METADATA_KEY, NAME, UNPRINTABLE, JSONDict, body, trimmed
 from kilonova.api.validation import Schemas
 
-# A colon would make `zone:host:node` ambiguous.
+# Names of zones contain no colon, because it would make `zone:host:node` ambiguous.
 _ZONE: JSONDict = {**NAME, "type": ["string", "null"], "pattern": trimmed(rf"^\s:{UNPRINTABLE}", f"^:{UNPRINTABLE}")}
 _AGGREGATE: JSONDict = {"name": NAME, "availability_zone": _ZONE}
 

@@ -10,7 +10,7 @@ _METADATA: JSONDict = {
     "additionalProperties": False,
 }
 _TYPE: JSONDict = {"type": "string", "maxLength": 255}
-#: Number of backups to keep. It has no maximum: a number larger than that of the existing backups keeps all of them.
+#: Number of backups to keep. It has no maximum: if fewer backups exist, all are kept.
 _ROTATION: JSONDict = {"type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 0}
 
 CREATE_IMAGE = Schemas({(2, 1): body("createImage", {"name": NAME, "metadata": _METADATA}, required=("name",))})

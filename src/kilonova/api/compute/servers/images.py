@@ -71,7 +71,7 @@ def create_backup(ctx: Context, request: Request) -> Reply:
 
 
 def _kept(rotation: float | str) -> int:
-    """Return the number of backups to keep. A number that the database cannot store is replaced by the largest one."""
+    """Return the number of backups to keep. A number too large for the database is replaced by the largest possible."""
     if isinstance(rotation, str):
         rotation = int(rotation.lstrip("0")[: len(str(MAX_INTEGER)) + 1] or 0)
     return int(min(rotation, MAX_INTEGER))
@@ -92,7 +92,7 @@ def new_image_of(
 
 
 def register(ctx: Context, image: NewImage) -> None:
-    """Create the image record in Glance, with the caller's token. Raises: InvalidRequest without an image service."""
+    """Create the image record in Glance with the caller's token. Raises: InvalidRequest if Glance is not configured."""
     if not ctx.backend.conductor.makes_images:
         raise InvalidRequest("No image service is configured, so images cannot be created.")
     ctx.backend.images.create(image, token=ctx.credentials.token)

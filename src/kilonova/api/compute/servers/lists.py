@@ -53,7 +53,7 @@ _SORT_KEYS = {
 }
 #: Sort keys that are accepted and ignored, because all servers have the same value.
 _ALIKE = frozenset({"kernel_id", "ramdisk_id", "root_device_name"})
-#: Last microversion in which the sort keys in ``_SKIPPED`` are accepted; they are ignored.
+#: Last microversion in which the sort keys in ``_SKIPPED`` are accepted. They have no effect.
 _SKIPPED_UNTIL = Version(2, 74)
 _SKIPPED = frozenset(
     {

@@ -55,7 +55,7 @@ def list_server_migrations(ctx: Context, request: Request) -> Reply:
 
 
 def show_server_migration(ctx: Context, request: Request) -> Reply:
-    """GET /servers/{server_id}/migrations/{migration_id}.  Errors: 404, also if it is no live migration in progress."""
+    """GET /servers/{server_id}/migrations/{migration_id}.  Errors: 404, also for a cold or a finished migration."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:show")
     with ctx.read() as connection:
         migration = _migration(connection, instance, request)

@@ -48,7 +48,7 @@ _NEVER_FORCED = Version(2, 68)
 
 
 def resize(ctx: Context, request: Request) -> Reply:
-    """Resize a server.  Errors: 400, 403 also over quota, 404, 409 also if its host is down."""
+    """Resize a server.  Errors: 400, 403 also over quota, 404, 409 also if the server's host is down."""
     instance = find_server(ctx, request.path["server_id"], f"{_SERVERS}:resize")
     stays = ctx.backend.settings.compute.allow_resize_to_same_host
     check_allowed(ctx, instance, "resize", None if stays else NEEDED["migrate"])
@@ -170,7 +170,7 @@ def _destination(ctx: Context, instance: Instance, host: str | None) -> str | No
 def _require_source(ctx: Context, instance: Instance) -> None:
     """Raise Conflict if the server's host is down, because the move must shut down the guest there."""
     if not host_is_up(ctx, instance.host):
-        raise Conflict("The compute service of the server's host is down; the server can be moved when it is up.")
+        raise Conflict("The compute service of the server's host is down; move the server when the service is up.")
 
 
 ACTIONS: Mapping[str, Endpoint] = {

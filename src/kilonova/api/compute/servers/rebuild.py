@@ -28,7 +28,7 @@ from kilonova.scheduler.devices.pci_request import read_aliases
 from kilonova.scheduler.numa_request import numa_request
 
 _P = "os_compute_api:servers:rebuild"
-_SIGNED_WITH = "Say which certificates an image may be signed with"
+_SIGNED_WITH = "Set trusted image certificates"
 RULES = (
     rule(_P, PROJECT_MEMBER_OR_ADMIN, "Rebuild a server", action("rebuild")),
     rule(f"{_P}:trusted_certs", PROJECT_MEMBER_OR_ADMIN, _SIGNED_WITH, action("rebuild")),
@@ -87,7 +87,7 @@ def _stored_request(ctx: Context, instance: Instance) -> StoredRequest:
 
 
 def _image(ctx: Context, instance: Instance, stored: StoredRequest, image_ref: str) -> Image:
-    """Return the requested image. Raises: InvalidRequest if it does not fit the server's flavor and NUMA topology."""
+    """Return the requested image. Raises: InvalidRequest if the image does not fit the flavor or the NUMA topology."""
     try:
         image = ctx.backend.images.get(image_ref, token=ctx.credentials.token, project_id=ctx.project_id)
     except NotFound as error:

@@ -27,7 +27,7 @@ RULES = (
 
 
 def rescue(ctx: Context, request: Request) -> Reply:
-    """Boot a server from a rescue image, by default its own image.  Errors: 400, 404, 409."""
+    """Boot a server from a rescue image. The default is the image of the server itself.  Errors: 400, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], _RESCUE)
     check_allowed(ctx, instance, "rescue")
     asked = request.body["rescue"] or {}

@@ -45,7 +45,7 @@ def shelve_offload(ctx: Context, request: Request) -> Reply:
     """Offload a shelved server from its host. Also accepted while an offload is in progress.  Errors: 400, 404, 409."""
     instance = find_server(ctx, request.path["server_id"], f"{_RULE}:shelve_offload")
     if (instance.vm_state, instance.task_state) == (VmState.SHELVED, TaskState.SHELVING_OFFLOADING):
-        return Reply(202)  # it may have started automatically, of which clients are not informed
+        return Reply(202)  # the offload may have started automatically, which clients cannot know
     check_allowed(ctx, instance, "shelve-offload")
     try:
         ctx.backend.conductor.operations.shelving.offload(instance.uuid, ctx.requester)
@@ -91,7 +91,7 @@ def _zone_of(ctx: Context, instance: Instance) -> str | None:
 
 
 def _check_host(ctx: Context, instance: Instance, host: str, zone: str | None) -> None:
-    """Raise InvalidRequest if ``host`` does not exist, Conflict if it is not in ``zone``. A zone of None allows any."""
+    """Raise InvalidRequest if ``host`` does not exist, Conflict if it is not in ``zone`` (None: any zone)."""
     with ctx.read() as connection:
         if services.find_by_host(connection, host) is None:
             raise invalid_field("unshelve.host", f"Compute host {host} could not be found.")

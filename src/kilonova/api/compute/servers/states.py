@@ -33,7 +33,7 @@ def check_allowed(ctx: Context, instance: Instance, kind: str, needed: Collectio
 
 
 def check_unlocked(ctx: Context, instance: Instance) -> None:
-    """Raise Conflict if the server is locked, unless the caller is an administrator. Used by all actions."""
+    """Raise Conflict if the server is locked, unless the caller is an administrator."""
     if instance.locked_by is not None and not ctx.may("context_is_admin"):
         raise Conflict(f"Instance {instance.uuid} is locked")
 

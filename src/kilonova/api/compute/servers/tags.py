@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of a server's tags, which can be filters of lists. Source: spec COMPUTE_API §2, rows 14 to 19. Since: 2.26."""
+"""Routes of a server's tags. Lists can be filtered by tags. Source: spec COMPUTE_API §2, rows 14 to 19. Since: 2.26."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -54,7 +54,7 @@ def delete_tags(ctx: Context, request: Request) -> Reply:
 
 
 def has_tag(ctx: Context, request: Request) -> Reply:
-    """GET /servers/{server_id}/tags/{tag}.  204 if the server has the tag.  Errors: 404."""
+    """GET /servers/{server_id}/tags/{tag}.  Status 204 if the server has the tag.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:show")
     if request.path["tag"] not in instance.tags:
         raise _no_tag(instance.uuid, request.path["tag"])

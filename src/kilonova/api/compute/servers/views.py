@@ -23,7 +23,7 @@ from kilonova.model.host import Service
 from kilonova.model.instance import Fault, Instance, VmState, status_of
 
 _SHOWS_PROGRESS = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
-#: Prefixes of fields of a server that are not shown after an update or a rebuild until 2.74.
+#: Prefixes of the server's fields that replies to updates and rebuilds do not contain until 2.74.
 _NOT_AFTER_A_CHANGE = (
     "OS-EXT-AZ:", "OS-EXT-SRV-ATTR:", "OS-EXT-STS:", "OS-SRV-USG:", "config_drive", "host_status", "key_name",
     "os-extended-volumes:",
@@ -79,7 +79,7 @@ def summary_view(request: Request, instance: Instance | NamedInstance) -> dict[s
 
 
 class Views:
-    """Creates the views of servers for one reply. Values that many servers of a page share are cached."""
+    """Factory of the views of servers in one reply. It caches values that many servers of a page share."""
 
     def __init__(self, ctx: Context, request: Request, around: Surroundings) -> None:
         self._ctx = ctx
@@ -89,12 +89,12 @@ class Views:
         self._default_zone = ctx.backend.settings.compute.default_availability_zone
         self._rights: dict[str, _Rights] = {}
         self._images: dict[str, dict[str, Any]] = {}
-        #: ``id()`` of a flavor object → its view. Many servers share a flavor object, and they keep it alive.
+        #: ``id()`` of a flavor object → the flavor's view. Servers share flavor objects, which the page keeps alive.
         self._flavors: dict[int, dict[str, Any]] = {}
 
     def detail(self, instance: Instance, *, with_groups: bool = False) -> dict[str, Any]:
         """Return a server's view in ``GET /servers/detail``, or, if ``with_groups``, in ``GET /servers/{id}``."""
-        version = self._version  # compared with plain tuples, which is faster; a page may have a thousand servers
+        version = self._version  # compared with tuples, not with Versions, for speed: a page has up to 1000 servers
         status = status_of(instance.vm_state, instance.task_state)
         asked = self._around.requests.get(instance.uuid)
         rights = self._rights.get(instance.project_id) or self._rights_in(instance.project_id)

@@ -39,7 +39,7 @@ class _InFull(Compiled):
         checker.checks("uuid")(is_uuid_like)
         validator = wording_validator()(self.schema, format_checker=checker)
         error = jsonschema.exceptions.best_match(validator.iter_errors(instance))
-        if error is None:  # the two validators disagree in corner cases, such as which floats are integers
+        if error is None:  # in rare cases the two validators differ, e.g. in which floats they accept as integers
             return InvalidRequest(f"{self.prefix}: the value does not match its schema.")
         text = str(error)
         if len(text) > _LONGEST:
