@@ -301,7 +301,7 @@ def _holds_null(value: Any) -> bool:
 
 
 def _require_project_scope(credentials: Credentials) -> None:
-    """Raise Forbidden unless the token is scoped to a project, whatever its roles are."""
+    """Raise Forbidden unless the token is scoped to a project. The roles of the token do not matter."""
     if credentials.scope != PROJECT:
         kind = "unscoped" if credentials.scope is None else f"{credentials.scope}-scoped"
         raise Forbidden(f"This request needs a project-scoped token; this token is {kind}.")

@@ -104,7 +104,7 @@ OF_TOKENS = frozenset({*Credentials("", "").as_policy(), "is_admin", "role"})
 def rule(
     name: str, check: str, description: str, *operations: tuple[str, str], **more: Any
 ) -> policy.DocumentedRuleDefault:
-    """Return a declared policy rule. Example: ``rule(NAME, ANYONE, "List flavors", ("GET", "/flavors"))``."""
+    """Return a policy rule with documentation. Example: ``rule(NAME, ANYONE, "List flavors", ("GET", "/flavors"))``."""
     documented = [{"method": method, "path": path} for method, path in operations] or [{"method": "GET", "path": "/"}]
     more.setdefault("deprecated_rule", former_of(name))
     return policy.DocumentedRuleDefault(name, check, description, documented, scope_types=[PROJECT], **more)

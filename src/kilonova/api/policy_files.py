@@ -158,7 +158,7 @@ def _is_literal(kind: str) -> bool:
 
 
 def _leaves(check: Any) -> Iterator[Any]:
-    """Yield the elementary checks of a check composed with ``and``, ``or`` and ``not``."""
+    """Split a check at ``and``, ``or`` and ``not``, and yield the elementary checks."""
     waiting = [check]
     for each in waiting:
         inner = [*getattr(each, "rules", ()), *([each.rule] if hasattr(each, "rule") else [])]

@@ -156,7 +156,7 @@ def _load(
     with_servers: bool = False,
     with_uptime: bool = False,
 ) -> _Hypervisors:
-    """Read hypervisors and their data. ``choose`` selects the hypervisors, given the keys of all."""
+    """Read hypervisors and their data. ``choose``: receives the keys of all hypervisors, returns those to read."""
     with ctx.read() as connection:
         keys = choose(compute_nodes.keys(connection))
         uuids = hosts = None  # None selects all rows, which is faster than a long list of uuids

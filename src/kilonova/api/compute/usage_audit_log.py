@@ -43,7 +43,7 @@ def _read(text: str) -> datetime:
             moment = datetime.strptime(text, each)  # noqa: DTZ007 - naive UTC like all times here
         except ValueError:
             continue
-        if moment.year > 2:  # the preceding period must not begin before year 1, the first of datetime
+        if moment.year > 2:  # otherwise the period before this time might begin before datetime.min
             return moment
     raise InvalidRequest(f"Invalid timestamp for date {text}")
 

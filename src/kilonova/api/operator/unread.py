@@ -46,9 +46,9 @@ def show_unread(ctx: Context, request: Request) -> Reply:
 
 
 def unread_of_request(ctx: Context, hosts: HostTable, spec: RequestSpec, chosen: Iterable[str]) -> dict[str, Any]:
-    """Return the view of keys that no scheduler rule reads: keys of a request, and of aggregates that concern it.
+    """Return the view of the keys that no scheduler rule reads, among those of a request and of related aggregates.
 
-    ``chosen``: the compute hosts that were chosen for the request. Their aggregates concern it.
+    ``chosen``: the compute hosts that were chosen for the request.
     """
     images = () if spec.image is None else (spec.image,)
     readers = with_names_in_use(_readers(ctx, hosts), hosts, (spec.flavor,), images, complete=False)
@@ -84,9 +84,9 @@ def _readers(ctx: Context, hosts: HostTable) -> Readers:
 
 
 def _concerned(hosts: HostTable, spec: RequestSpec, chosen: frozenset[str]) -> list[Aggregate]:
-    """Return the aggregates that concern a request.
+    """Return the aggregates that are related to a request.
 
-    They contain a chosen host, or have a metadata key that is also a key of the request's flavor or image.
+    A related aggregate contains a chosen host, or has a metadata key that is also a key of the flavor or the image.
     """
     asked = {key.removeprefix(f"{SCOPE}:") for key in spec.flavor.extra_specs}
     asked |= set(spec.image.properties) if spec.image is not None else set()

@@ -116,12 +116,12 @@ def delete_allocations(ctx: Context, request: Request) -> Reply:
 
 
 def read_consumers(ctx: Context, request: Request, body: Mapping[str, ConsumerBody]) -> list[ConsumerRequest]:
-    """Convert ``body``, consumer uuid → its allocations, into one request for each consumer."""
+    """Convert ``body``, consumer uuid → its allocations, into one ConsumerRequest for each consumer."""
     return [read_consumer(ctx, request, consumer_uuid, item) for consumer_uuid, item in body.items()]
 
 
 def read_consumer(ctx: Context, request: Request, consumer_uuid: str, item: ConsumerBody) -> ConsumerRequest:
-    """Convert the allocations of one consumer into a request.
+    """Convert ``item``, the allocations of one consumer, into a ConsumerRequest.
 
     Before 1.8 the body has no project and user; the consumer then gets those of the configuration.
     """

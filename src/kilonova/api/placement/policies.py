@@ -37,5 +37,5 @@ BASE_RULES = (
 
 
 def rule(name: str, description: str, *operations: tuple[str, str], check: str = ADMIN_OR_SERVICE) -> Any:
-    """Return a declared policy rule of Placement. ``check``: its default."""
+    """Return a policy rule of Placement with its documentation. ``check``: the rule's default."""
     return api_policy.rule(name, check, description, *operations)

@@ -4,7 +4,7 @@
 from kilonova.api.schemas.types import MAX_INTEGER, body
 from kilonova.api.validation import Schemas
 
-#: ``length``: -1 and null mean all lines; a string of digits is accepted.
+#: ``length``: an integer or a string of digits; -1 and null mean all lines.
 OUTPUT = Schemas(
     {
         (2, 1): body(

@@ -27,7 +27,7 @@ RULES = (
 
 
 def reset_state(ctx: Context, request: Request) -> Reply:
-    """Set the vm_state of a server to active or error, whatever its state is, even if it is locked.  Errors: 404."""
+    """Set the vm_state of a server to active or error, from any state, even if the server is locked.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:reset_state")
     state = VmState(request.body["os-resetState"]["state"])
     ctx.backend.conductor.operations.states.reset(instance, state, ctx.requester)

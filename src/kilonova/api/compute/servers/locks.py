@@ -44,7 +44,10 @@ def unlock(ctx: Context, request: Request) -> Reply:
 
 
 def _require_own_lock(ctx: Context, instance: Instance) -> None:
-    """Raise Forbidden if the other party, owner or administrator, set the lock and policy denies unlock_override."""
+    """Raise Forbidden if policy denies unlock_override, and the lock was not set by the caller's own party.
+
+    The parties are users of the server's project, and administrators of other projects.
+    """
     if instance.locked_by not in {None, _party(ctx, instance)}:
         ctx.authorize(f"{_P}:unlock:unlock_override", project_id=instance.project_id)
 
