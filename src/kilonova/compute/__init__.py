@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compute agent of a host. In: messages. Out: replies, reports, heartbeats.
 
-Forbidden here: the database and the API; the agent reaches the rest of the cloud through ``messaging`` alone.
+This package must import neither the database nor the API: an agent reaches other processes through ``messaging`` only.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of a host with its optional abilities, as the parts of an agent use it."""
+"""The driver of a host, with methods that check its optional abilities."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
@@ -10,7 +10,7 @@ from kilonova.errors import AbilityMissing
 from kilonova.model.ability import Ability
 
 T = TypeVar("T")
-#: Protocol → the abilities that imply it.
+#: Protocol → abilities; a driver with any of these abilities implements the protocol.
 _BROUGHT_BY: Mapping[Any, frozenset[Ability]] = {
     can: frozenset(ability for ability, protocol in PROTOCOLS.items() if can in protocol.__mro__)
     for can in {*PROTOCOLS.values(), CanEndMoves}
@@ -20,7 +20,8 @@ _BROUGHT_BY: Mapping[Any, frozenset[Ability]] = {
 class AbleDriver:
     """A driver whose abilities are determined once, when its agent is created.
 
-    ``host``: its name. ``driver``: the methods that every driver has. ``abilities``: its optional abilities.
+    ``host``: name of the host. ``driver``: the driver, typed with the methods that every driver has.
+    ``abilities``: the optional abilities of the driver.
     """
 
     __slots__ = ("abilities", "driver", "host")
@@ -33,8 +34,8 @@ class AbleDriver:
     def find(self, can: Callable[..., T]) -> T | None:
         """Return the driver typed as the protocol ``can``, or None if it lacks that ability.
 
-        ``can``: one of the protocols of :mod:`kilonova.compute.virt.abilities`; mypy accepts no protocol for a
-        parameter of type ``type[T]``.
+        ``can``: one of the protocols of :mod:`kilonova.compute.virt.abilities`. Its type is a Callable, because mypy
+        rejects protocols as arguments of type ``type[T]``.
         """
         return cast("T", self.driver) if self.abilities & _BROUGHT_BY[can] else None
 
@@ -46,9 +47,10 @@ class AbleDriver:
         return found
 
     def need_cold_moves(self, other_host: str) -> CanMoveCold:
-        """Return the driver typed for cold moves to and from ``other_host``, or for resizes on its own host.
+        """Return the driver typed as ``CanMoveCold``.
 
-        Raises: AbilityMissing.
+        ``other_host``: the other host of the move; the host of this driver in a resize on the same host.
+        Raises: AbilityMissing if the driver lacks COLD_MIGRATE, or RESIZE_SAME_HOST for a resize on the same host.
         """
         ability = Ability.RESIZE_SAME_HOST if other_host == self.host else Ability.COLD_MIGRATE
         if ability not in self.abilities:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent of one host: receives orders, carries them out with the virt driver, and sends replies.
 
-Orders for the same instance run in the order of arrival, orders for different instances concurrently. Interrupts are
-handled at once. Each step runs once: a duplicate of its message gets the stored reply again.
+Orders for the same instance run in the order of arrival, orders for different instances concurrently. Messages of type
+Interrupt are handled at once. Each step runs once: a duplicate of its order is answered with the stored reply.
 """
 
 import logging
@@ -71,7 +71,7 @@ from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.instance import PowerState, TaskState
 
 LOG = logging.getLogger(__name__)
-#: Errors caused by the request or its image, not by the host.
+#: Errors of a driver whose cause is the request or its image, not the host.
 _FAULTS_OF_REQUESTS = (AbilityMissing, UnsupportedGuest, ImageUnusable)
 _SUPERSEDED = "A later attempt of this operation has replaced this order."
 
@@ -85,14 +85,14 @@ class _Waiting:
 
 
 class Agent:
-    """Serves one hypervisor.
+    """Carries out the orders for one hypervisor.
 
     ``may_act``: tells whether the process holds the lease to act for the host. An order is dropped if the lease is lost
-    or if the order comes up in a later session; the new owner of the host sends it again.
-    ``running_deleted``: the action on guests of deleted servers. ``shutdown_times``: shutdown timeouts of guests. None
-    stands for the defaults.
-    ``max_snapshots``: concurrency limit for copying and uploading disks; 0 for no limit.
-    ``absence_s``: how long an order is retried while the hypervisor is unreachable.
+    or a new session has begun since the order arrived; a control process sends the order again.
+    ``running_deleted``: the action on guests of deleted servers; None for the default action.
+    ``shutdown_times``: shutdown timeouts of guests; None for the default timeouts.
+    ``max_snapshots``: how many snapshots may be copied or uploaded at once; 0 for no limit.
+    ``absence_s``: seconds for which an order is retried while the hypervisor is unreachable.
     ``reports_images``: whether the node report lists the cached images of the host.
     """
 
@@ -118,8 +118,8 @@ class Agent:
         self._lock = threading.Lock()
         self._waiting: dict[str, deque[_Waiting]] = {}
         self._session = 0
-        #: Replies and step states that are held back while this process may not act for the host, each with its
-        #: urgency. They are sent once it may act again; until then no control process could use them.
+        #: Replies and step states that are held back while this process does not hold the lease of the host, each with
+        #: its urgency. Control processes could not use them before this process holds the lease again.
         self._untold: list[tuple[StepReply | StepStatus, bool]] = []
         self._concurrency_limit: ConcurrencyLimit[_Waiting] = ConcurrencyLimit(limits or HostLimits())
         self._reports_images = reports_images
@@ -132,7 +132,7 @@ class Agent:
         self._remover = GuestRemover(host, self._able, running_deleted or RunningDeleted(), self._steps.forget_instance)
 
     def accept(self, message: AgentMessage) -> Work | None:
-        """Accept a message in order of arrival; return the work to run now, or None if it waits for other work."""
+        """Accept the next message in order of arrival; return the work that can run now, or None if there is none."""
         if isinstance(message, Interrupt):
             interrupt = message
             return Work(AgentPool.INTERRUPT, lambda: self._handle(interrupt))
@@ -184,14 +184,14 @@ class Agent:
         return with_images(report, self._able) if self._reports_images else report
 
     def begin_session(self) -> None:
-        """Invalidate queued orders: another process may have continued their workflows in the meantime."""
+        """Invalidate the queued orders: their workflows may have continued without this process in the meantime."""
         with self._lock:
             self._session += 1
 
     def tell_late_replies(self) -> None:
-        """Send the replies that were held back while this process might not act for the host.
+        """Send the replies that were held back while this process was not allowed to act for the host.
 
-        They are sent after the report of the host's guests, which may lack guests that these orders created.
+        To be called after the host's guests were reported: the report may lack guests that the replies announce.
         """
         with self._lock:
             untold, self._untold = self._untold, []
@@ -209,7 +209,7 @@ class Agent:
     def remove(self, removals: Iterable[Removal]) -> None:
         """Remove the guests named by removal records before messages are accepted.
 
-        A guest that cannot be removed is left for the next report. Raises: AgentStopsError.
+        A guest that cannot be removed stays until the next report of the host's guests. Raises: AgentStopsError.
         """
         for removal in removals:
             try:
@@ -247,9 +247,9 @@ class Agent:
         return Work(pool_of(waiting.order), lambda: self._work_off(waiting))
 
     def _call_off(self, workflow: str) -> Work | None:
-        """Return the work that cancels an order of ``workflow`` if it still waits for a concurrency limit of the host.
+        """Return the work that cancels the order of ``workflow`` that a concurrency limit delays, or None.
 
-        A newer message of the same workflow has made that order obsolete.
+        A newer message of the same workflow has made the delayed order obsolete.
         """
         waiting = (
             self._concurrency_limit.call_off(lambda each: each.order.step.workflow == workflow) if workflow else None
@@ -259,9 +259,9 @@ class Agent:
         return Work(AgentPool.INTERRUPT, lambda: self._work_off(waiting, wanted=False))
 
     def _work_off(self, waiting: _Waiting, *, wanted: bool = True) -> Sequence[Work]:
-        """Carry out the first queued order of an instance; return the work for the orders that it was blocking.
+        """Carry out the first queued order of an instance; return the work for the orders that waited for its end.
 
-        An order that is no longer ``wanted`` is not carried out: its reply is an error, which ends its step.
+        ``wanted``: False for an obsolete order: it is not carried out, and its reply is an error, which ends its step.
         """
         order, uuid = waiting.order, waiting.order.instance_uuid
         is_allowed = self._is_allowed(order, waiting.session)
@@ -270,7 +270,7 @@ class Agent:
         self._steps.end(order.step, reply)
         if reply is not None:
             self._reply(reply, pool_of(order))
-        elif not is_allowed:  # the control process sends the order again instead of waiting for a reply
+        elif not is_allowed:  # this status makes the control process send the order again
             self._tell_in_time(StepStatus(order.step, self.host, uuid, StepState.UNKNOWN), urgent=True)
         with self._lock:
             queue = self._waiting[uuid]
@@ -341,7 +341,7 @@ class Agent:
         self._tell(message, urgent=urgent)
 
     def _tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
-        """Send a message. If the bus refuses a reply, the control process can still query the step."""
+        """Send a message. An error is only logged: if a reply is lost, the control process can query the step."""
         try:
             self._bus.tell(message, urgent=urgent)
         except Exception:
@@ -405,25 +405,26 @@ class Agent:
     def _power_state(self, uuid: str) -> PowerState:
         try:
             return self.driver.list_guests().get(uuid, PowerState.NOSTATE)
-        except Exception as error:  # noqa: BLE001 - the driver has failed already, this is to say how badly
+        except Exception as error:  # noqa: BLE001 - a reply can be sent without the power state
             LOG.info("Host %s: the state of guest %s is unknown: %s", self.host, uuid, error)
             return PowerState.NOSTATE
 
 
 def _ends_waiting(order: Order) -> bool:
-    """Tell whether an order cuts a running guest shutdown short, since it removes or powers off the guest anyway."""
+    """Tell whether an order removes or powers off the guest, which ends the wait for a graceful shutdown."""
     return isinstance(order, DestroyGuest | CallOff) or (isinstance(order, RebootGuest) and order.hard)
 
 
 @cache
 def _names(abilities: frozenset[Ability]) -> tuple[str, ...]:
-    """Return the names of abilities for a report. Cached, since hosts of the same kind share the tuple."""
+    """Return the names of abilities for a report. Cached, so that hosts with equal abilities share one tuple."""
     return tuple(sorted(ability.value for ability in abilities))
 
 
 def guests_of(agents: Sequence[Agent], asked: tuple[str, ...] | None = None) -> GuestsFound:
     """Return the guests of ``agents``: all of them, or only those in ``asked``."""
-    # Marks are read first: a guest created in between then counts as unmarked, and unmarked guests are never removed.
+    # Kilonova's marks in the guests are read before the list of guests: a guest that is created in between counts as
+    # unmarked, and unmarked guests are never removed.
     marked = {agent.host: dict(agent.driver.marked_guests()) for agent in agents}
     guests = {agent.host: dict(agent.driver.list_guests()) for agent in agents}
     if asked is not None:

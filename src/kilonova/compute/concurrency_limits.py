@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Concurrency limits of a host for orders of one kind. A queued order occupies no thread."""
+"""Concurrency limits of a host, one for each kind of order. An order that a limit delays occupies no thread."""
 
 import threading
 from collections import deque
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class HostLimits:
-    """Concurrency limits of a host: for builds, and for outgoing live migrations; 0 for no limit."""
+    """The numbers of builds and of outgoing live migrations that a host runs at once; 0 for no limit."""
 
     builds: int = 0
     live_migrations: int = 0
 
 
 class ConcurrencyLimit(Generic[T]):
-    """Admits orders of each kind up to its limit; further orders wait in first-in, first-out order."""
+    """Admits orders up to the limit of their kind; further orders wait in a first-in, first-out queue."""
 
     def __init__(self, limits: HostLimits) -> None:
         every = {SpawnGuest: limits.builds, LiveMigrate: limits.live_migrations}
@@ -42,7 +42,7 @@ class ConcurrencyLimit(Generic[T]):
             return False
 
     def leave(self, kind: type, who: T) -> T | None:
-        """Free the slot of ``who``; return the queued order that is admitted instead, if any.
+        """Free the slot of ``who``; return the queued order that gets the slot, or None.
 
         If ``who`` was never admitted, no slot is freed.
         """

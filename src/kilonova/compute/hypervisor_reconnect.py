@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Retry of orders while the hypervisor is briefly unreachable, after an upgrade or a crash.
+"""Retry of orders while the hypervisor is briefly unreachable, for example because it restarts.
 
-The driver's calls are idempotent, so an order interrupted halfway is simply repeated. If the hypervisor stays away
-beyond the timeout, the order fails.
+The driver's calls are idempotent, so an order interrupted halfway is simply repeated. If the hypervisor is still
+unreachable after the timeout, the order fails.
 """
 
 import logging
@@ -16,8 +16,7 @@ from kilonova.errors import HypervisorAway
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
-#: How long an order is retried after the first failure to reach the hypervisor, and the pause between two tries;
-#: seconds.
+#: Seconds for which an order is retried after the first failure to reach the hypervisor; seconds between two tries.
 ABSENCE_S = 30.0
 _PAUSE_S = 0.5
 
@@ -47,5 +46,5 @@ class HypervisorReconnect:
                 raise AgentStopsError
 
     def stop(self) -> None:
-        """End the retries, so that the waiting threads end."""
+        """End all retries, so that the threads that wait for the hypervisor end."""
         self._stopping.set()

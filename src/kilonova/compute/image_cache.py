@@ -8,16 +8,16 @@ from kilonova.compute.files.images import HostImages
 from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
-#: As in Nova, an interval of 0 stands for this default, in seconds.
+#: Seconds between two runs if the configured interval is 0, as in Nova.
 _DEFAULT_S = 60.0
 
 
 class ImageCacheManager(PeriodicPart):
-    """Expires the cached images of a process, in each of its image folders.
+    """Removes unused images from the image caches of a process.
 
     ``interval_s``: seconds between two runs; negative disables the task.
-    ``min_age_s``: how long an image has to be unused before it is removed; None to remove none.
-    ``ephemeral_min_age_s``: the same for empty file systems of ephemeral disks.
+    ``min_age_s``: seconds for which an image must be unused before it is removed; None disables the task.
+    ``ephemeral_min_age_s``: the same for cached empty file systems of ephemeral disks; None for ``min_age_s``.
     """
 
     def __init__(

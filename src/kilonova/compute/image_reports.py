@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cached images in the report of a host: one metric for each, read by ImageCacheWeigher."""
+"""Cached images in the report of a host: one metric for each image, for ImageCacheWeigher."""
 
 import logging
 from dataclasses import replace
@@ -11,12 +11,12 @@ from kilonova.model.cached_image import image_metric
 from kilonova.model.host import NodeReport
 
 LOG = logging.getLogger(__name__)
-#: The most images in a report: if the host keeps more, the least recently used ones are left out.
+#: Maximum number of images in a report. If the host has more, the least recently used images are left out.
 _MOST = 200
 
 
 def with_images(report: NodeReport, able: AbleDriver) -> NodeReport:
-    """Return a report with the cached images of the host added; unchanged if they cannot be listed."""
+    """Return ``report`` with the host's cached images added, or unchanged if the images cannot be listed."""
     keeps = able.find(CanCacheImages)
     if keeps is None:
         return report

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kept guests: originals that the source host of a move keeps, powered off, until the move is confirmed or reverted.
+"""Kept guests: original guests that a move's source host keeps, powered off, until the move is confirmed or reverted.
 
-A driver without moves keeps no guests. For an evacuated server it only stops the guest, and a rollback starts it again.
+A driver that cannot move guests keeps none. If a server is evacuated from the host of such a driver, the guest is only
+stopped, and a rollback of the evacuation starts the guest again.
 """
 
 from kilonova.compute.able_driver import AbleDriver
@@ -37,14 +38,14 @@ def return_home(able: AbleDriver, guest: GuestSpec, *, power_on: bool) -> PowerS
 
 
 def confirm_move(able: AbleDriver, uuid: str) -> None:
-    """Drop the kept guest; no error if absent. Raises: DriverError."""
+    """Remove the guest that this host keeps as the source of a move; no error if absent. Raises: DriverError."""
     moves = able.find(CanEndMoves)
     if moves is not None:
         moves.confirm_move(uuid)
 
 
 def abandon_move(able: AbleDriver, uuid: str) -> None:
-    """Drop the guest that a move made on this host; no error if absent. Raises: DriverError."""
+    """Remove the guest that a move created on this host; no error if absent. Raises: DriverError."""
     moves = able.find(CanEndMoves)
     if moves is not None:
         moves.abandon_move(uuid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running live migrations of one host, and the requests to abort or force them."""
+"""Running live migrations of one host, and the requests to abort them or to force their completion."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -25,7 +25,10 @@ _ABORTED = 1_000
 
 
 class Monitor:
-    """Passes abort and force requests to one live migration, and its progress back. Implements ``MigrationMonitor``."""
+    """Passes requests to abort or complete to one live migration, and the migration's progress to ``tell``.
+
+    Implements ``MigrationMonitor``.
+    """
 
     def __init__(self, workflow: str, tell: Callable[[CopyProgress], None]) -> None:
         self.workflow = workflow
@@ -82,9 +85,9 @@ class LiveMigrations:
 
     @contextmanager
     def run(self, message: LiveMigrate) -> Iterator[Monitor]:
-        """Run a live migration within the block.
+        """Register a live migration that runs within the block, and yield its monitor.
 
-        Raises: MigrationAborted if the abort arrived first; AgentStopsError.
+        Raises: MigrationAborted if the request to abort it arrived before this call; AgentStopsError.
         """
 
         def tell(progress: CopyProgress) -> None:
@@ -104,7 +107,7 @@ class LiveMigrations:
                 del self._running[message.instance_uuid]
 
     def abort(self, message: AbortLiveMigration) -> None:
-        """Abort the migration of a workflow; if it has not begun, prevent it."""
+        """Abort the live migration of a workflow, or prevent the migration if it has not begun."""
         with self._lock:
             self._aborted[message.step.workflow] = None
             monitor = self._running.get(message.instance_uuid)

@@ -67,7 +67,7 @@ def carry_out(
 ) -> PowerState:
     """Carry out an order with the driver and return the resulting power state of the guest.
 
-    ``begins``: called with the new task state when the server enters another task.
+    ``begins``: called with the server's new task state when the order changes it.
     Raises: DriverError, including AbilityMissing if the driver lacks the ability; AgentStopsError.
     """
     driver = able.driver
@@ -130,7 +130,7 @@ def carry_out(
             able.need_cold_moves(order.source).finish_move(order.guest, order.source, power_on=order.power_on)
             return PowerState.RUNNING if order.power_on else PowerState.SHUTDOWN
         case ReturnHome():
-            _discard_snapshot(able, order.instance_uuid)  # left by an evacuation that interrupted a snapshot
+            _discard_snapshot(able, order.instance_uuid)  # an evacuation that interrupted a snapshot leaves the copy
             return kept_guests.return_home(able, order.guest, power_on=order.power_on)
         case ConfirmMove():
             kept_guests.confirm_move(able, order.instance_uuid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pending rollbacks: restores of guests after moves that were undone while this host was down."""
+"""Restoration of guests whose moves were rolled back while this host was down (pending rollbacks)."""
 
 import logging
 
@@ -15,9 +15,10 @@ DRIVER_FAILED = "The hypervisor driver failed."
 
 
 def roll_back(host: str, able: AbleDriver, due: PendingRollback) -> StepReply:
-    """Restore a guest to its state before a move, and return the reply. A failure is retried at the next start.
+    """Restore a guest to its state before a move, and return the reply to the control process.
 
-    Any error of the driver affects this guest alone; other guests and hosts still start. Raises: AgentStopsError.
+    An error of the driver is returned in the reply, so that other guests and hosts are not affected; the restoration
+    is retried when the agent starts again. Raises: AgentStopsError.
     """
     uuid = due.guest.uuid
     try:
@@ -32,5 +33,5 @@ def roll_back(host: str, able: AbleDriver, due: PendingRollback) -> StepReply:
     except Exception as error:
         LOG.exception("Host %s: guest %s could not be restored after a rolled-back move", host, uuid)
         return StepReply(due.step, host, uuid, DRIVER_FAILED, f"{type(error).__name__}: {error}")
-    LOG.warning("Host %s: guest %s is restored after a rolled-back move", host, uuid)
+    LOG.warning("Host %s: guest %s has been restored after a rolled-back move", host, uuid)
     return StepReply(due.step, host, uuid, power_state=state)

@@ -17,7 +17,7 @@ from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 _TOLD_TOGETHER = 200
-#: As in Nova, an interval of 0 stands for this default, in seconds.
+#: Seconds between two full reports if the configured interval is 0, as in Nova.
 _DEFAULT_S = 60.0
 #: Interval at which hypervisors are polled for events, in seconds.
 _EVENTS_EVERY_S = 1.0
@@ -27,8 +27,8 @@ _EVENTS_EVERY_S = 1.0
 class PowerReporting:
     """Settings of the power reports.
 
-    ``interval_s``: seconds between two full reports; negative disables them.
-    ``events``: whether changes are reported at once.
+    ``interval_s``: seconds between two full reports; negative disables full reports.
+    ``events``: whether changes that no order caused are reported at once.
     ``resume``: whether guests that ran before their host lost power are started again.
     """
 
@@ -70,7 +70,10 @@ class PowerReports(PeriodicPart):
             )
 
     def came_up(self) -> None:
-        """Report all guests at the start of a session, if full reports are enabled. Later changes are events."""
+        """Report all guests at the start of a session, if full reports or the resumption of guests are enabled.
+
+        Only changes after the start of the first session are reported as events.
+        """
         is_first, self._has_come_up = not self._has_come_up, True
         if self._how.events and not self._has_looked:
             self._changed()
@@ -79,7 +82,7 @@ class PowerReports(PeriodicPart):
             self.report(resume=resume)
 
     def report(self, *, resume: bool = False) -> None:
-        """Report all guests. A host whose hypervisor does not answer is skipped and does not delay the others."""
+        """Report the power states of all guests, except those of hosts whose hypervisor does not answer."""
         for start in range(0, len(self._agents), _TOLD_TOGETHER):
             guests: dict[str, Mapping[str, PowerState]] = {}
             for agent in self._agents[start : start + _TOLD_TOGETHER]:

@@ -15,7 +15,7 @@ from kilonova.periodic import PeriodicPart, PeriodicThread
 from kilonova.process_parts import PartOf, ProcessParts
 
 LOG = logging.getLogger(__name__)
-#: Seconds before the next heartbeat or report of the hosts while the lease is not held.
+#: Seconds between two attempts to send a heartbeat or to begin a session while the process does not hold the lease.
 _TRY_AGAIN_S = 1.0
 
 
@@ -35,7 +35,7 @@ class AgentProcess:
     ``lease``: tells the ``agents`` whether they may act. ``interval_s``: seconds between heartbeats.
     ``power``: reports the power states of guests at the start of a session and periodically.
     ``resources_s``: seconds between two checks for changed hypervisors; negative disables the check.
-    ``others``: further parts with periodic tasks.
+    ``others``: further parts of the process that have periodic tasks.
     """
 
     def __init__(
@@ -69,7 +69,8 @@ class AgentProcess:
         LOG.info("Starting the agents of %d hosts: %s", len(self._agents), _some(self._agents))
         parts = self._parts
         with parts.stopped_on_failure():
-            # A turn may block in a request until the bus is closed: the thread is told to stop first and joined last.
+            # The session thread may block in a request until the bus is closed. Parts are stopped in reverse order, so
+            # the thread is asked to stop before the bus is closed, and joined last.
             parts.opened("end of the session", self._thread.stop)
             parts.start(PartOf("bus", self._bus.start, self._bus.close))
             for agent in self._agents:

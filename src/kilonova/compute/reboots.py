@@ -21,11 +21,12 @@ def waiting(order: RebootGuest) -> TaskState:
 def reboot(
     order: RebootGuest, able: AbleDriver, shutdowns: Shutdowns, begins: Callable[[TaskState], None]
 ) -> PowerState:
-    """Reboot a guest and return its power state, NOSTATE if the guest is absent.
+    """Reboot a guest and return its power state, or NOSTATE if the guest is absent.
 
-    A repeated order does nothing if the guest runs again; a soft reboot does nothing if the guest is not running. A
-    guest that is only kept for a move counts as absent; if the order describes it, it is restored first.
-    ``begins``: called with the task state of the server when the driver is about to begin.
+    An order that is sent again does nothing if the guest is running again. A soft reboot does nothing if the guest is
+    not running. A guest that the host only keeps for a move counts as absent, but a hard reboot whose order contains a
+    description of the guest restores it first.
+    ``begins``: called with the new task state of the server before the driver reboots the guest.
     Raises: DriverError, AgentStopsError.
     """
     uuid, reboots = order.instance_uuid, able.need(CanReboot)
@@ -41,7 +42,7 @@ def reboot(
         except GuestMissing:
             if order.guest is None:
                 return PowerState.NOSTATE
-            with contextlib.suppress(GuestMissing):  # only kept, for a move that was not undone on this host
+            with contextlib.suppress(GuestMissing):  # the host keeps the guest for a move that was not undone here
                 return_home(able, order.guest, power_on=False)
             reboots.hard_reboot(uuid, order.guest)
         return PowerState.RUNNING

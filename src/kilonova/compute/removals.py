@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Removal of guests named by removal records.
 
-Guests whose servers left the host are always destroyed; guests of deleted servers are treated as configured.
+The guest of a server that has left the host is destroyed. The option ``running_deleted_instance_action`` determines the
+action on the guest of a deleted server.
 """
 
 import logging
@@ -28,14 +29,14 @@ class RunningDeletedAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunningDeleted:
-    """Policy for guests of deleted servers. ``timeout_s``: minimum seconds since the deletion before the action."""
+    """Policy for guests of deleted servers. ``timeout_s``: minimum seconds between the deletion and the action."""
 
     action: RunningDeletedAction = RunningDeletedAction.REAP
     timeout_s: float = 0.0
 
 
 class GuestRemover:
-    """Removes guests of one host, each only if the removal record still covers it.
+    """Removes the guests of one host that removal records name, except guests that are newer than their record.
 
     ``on_gone``: called with the UUID of each destroyed guest.
     """
@@ -48,7 +49,7 @@ class GuestRemover:
         self._on_gone = on_gone
 
     def remove(self, removal: Removal) -> PowerState:
-        """Apply a removal record to its guest and return the resulting power state; no error if absent.
+        """Apply a removal record to its guest and return the guest's new power state; no error if the guest is absent.
 
         Raises: DriverError.
         """

@@ -11,7 +11,7 @@ from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 _TOLD_TOGETHER = 200
-#: As in Nova, an interval of 0 stands for this default, in seconds.
+#: Seconds between two reports if the configured interval is 0, as in Nova.
 _DEFAULT_S = 60.0
 
 
@@ -31,7 +31,7 @@ class ReportTimer(PeriodicPart):
         super().__init__("guest reports", [thread] if self._agents and interval_s >= 0 else [])
 
     def report(self) -> None:
-        """Report all guests. A host whose hypervisor does not answer is skipped and does not delay the others."""
+        """Report all guests, except those of hosts whose hypervisor does not answer."""
         for start in range(0, len(self._agents), _TOLD_TOGETHER):
             found = tuple(_answered(self._agents[start : start + _TOLD_TOGETHER]))
             guests = {host: guests for each in found for host, guests in each.guests.items()}

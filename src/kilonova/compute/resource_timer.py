@@ -13,14 +13,14 @@ from kilonova.model.host import NodeReport
 from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
-#: As in Nova, an interval of 0 stands for this default, in seconds.
+#: Seconds between two checks if the configured interval is 0, as in Nova.
 _DEFAULT_S = 60.0
 
 
 class ResourceTimer(PeriodicPart):
     """Reports the hypervisors of ``agents`` that have changed since their last report.
 
-    ``session``: returns the present session of the process, "" if there is none.
+    ``session``: returns the ID of the process's present session, or "" if there is none.
     Units: ``interval_s`` seconds; negative disables the report.
     """
 
@@ -39,18 +39,18 @@ class ResourceTimer(PeriodicPart):
         super().__init__("resources", [thread] if self._agents and interval_s >= 0 else [])
 
     def start(self) -> None:
-        """Store the present reports as the baseline, then start.
+        """Store the present node reports, which later reports are compared with, then start the periodic task.
 
-        This runs before the hypervisors are first reported, so that no later change is missed.
+        To be called before the hypervisors are reported for the first time, so that no later change is missed.
         """
         if self.periodic_threads:
             for agent in self._agents:
-                with suppress(HypervisorAway):  # the next check reports the change
+                with suppress(HypervisorAway):  # the next check reports this hypervisor as changed
                     self._told[agent.host] = agent.report()
         super().start()
 
     def look(self) -> None:
-        """Report the hypervisors that have changed. A hypervisor that does not answer does not delay the others."""
+        """Report the hypervisors that have changed, without those that do not answer."""
         session = self._session()
         if not session:
             return  # no session: the next session reports all hypervisors

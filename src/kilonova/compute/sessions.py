@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of an agent process: each begins with a report of its hosts and guests and lasts until the lease is lost.
+"""Sessions of an agent process: each begins with a report of the process's hosts and guests.
 
-A process that may have been declared dead begins a new session (ADR 20).
+A session ends when the process has been declared dead; the process then begins a new session (ADR 20).
 """
 
 import logging
@@ -21,7 +21,7 @@ from kilonova.model.host import NODE_TRAITS, NodeReport
 
 LOG = logging.getLogger(__name__)
 _ANNOUNCED_TOGETHER = 200
-#: The shortest timeout for the answer to a heartbeat.
+#: The shortest timeout for the answer to a heartbeat, in seconds.
 _SHORTEST_S = 1.0
 
 
@@ -39,7 +39,7 @@ class Sessions:
 
     ``lease``: tells the agents whether they may act. It counts from the moment when a heartbeat was sent, so it expires
     before any control process declares the session dead.
-    ``interval_s``: seconds between two heartbeats; a short lease shortens it.
+    ``interval_s``: seconds between two heartbeats; with a short lease, heartbeats are sent more often.
     ``on_begun``: called when a session has begun.
     """
 
@@ -75,16 +75,17 @@ class Sessions:
         return min(self._interval_s, self._lease.renewal_s)
 
     def turn(self) -> None:
-        """Send a heartbeat, or begin a new session if the control side has declared this one dead.
+        """Send a heartbeat; begin a new session if there is none, or if the control processes declared it dead.
 
-        A lease that has expired here may still be valid on the control side, which counts it from a later moment. Then
-        the session continues. Raises: Unavailable if no control process answers or a hypervisor is unreachable.
+        A lease that has expired in this process may still be valid for the control processes, which count it from a
+        later moment; then the session continues.
+        Raises: Unavailable if no control process answers or a hypervisor is unreachable.
         """
         if self._session:
             if not self._lease.is_held and not self._has_lapsed:
                 self._has_lapsed = True
                 LOG.warning(
-                    "No heartbeat was acknowledged within the lease of %s; the agents stop acting until one is",
+                    "No heartbeat was acknowledged within the lease of %s; the agents accept no orders until one is",
                     self._lease.duration,
                 )
             if self._is_counted():
@@ -127,7 +128,7 @@ class Sessions:
 def _start_in_groups(
     agents: Sequence[Agent], bus: AgentBus, session: str, now: Callable[[], float] = float
 ) -> Iterator[tuple[float, HostsRegistered]]:
-    """Register agents in batches. Yield for each batch its start time by ``now`` and the answer."""
+    """Register agents in batches. For each batch, yield the time ``now()`` before its registration, and the answer."""
     for agent in agents:
         agent.begin_session()
     for start in range(0, len(agents), _ANNOUNCED_TOGETHER):

@@ -13,10 +13,10 @@ from kilonova.compute.virt.base import AgentStopsError
 
 @dataclass(frozen=True, slots=True)
 class ShutdownTimes:
-    """Seconds until a guest that does not shut down is powered off.
+    """Seconds after which a guest that has not shut down is powered off.
 
-    ``stop_s``: when a server is stopped, Nova's ``shutdown_timeout``.
-    ``reboot_s``: in a soft reboot, Nova's ``wait_soft_reboot_seconds``.
+    ``stop_s``: when a server is stopped; Nova's ``shutdown_timeout``.
+    ``reboot_s``: in a soft reboot; Nova's ``wait_soft_reboot_seconds``.
     """
 
     stop_s: float = 60.0
@@ -24,7 +24,7 @@ class ShutdownTimes:
 
 
 class ShutdownOrder(Protocol):
-    """An order that begins with a guest shutdown. ``timeout_s``: its timeout; None for the default of the host."""
+    """An order that begins with a guest shutdown. ``timeout_s``: shutdown timeout; None for the default of the host."""
 
     @property
     def instance_uuid(self) -> str: ...
@@ -34,7 +34,7 @@ class ShutdownOrder(Protocol):
 
 
 class GuestTimeout:
-    """The shutdown timeout of one guest. Implements ``ShutdownPatience``."""
+    """The shutdown timeout of one guest. Implements ``ShutdownTimeout``."""
 
     def __init__(self, limit_s: float) -> None:
         self._until = monotonic() + limit_s
@@ -49,11 +49,11 @@ class GuestTimeout:
         return seconds <= left and not is_cut_short
 
     def end(self) -> None:
-        """End the wait now, so that the guest is powered off."""
+        """End the timeout now, so that the driver powers the guest off."""
         self._is_over.set()
 
     def stop(self) -> None:
-        """Make the waiting driver call raise AgentStopsError and leave the guest as it is."""
+        """Make :meth:`wait` raise AgentStopsError, so that the driver leaves the guest as it is."""
         self._is_stopping = True
         self._is_over.set()
 
@@ -83,7 +83,7 @@ class Shutdowns:
             if self._is_stopping:
                 raise AgentStopsError
             self._waiting[instance_uuid] = timeout
-        # check after registering, so that cut_short() reaches orders that arrive later
+        # The queue is checked after the timeout is registered: for an order that arrives later, cut_short() ends it.
         if self._is_urgent(instance_uuid):
             timeout.end()
         try:
@@ -93,7 +93,7 @@ class Shutdowns:
                 del self._waiting[instance_uuid]
 
     def cut_short(self, instance_uuid: str) -> None:
-        """End the wait for a guest's shutdown, if any, so that it is powered off now, because of a newer order."""
+        """End the wait for the shutdown of a guest, if it is shutting down, so that the driver powers it off now."""
         with self._lock:
             timeout = self._waiting.get(instance_uuid)
         if timeout is not None:

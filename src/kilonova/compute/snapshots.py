@@ -59,7 +59,7 @@ class Snapshots:
                 del self._work[workflow]
 
     def cancel(self, message: CancelSnapshot) -> None:
-        """Cancel the snapshot of a workflow; if its order has not arrived yet, prevent it."""
+        """Cancel the snapshot of a workflow, or prevent the snapshot if its order has not arrived yet."""
         with self._turns:
             self._cancelled[message.step.workflow] = None
             work = self._work.get(message.step.workflow)

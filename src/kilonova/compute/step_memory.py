@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deduplication of steps: an agent remembers the steps it was given, so that each runs once and can be queried."""
+"""Deduplication of steps: an agent remembers its recent steps, so that each runs once and can be queried."""
 
 import threading
 
@@ -13,13 +13,14 @@ _REMEMBERED = 1_000
 
 
 class SupersededError(Exception):
-    """A later attempt of the workflow has arrived: this message is stale, its sender no longer owns the workflow."""
+    """A message is stale: a later attempt of its workflow has arrived, so its sender no longer owns the workflow."""
 
 
 class StepMemory:
     """Queued and running steps, the replies of recently finished ones, and the newest attempt of each workflow.
 
-    Kept in memory only. After a restart of the agent a repeated step runs again; the driver's calls are idempotent.
+    All of it is lost when the agent restarts. A repeated step then runs again, which is safe, since the driver's calls
+    are idempotent.
     """
 
     def __init__(self, remembered: int = _REMEMBERED) -> None:
@@ -61,7 +62,7 @@ class StepMemory:
                 self._replies[step] = reply
 
     def forget_instance(self, instance_uuid: str) -> None:
-        """Drop the replies about a guest, because its state has changed since."""
+        """Forget the replies about a guest, because the state of the guest has changed since."""
         with self._lock:
             for step in [step for step, reply in self._replies.items() if reply.instance_uuid == instance_uuid]:
                 del self._replies[step]

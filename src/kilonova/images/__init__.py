@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image sources: Glance behind a cache of a few seconds, or a fixed set of images for a cloud without Glance."""
+"""Image sources: Glance, with a cache of a few seconds, or a fixed set of images for a cloud without Glance."""

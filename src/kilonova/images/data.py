@@ -24,8 +24,8 @@ class Stored:
 class Download(Protocol):
     """The data of an image from byte ``start`` on. Iterating raises OSError if the transfer breaks off.
 
-    ``size_bytes``: bytes of this download. ``content_range``: the Content-Range header. Both None if the store omits
-    them.
+    ``size_bytes``: bytes of this download. ``content_range``: the Content-Range header. Each is None if the image
+    store does not send it.
     """
 
     @property
@@ -47,7 +47,7 @@ class ImageStore(Protocol):
     """A store of image data."""
 
     def read(self, image_id: str, start: int = 0) -> Download:
-        """Open a download of image data. Starts at byte 0 if the store cannot start at ``start``.
+        """Open a download of image data. The download starts at byte 0 if the store cannot start at ``start``.
 
         Raises: NotFound, Forbidden, Conflict for an image without data, Unavailable.
         """
@@ -55,5 +55,5 @@ class ImageStore(Protocol):
     def write(self, image_id: str, body: Body, size_bytes: int | None) -> Stored:
         """Store the data of an image. After a broken upload the image has no data and accepts a new upload.
 
-        Raises: NotFound, Forbidden, Conflict for an image that has data, Unavailable; any error of ``body``.
+        Raises: NotFound, Forbidden, Conflict for an image that has data, Unavailable; any error raised by ``body``.
         """

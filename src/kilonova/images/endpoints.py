@@ -26,7 +26,8 @@ _AWAY = frozenset({502, 503, 504})
 class Endpoints:
     """A client that sends requests to one of ``urls`` and fails over to the next. Thread-safe.
 
-    ``urls``: without ``/v2``. ``options``: options of keystoneauth's Adapter, such as retries at the same endpoint.
+    ``urls``: URLs of the service without ``/v2``.
+    ``options``: options of keystoneauth's Adapter, such as retries at the same endpoint.
     """
 
     def __init__(self, session: Session, urls: Sequence[str], **options: Any) -> None:
@@ -36,7 +37,10 @@ class Endpoints:
         self._present = 0
 
     def request(self, path: str, method: str, **more: Any) -> Any:
-        """Return the answer with any status. Raises: ClientException if no endpoint answers."""
+        """Send a request; return the response, even if its status is an error.
+
+        Raises: ClientException if no endpoint answers.
+        """
         tries = len(self._adapters) if method in _REPEATABLE else 1
         for left in reversed(range(tries)):
             index = self._present

@@ -14,8 +14,8 @@ from kilonova.model.image_data import ImageData
 class ImagesForHosts:
     """Builds the descriptions with which hosts read and write image data.
 
-    ``endpoint``: URL of the control processes as hosts reach it. ``shared_folder``: folder of the image service's
-    files, as hosts see it; each file is named after its image. None if hosts do not share it.
+    ``endpoint``: URL at which hosts reach the control processes. ``shared_folder``: path, on the hosts, of the folder
+    with the image service's files, each named after its image; None if hosts do not share this folder.
     """
 
     office: TicketOffice
@@ -23,7 +23,7 @@ class ImagesForHosts:
     shared_folder: Path | None = None
 
     def to_read(self, host: str, image: Image) -> ImageData:
-        """Return what a host needs to download an image. Call it when sending it: the ticket expires."""
+        """Return the description with which ``host`` downloads an image, to be sent at once: its ticket expires."""
         location = "" if self.shared_folder is None else (self.shared_folder / quote(image.id, safe="")).as_uri()
         return ImageData(
             image.id,
@@ -37,7 +37,7 @@ class ImagesForHosts:
         )
 
     def to_write(self, host: str, image_id: str) -> ImageData:
-        """Return what a host needs to upload the data of an image that is registered without data."""
+        """Return the description with which ``host`` uploads the data of an image that is registered without data."""
         return ImageData(
             image_id, url=self._url(host, image_id), ticket=self.office.issue(host, image_id, Direction.WRITE)
         )

@@ -30,7 +30,7 @@ _OK, _CREATED = 200, 201
 
 
 class GlanceImages:
-    """An ``ImageSource``. ``endpoints``: URLs of the service without ``/v2``."""
+    """An ``ImageSource`` that reads Glance. ``endpoints``: URLs of Glance without ``/v2``."""
 
     def __init__(self, *endpoints: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._glance = Endpoints(
@@ -113,7 +113,10 @@ class GlanceImages:
         return image_of(answer.json())
 
     def _ask(self, path: str, token: str | None) -> Any:
-        """Return the answer with any status. Retries if the service is unreachable or answers 503."""
+        """Send a GET request; return the response, even if its status is an error.
+
+        The request is retried if the service is unreachable or answers 503.
+        """
         headers = {"X-Auth-Token": token or "", **outgoing_headers()}
         try:
             answer = self._glance.request(path, "GET", headers=headers, authenticated=False)

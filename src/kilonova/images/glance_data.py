@@ -44,7 +44,7 @@ class GlanceDownload:
 
 
 class GlanceData:
-    """An ``ImageStore`` in Glance. ``session``: of Kilonova's own user; ``endpoints``: URLs without ``/v2``."""
+    """An ``ImageStore`` in Glance. ``session``: session of Kilonova's own user; ``endpoints``: URLs without ``/v2``."""
 
     def __init__(self, session: Session, *endpoints: str) -> None:
         self._session = session
@@ -71,7 +71,7 @@ class GlanceData:
         counted = _Counted(body) if size_bytes is None else _Sized(body, size_bytes)
         headers = {"Content-Type": "application/octet-stream"}
         try:
-            # Never retried: the part of the body already read cannot be read again.
+            # The upload is not retried: the part of the body that was already read cannot be read again.
             answer = self._ask(
                 "PUT", f"{_path(image_id)}/file", headers=headers, data=counted, allow_reauth=False, log=False
             )
@@ -98,13 +98,13 @@ class GlanceData:
         try:
             return self._glance.request(path, method, redirect=False, **more)
         except (exceptions.ClientException, HTTPError) as error:
-            # The details are logged only, because hosts may not see them.
+            # The error is only logged, because hosts must not see its details.
             LOG.warning("Request of Kilonova's user to the image service failed: %s", error)
             raise Unavailable(_UNREACHABLE) from error
 
 
 class _Counted:
-    """An upload body that counts its bytes. ``error``: why reading the body failed, if it did."""
+    """An upload body that counts its bytes. ``error``: the exception that ended the reading of the body, or None."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
@@ -135,7 +135,7 @@ def _path(image_id: str) -> str:
 
 
 def _refusal(image_id: str, answer: Any) -> Exception:
-    """Return the error to raise to a host for an error response of the image service."""
+    """Return the error that a host receives for an error response of the image service."""
     status = answer.status_code
     if status in {400, 404, 410}:
         return NotFound(f"Image {image_id} could not be found.")

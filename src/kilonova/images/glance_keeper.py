@@ -22,7 +22,7 @@ _BACKUPS = 1000
 
 
 class GlanceKeeper:
-    """An ``ImageKeeper`` in Glance. ``session``: of Kilonova's own user; ``endpoints``: URLs without ``/v2``."""
+    """An ``ImageKeeper`` in Glance. ``session``: session of Kilonova's user; ``endpoints``: URLs without ``/v2``."""
 
     def __init__(self, session: Session, *endpoints: str) -> None:
         self._glance = Endpoints(session, endpoints)
@@ -34,7 +34,7 @@ class GlanceKeeper:
     def remove(self, image_id: str) -> None:
         answer = self._ask("DELETE", _path(image_id))
         if answer.status_code == _FORBIDDEN:
-            LOG.warning("Image %s is not removed: the image service denies this to Kilonova's user", image_id)
+            LOG.warning("Image %s was not removed: the image service denies this to Kilonova's user", image_id)
         elif answer.status_code != _NO_CONTENT and answer.status_code not in _GONE:
             raise _not_understood(answer)
 
@@ -48,7 +48,7 @@ class GlanceKeeper:
         if answer.status_code != _OK:
             raise _not_understood(answer)
         found = answer.json()["images"]
-        # Glance may ignore a filter it does not know; an image of another server must never be returned as a backup.
+        # Glance may ignore a filter that it does not know: an image of another server must not be returned.
         return tuple(each["id"] for each in found if all(each.get(name) == wanted[name] for name in wanted))
 
     def _content(self, image_id: str) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Glance images as users see and change them, each request with the user's own token."""
+"""Access of users to the images in Glance. Each request is sent with the user's own token."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Format, size limits and properties of a new image of a server."""
+"""Format, minimum sizes and properties of a new image that is made from a server."""
 
 from collections.abc import Collection, Mapping
 
@@ -31,9 +31,9 @@ def image_of_server(
 ) -> NewImage:
     """Return the description of a new image of a server.
 
-    ``base``: the image that the server was made from, as it was then. ``not_inherited``: names of its properties that
-    the new image does not get. ``given``: properties from the request; they override inherited ones, but not those that
-    identify the server and the owner.
+    ``base``: the image of the server, as it was when the server was created from it. ``not_inherited``: names of the
+    image properties of the server that the new image does not get. ``given``: properties from the request; they
+    override inherited properties, but not the properties that identify the server and the owner.
     """
     kept = {
         key: value
@@ -42,7 +42,7 @@ def image_of_server(
     }
     own = {"instance_uuid": instance.uuid, "user_id": user_id}
     if image_type != SNAPSHOT or "image_type" not in given:
-        own["image_type"] = image_type  # the rotation of backups finds them by this property
+        own["image_type"] = image_type  # the rotation of backups finds the images by this property
     if instance.image_ref:
         own["base_image_ref"] = instance.image_ref
     base = base or Image(instance.image_ref or "")

@@ -26,9 +26,9 @@ class ProxiedImage:
 
 @dataclass(frozen=True, slots=True)
 class ImageFilter:
-    """A filter for listing images. None, or empty ``properties``, means no restriction.
+    """A filter for listing images. A field that is None, or empty ``properties``, does not restrict the list.
 
-    ``changed_since``: a time as the client wrote it.
+    ``changed_since``: a time in the form in which the client wrote it.
     """
 
     name: str | None = None

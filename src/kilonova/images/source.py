@@ -16,7 +16,7 @@ class ImageSource(Protocol):
         """Return an image that the token's owner may see. Raises: NotFound, Unavailable."""
 
     def named(self, name: str, *, token: str | None, project_id: str) -> tuple[Image, ...]:
-        """Return the images of that name that the token's owner may see. Raises: Unavailable."""
+        """Return the images named ``name`` that the token's owner may see. Raises: Unavailable."""
 
     def list(self, *, token: str | None) -> Sequence[Image]:
         """Return every image that the token's owner may see, hidden ones included. Raises: Unavailable."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 _FORM = b"kilonova image ticket 1"
-#: Seconds for which a process may keep signing with a key after another process has made a newer one.
+#: Seconds for which a process may keep signing with a key after another process has made a newer key.
 _KEYS_KNOWN_S = 60.0
 _ASKED_AT_MOST_EVERY_S = 1.0
 _LONGEST = 4096

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of a config drive, in the two layouts that guests expect: OpenStack's and EC2's.
 
-Source: OpenStack's metadata reference, which names the additions of each version. There is no network service, so
-``network_data.json`` is empty.
+Source: OpenStack's metadata reference, which names the additions of each version. Kilonova has no network service, so
+``network_data.json`` lists no networks.
 """
 
 import base64
@@ -20,7 +20,7 @@ VERSIONS = (
     "2012-08-10", "2013-04-04", "2013-10-17", "2015-10-15", "2016-06-30", "2016-10-06", "2017-02-22", "2018-08-27",
     "2020-10-14", "2025-04-04",
 )  # fmt: skip
-#: The version that introduced each of these fields and files.
+#: Versions of the layout; each is named after the field or file that it introduced.
 _RANDOM_SEED, _VENDOR_DATA, _NETWORK_DATA, _DEVICES, _VENDOR_DATA_2, _DEDICATED_CPUS = (
     "2013-04-04", "2013-10-17", "2015-10-15", "2016-06-30", "2016-10-06", "2020-10-14",
 )  # fmt: skip

@@ -12,7 +12,7 @@ LABEL = "config-2"
 
 def iso9660_of(files: Mapping[str, bytes]) -> bytes:
     """Return an ISO image with ``files``: path → content."""
-    import pycdlib  # noqa: PLC0415 - most hosts make none
+    import pycdlib  # noqa: PLC0415 - most hosts make no config drives
 
     image: Any = pycdlib.PyCdlib()
     image.new(interchange_level=4, rock_ridge="1.09", joliet=3, vol_ident=LABEL, pub_ident_str="KILONOVA")

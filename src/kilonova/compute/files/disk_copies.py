@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of disks on their way to the image service.
+"""Copies of guests' disks that are uploaded to the image service.
 
 ::
 
@@ -20,13 +20,13 @@ _BROUGHT, _DRAFT = ".brought", ".part"
 
 
 class DiskCopies:
-    """The disk copies of one host. There are few of them, so a delete scans all."""
+    """The disk copies of one host. Each removal scans the whole folder, which holds few files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def is_done(self, uuid: str, image_id: str) -> bool:
-        """Tell whether the copy for an image exists, or was uploaded already."""
+        """Tell whether a guest's disk was copied for an image; True also if the copy was already uploaded."""
         return self.has_brought(uuid, image_id) or self.copied(uuid, image_id) is not None
 
     @contextmanager
@@ -34,7 +34,7 @@ class DiskCopies:
         """Yield the path of a draft file that becomes the copy for an image when the block ends.
 
         ``alone``: remove other copies of the disk first.
-        After an error, or if the draft file does not exist, there is no copy. Raises: DriverError.
+        If the block raises an error or does not create the draft file, no copy is made. Raises: DriverError.
         """
         copy = self.path(uuid, image_id)
         draft = copy.with_name(f"{copy.name}{_DRAFT}")
@@ -53,7 +53,7 @@ class DiskCopies:
             raise DriverError(f"The host cannot copy the disk of guest {uuid}: {error.strerror}.") from error
 
     def copied(self, uuid: str, image_id: str) -> Path | None:
-        """Return the copy for an image, or None if it does not exist."""
+        """Return the path of the copy for an image, or None if the copy does not exist."""
         copy = self.path(uuid, image_id)
         return copy if copy.exists() else None
 
@@ -62,20 +62,20 @@ class DiskCopies:
         return self._brought(uuid, image_id).exists()
 
     def note_brought(self, uuid: str, image_id: str) -> None:
-        """Record that the copy for an image was uploaded, and remove it.
+        """Record that the copy for an image was uploaded, and remove the copy.
 
-        Idempotent, so it can be repeated after a crash.
+        Idempotent, so the call can be repeated after a crash.
         """
         self._brought(uuid, image_id).touch()
         self.path(uuid, image_id).unlink(missing_ok=True)
 
     def discard(self, uuid: str) -> None:
-        """Remove all copies of a guest's disk; no error if absent."""
+        """Remove all copies of a guest's disk; no error if there are none."""
         for file in list(self._folder.glob(f"{uuid}.*")):
             file.unlink(missing_ok=True)
 
     def keep_only(self, uuids: Collection[str]) -> None:
-        """Remove copies of guests that no longer exist, and unfinished drafts."""
+        """Remove unfinished drafts, and the copies of all guests that are not in ``uuids``."""
         for file in list(self._folder.glob("*")):
             if file.name.partition(".")[0] not in uuids or file.name.endswith(_DRAFT):
                 file.unlink(missing_ok=True)

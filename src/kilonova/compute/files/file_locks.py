@@ -12,9 +12,9 @@ _SUFFIX = ".lock"
 
 @contextmanager
 def held(folder: Path, name: str, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock ``name`` of a folder, a hidden file that is removed on release.
+    """Hold the lock ``name`` of a folder within the block. The lock is a hidden file, removed on release.
 
-    Yields whether the lock is held: always True, unless ``wait`` is False and another thread or process holds it.
+    Yields True if the lock is held; False if ``wait`` is False and another thread or process holds the lock.
     The operating system releases the lock when its holder dies. The lock is not re-entrant: a thread that holds it must
     not request it again.
     """
@@ -27,7 +27,7 @@ def held(folder: Path, name: str, *, wait: bool = True) -> Iterator[bool]:
             except BlockingIOError:
                 yield False
                 return
-            # the former holder removed the file: other processes would lock a new file
+            # The former holder may have removed the opened file. Its lock is useless: others would lock a new file.
             if not _is_still(path, descriptor):
                 continue
             try:
@@ -40,7 +40,7 @@ def held(folder: Path, name: str, *, wait: bool = True) -> Iterator[bool]:
 
 
 def is_lock(name: str) -> bool:
-    """Tell whether a file name is that of a lock."""
+    """Tell whether ``name`` is the name of a lock file."""
     return name.startswith(".") and name.endswith(_SUFFIX)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of guests: which host owns them, and their permissions.
+"""Folders that hold files of guests: their owner, which is a host, and their permissions.
 
-QEMU runs as a user of its own: it may open files that it is given, but other users may not list the folders.
+QEMU runs as a separate user. It must be able to open files in these folders by path; other users may not list them.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kilonova.errors import ConfigurationError
 
-#: Name of the file in a folder of guests that holds the name of the owning host.
+#: Name of the file, in the folder ``instances_path``, that contains the name of the host that owns the folder.
 OWNER = "host"
 _MODE = 0o711
 _THROUGH = 0o011
@@ -24,7 +24,7 @@ def make_folder(folder: Path) -> None:
 
 
 def let_through(folder: Path) -> None:
-    """Allow other users to traverse an existing folder, if this process may change its mode."""
+    """Allow other users to traverse an existing folder, if this process may change the folder's mode."""
     with contextlib.suppress(OSError):
         mode = folder.stat().st_mode
         if mode & _THROUGH != _THROUGH:
@@ -32,7 +32,7 @@ def let_through(folder: Path) -> None:
 
 
 def claim(folder: Path, host: str) -> None:
-    """Record in ``instances_path`` which host owns its guests.
+    """Record in the folder ``instances_path`` that the guests in it belong to ``host``.
 
     If two hosts shared the folder, each would report the guests of the other and might remove them.
     Raises: ConfigurationError if the folder belongs to another host.
@@ -49,6 +49,6 @@ def claim(folder: Path, host: str) -> None:
     if noted not in {"", host}:
         raise ConfigurationError(
             f"[DEFAULT] instances_path: {folder} holds the guests of host {noted}, not of {host}. Set [DEFAULT] host = "
-            f"{noted} if the machine has another name now, or use a folder of its own for each host. The name is in "
-            f"{owner}."
+            f"{noted} if the machine has another name now, or use a separate folder for each host. The name of the "
+            f"owning host is in {owner}."
         )

@@ -6,15 +6,15 @@ from urllib.parse import quote, unquote
 
 from kilonova.model.image_data import ImageData
 
-#: Formats in which an image may be cached; each is a suffix of the file name.
+#: Formats in which an image may be cached; the format is the suffix of the file name.
 FORMATS = ("raw", "qcow2", "iso")
-#: Prefix of cached files that are no image: empty file systems, shared by guests as the base of ephemeral disks.
+#: Prefix of the names of cached empty file systems, which are not images but backing files of ephemeral disks.
 EPHEMERAL_PREFIX = "ephemeral_"
 _HASH = re.compile(r"\.[0-9a-f]{32}$")
 
 
 def name_of(image: ImageData) -> str:
-    """Return the file name of an image. It contains the hash, so changed data has another name."""
+    """Return the file name of an image. The name contains the hash of the data, so changed data gets a new name."""
     return ".".join(filter(None, (quote(image.image_id, safe=""), image.hash_value[:32])))
 
 
@@ -30,6 +30,6 @@ def format_of(name: str) -> str:
 
 
 def image_id_of(name: str) -> str:
-    """Return the image ID in a file name, or "" if the file is no image."""
+    """Return the image ID in a file name, or "" if the file is not an image."""
     name = without_format(name)
     return "" if name.startswith(EPHEMERAL_PREFIX) else unquote(_HASH.sub("", name))

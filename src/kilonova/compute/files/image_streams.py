@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image data as it is streamed into a file, with its checksum, or out of one, with a cancellation check."""
+"""Streams of image data: into a file, with a check of the data's checksum; out of a file, with a cancellation check."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -13,9 +13,9 @@ PIECE = 1 << 20
 
 
 class WatchedFile:
-    """A file that is uploaded to the control plane, with ``check`` called for each chunk.
+    """A file that is uploaded to the control plane; ``check`` is called before each chunk is read.
 
-    ``len``: its size in bytes, an attribute that HTTP clients read.
+    ``len``: size of the file in bytes; HTTP clients read this attribute.
     """
 
     def __init__(self, file: IO[bytes], size: int, check: Callable[[], None]) -> None:
@@ -32,7 +32,7 @@ class WatchedFile:
 
 
 class ImageDraft:
-    """A file that is being written, with the running size and hash of its data."""
+    """An image file that is being written, and the size and hash of the data written so far."""
 
     def __init__(self, file: IO[bytes], image: ImageData) -> None:
         self._file = file
@@ -60,7 +60,9 @@ class ImageDraft:
         if image.size_bytes and self.size != image.size_bytes:
             raise ImageUnusable(f"Image {image.image_id} has {self.size} bytes instead of {image.size_bytes}.")
         if self._hash is not None and self._hash.hexdigest() != image.hash_value:
-            raise ImageUnusable(f"Image {image.image_id} is damaged: it does not have its {image.hash_algo} checksum.")
+            raise ImageUnusable(
+                f"Image {image.image_id} is damaged: its data does not match its {image.hash_algo} checksum."
+            )
 
 
 def _hash_of(algorithm: str) -> Any:
@@ -71,7 +73,10 @@ def _hash_of(algorithm: str) -> Any:
 
 
 def hashes_to(file: Path, stored: Any) -> bool:
-    """Tell whether a file matches the hash of a ``stored`` image; True if that cannot be checked."""
+    """Tell whether a file has the hash of an image; True also if this host does not know the hash algorithm.
+
+    ``stored``: the image as the image service describes it.
+    """
     if _hash_of(stored["os_hash_algo"]) is None:
         return True
     with file.open("rb") as data:

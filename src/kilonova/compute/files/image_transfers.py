@@ -12,17 +12,17 @@ from kilonova.errors import ImageUnusable, TransferBroken, TransferPostponed
 from kilonova.model.image_data import ImageData
 
 _PIECE = 1 << 20
-_TIMEOUTS_S = (10.0, 90.0)  # timeouts of connecting and of reading
+_TIMEOUTS_S = (10.0, 90.0)  # timeouts for connecting and for reading
 _OK, _PARTIAL = 200, 206
 #: Status of a control process that has reached its limit of concurrent transfers.
 _BUSY = 503
-#: Statuses of permanent errors, after which no retry is made.
+#: Statuses of permanent errors, after which a transfer is not retried.
 _FINAL = frozenset({400, 401, 403, 404, 405, 409})
 
 
 @contextmanager
 def download(image: ImageData, start: int, *, verify: bool | str) -> Iterator[tuple[int, Iterator[bytes]]]:
-    """Yield the data of an image and its offset, which is ``start`` or 0.
+    """Yield the offset where the returned data begins, which is ``start`` or 0, and the data of an image from there.
 
     Raises: TransferBroken, TransferPostponed, ImageUnusable.
     """
@@ -52,7 +52,7 @@ def _pieces(answer: Response) -> Iterator[bytes]:
 def _ask(method: str, image: ImageData, verify: bool | str, headers: dict[str, str], data: Any) -> Iterator[Response]:
     headers = {"Authorization": f"Bearer {image.ticket}", "Accept-Encoding": "identity", **headers}
     with Session() as session:
-        session.trust_env = False  # else credentials from a .netrc file would replace the ticket
+        session.trust_env = False  # otherwise credentials from a .netrc file would replace the ticket
         try:
             answer = session.request(
                 method,
@@ -64,7 +64,7 @@ def _ask(method: str, image: ImageData, verify: bool | str, headers: dict[str, s
                 timeout=_TIMEOUTS_S,
                 allow_redirects=False,
             )
-        except OSError as error:  # includes all errors of requests, and a missing CA file
+        except OSError as error:  # base class of all exceptions of ``requests``; also raised for a missing CA file
             raise TransferBroken(f"The control plane cannot be reached: {type(error).__name__}.") from error
         with answer:
             if answer.status_code not in {_OK, _PARTIAL}:
@@ -80,7 +80,7 @@ def _refusal(image: ImageData, status: int) -> Exception:
     if status not in _FINAL:
         return TransferBroken(said)
     if status == 401:
-        said = "The ticket for it has expired or is invalid."
+        said = "The ticket for this image has expired or is invalid."
     elif status == 404:
         said = "The image no longer exists."
     return ImageUnusable(f"Image {image.image_id} cannot be transferred. {said}")

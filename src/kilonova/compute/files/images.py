@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image cache of a host: each image is downloaded once, checked, and kept in a folder. New images are uploaded.
+"""Image cache of a host: each image is downloaded once, checked, and kept in a folder. Also uploads new images.
 
 A file under its final name is complete and checked; an unfinished download has a draft name that no reader uses.
 Several processes may share the folder: a lock protects every creation and removal of a file.
@@ -41,7 +41,10 @@ class ImageTransfers(Protocol):
     def download(
         self, image: ImageData, start: int, *, verify: bool | str
     ) -> AbstractContextManager[tuple[int, Iterator[bytes]]]:
-        """Yield the data of an image and its offset, which is ``start`` or 0. Raises: as :meth:`upload`."""
+        """Yield the offset where the data begins, which is ``start`` or 0, and the data of an image from there.
+
+        Raises: the same exceptions as :meth:`upload`.
+        """
 
     def upload(self, image: ImageData, data: Any, *, verify: bool | str) -> Any:
         """Upload the data of an image; return its description in the image service.
@@ -53,9 +56,9 @@ class ImageTransfers(Protocol):
 class HostImages:
     """The image cache of a host in ``folder``, limited to ``max_bytes``; the newest image is always kept.
 
-    ``retries``: number of retries of a transfer. ``verify``: how the TLS certificate of the control plane is checked.
-    ``transfers``: the transport; None stands for HTTP.
-    ``in_use``: returns the names of files that guests need without having a hard link to them.
+    ``retries``: number of retries of a transfer. ``verify``: whether the TLS certificate of the control plane is
+    checked, or the path of a CA file for the check. ``transfers``: the transport; None stands for HTTP.
+    ``in_use``: returns the names of the files that guests need but have no hard link to.
     """
 
     def __init__(
@@ -90,7 +93,7 @@ class HostImages:
             return self.fetch_locked(image)
 
     def fetch_locked(self, image: ImageData) -> Path:
-        """Do the same as :meth:`fetch`; the caller holds the lock of the image."""
+        """Do the same as :meth:`fetch` while the caller holds the lock of the image."""
         name = name_of(image)
         file = self.find(name)
         if file is not None:
@@ -100,13 +103,14 @@ class HostImages:
             return self.put(name, draft)
 
     def has(self, image: ImageData) -> bool:
-        """Tell whether an image is cached; this marks it as used now."""
+        """Tell whether an image is cached; if so, set its time of last use to now."""
         return self.find(name_of(image)) is not None
 
     def forget_unused(self, min_age_s: float, ephemeral_min_age_s: float | None = None) -> tuple[str, ...]:
-        """Remove images that no guest is based on and that have been unused for ``min_age_s``; return their names.
+        """Remove images that no guest uses and that have been unused for ``min_age_s`` seconds; return their names.
 
-        ``ephemeral_min_age_s``: the same age for empty file systems. Abandoned downloads are removed, too.
+        ``ephemeral_min_age_s``: the minimum age of cached empty file systems; None for ``min_age_s``.
+        Drafts of abandoned downloads are removed, too.
         Raises: DriverError if the files in use by guests cannot be determined.
         """
         in_use = self._in_use()
@@ -128,9 +132,10 @@ class HostImages:
         return tuple(gone)
 
     def list(self, guests_of: Callable[[str, os.stat_result], Iterable[str]]) -> tuple[CachedImage, ...]:
-        """Return the cached images by name.
+        """Return the cached images, sorted by name.
 
-        ``guests_of``: returns the guests that use a file, by its name and status.
+        ``guests_of``: called with the name and the ``os.stat`` result of a file; returns the uuids of the guests that
+        use the file.
         """
         now = time.time()
         return tuple(
@@ -146,7 +151,7 @@ class HostImages:
         )
 
     def upload(self, image: ImageData, file: Path, check: Callable[[], None] = lambda: None) -> None:
-        """Upload a file as the data of an image that has none yet.
+        """Upload a file as the data of an image that is registered without data.
 
         ``check`` is called for each chunk; an exception from it ends the upload. Raises: DriverError; ImageUnusable.
         """
@@ -168,14 +173,14 @@ class HostImages:
     def _transfers(self) -> ImageTransfers:
         if self._given_transfers is not None:
             return self._given_transfers
-        from kilonova.compute.files import image_transfers  # noqa: PLC0415 - brings an HTTP client
+        from kilonova.compute.files import image_transfers  # noqa: PLC0415 - this module imports an HTTP client
 
         return image_transfers
 
     # --- single files -------------------------------------------------------------------------------------------------
 
     def find(self, name: str) -> Path | None:
-        """Return the file of a name, or None if it does not exist; this marks the file as used now."""
+        """Return the path of the file ``name``, or None if there is none; set the file's time of last use to now."""
         file = self._folder / name
         try:
             os.utime(file)
@@ -262,9 +267,9 @@ class HostImages:
                 taken.add(piece)
 
     def _until_done(self, image: ImageData, transfer: Callable[[], Any]) -> Any:
-        """Run a transfer, and retry it with back-off.
+        """Run a transfer, and retry it with back-off after an error.
 
-        A postponed transfer is not counted as a retry; it is repeated until the ticket expires.
+        Postponements by a control process do not count as retries; they are repeated until the ticket expires.
         """
         tries = waits = 0
         while True:
@@ -293,7 +298,7 @@ class HostImages:
             return
         try:
             in_use = self._in_use()
-        except DriverError as error:  # a waiting guest is more important than the size limit
+        except DriverError as error:  # the guest that waits for the image is more important than the size limit
             LOG.warning("No image was evicted: %s", error.message)
             return
         for name, stat, _ in sorted(found, key=lambda each: each[1].st_mtime):
@@ -311,7 +316,7 @@ class HostImages:
             return True
 
     def _all(self) -> Iterator[tuple[str, os.stat_result, Path]]:
-        """Yield all image files with their names. Guests' disks may be hard links to such a file."""
+        """Yield name, status and path of each image file. Guests' disks may be hard links to these files."""
         with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
@@ -320,5 +325,5 @@ class HostImages:
 
 
 def _size(stat: os.stat_result) -> int:
-    """Return the disk space of a file: holes count as none, and the unused rest of the last block is not counted."""
+    """Return the bytes that a file occupies on disk, without its holes and the unused rest of its last block."""
     return min(stat.st_blocks * 512, stat.st_size)

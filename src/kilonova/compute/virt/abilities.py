@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optional abilities of a hypervisor driver besides :class:`~kilonova.compute.virt.base.VirtDriver`: one protocol each.
+"""Optional abilities of hypervisor drivers: one protocol for each ability.
 
-A driver has an ability if it has all methods of its protocol; there is no registration. The agent determines the
-abilities once, at its start, and rejects orders that need a missing one.
+A driver has an ability if it implements all methods of the ability's protocol; there is no registration. The agent
+determines the abilities of its driver once, at its start, and rejects orders that need a missing ability. The methods
+that every driver must implement are in :class:`~kilonova.compute.virt.base.VirtDriver`.
 
-A host with moves has for each instance a *guest*, or a *kept* guest of a move that may still be reverted, or both,
-since source and destination of a resize may be the same host. Starting, stopping and rebooting concern the guest. At
-the destination of a live migration the guest is *incoming*, and paused, until it is activated.
+The source host of a move keeps the original guest, the *kept* guest, until the move is confirmed or reverted. After a
+resize on the same host, one host has both the kept guest and the new *guest* of an instance: orders to start, stop or
+reboot concern the new guest. At the destination of a live migration the guest is *incoming*, and paused, until it is
+activated.
 
-Attaching volumes and network interfaces will be further protocols here.
+There are no protocols for attaching volumes and network interfaces yet.
 """
 
 import inspect
@@ -30,12 +32,15 @@ class CanReboot(Protocol):
     """Ability.REBOOT: reboot guests."""
 
     def soft_reboot(self, uuid: str, timeout: ShutdownTimeout) -> None:
-        """Shut a running guest down, as ``VirtDriver.stop``, and start it. Raises: DriverError, AgentStopsError."""
+        """Shut a running guest down, as ``VirtDriver.stop`` does, then start it.
+
+        Raises: DriverError, AgentStopsError.
+        """
 
     def hard_reboot(self, uuid: str, guest: GuestSpec | None) -> None:
-        """Power a guest off, in any state, and start it. A guest that is gone is created as ``guest`` describes it.
+        """Power a guest off, in any state, and start it. A missing guest is created from the description ``guest``.
 
-        Raises: GuestMissing if the guest is gone or only kept and ``guest`` is None; DriverError.
+        Raises: GuestMissing if ``guest`` is None and this host has no guest, or only a kept guest; DriverError.
         """
 
 
@@ -66,11 +71,11 @@ class CanRebuild(Protocol):
     """Ability.REBUILD: replace guests by new ones on the same host."""
 
     def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
-        """Replace a guest, including a kept one, by a new guest as described, or create it if no guest exists.
+        """Replace the guest of an instance, and a kept guest, by the new guest ``guest``; create it if there is none.
 
-        A guest with the same ``ordered_at`` was created by this order already: only its power state is set. The image
-        is fetched before anything is removed. Raises: DriverError: the old guest is unchanged or removed;
-        UnsupportedGuest.
+        If the present guest has the same ``ordered_at``, this order has already created it: only its power state is
+        set. The image is fetched before the old guest is removed.
+        Raises: UnsupportedGuest, DriverError; then the old guest is either unchanged or removed.
         """
 
 
@@ -78,10 +83,10 @@ class CanRebuild(Protocol):
 class Rescue:
     """The rescue system of a guest.
 
-    ``image``: how the host gets the image ``image_ref``; None if the host has no access to it.
-    ``image_properties``: the properties of the image that are in RESCUE_PROPERTIES. If there is one, the guest's own
-    disks keep their device names, and the rescue disk is added after them (stable device rescue).
-    ``admin_password``: password of the rescue system; the config drive of the guest contains it, too.
+    ``image``: location and ticket for the image ``image_ref``; None if the host has no access to the image.
+    ``image_properties``: those properties of the image that RESCUE_PROPERTIES lists. If there is at least one, the
+    guest's own disks keep their device names, and the rescue disk is added after them (stable device rescue).
+    ``admin_password``: password of the rescue system; the config drive of the guest contains this password, too.
     """
 
     image_ref: str
@@ -96,10 +101,10 @@ class CanRescue(Protocol):
     def rescue(self, guest: GuestSpec, rescue: Rescue, timeout: ShutdownTimeout | None = None) -> None:
         """Boot a guest from a rescue image, with its own disk attached; no error if it already runs from that image.
 
-        ``timeout``: as for ``VirtDriver.stop``. During the rescue the config drive of ``guest`` replaces the guest's
-        own; it is removed when the rescue ends.
-        A start or a hard reboot boots from the guest's own disk again. Raises: DriverError, AgentStopsError; then the
-        guest is unchanged, or off.
+        ``timeout``: as for ``VirtDriver.stop``. ``guest``: contains the config drive that the guest has during the
+        rescue, instead of its own; this drive is removed when the rescue ends.
+        A start or a hard reboot boots the guest from its own disk again.
+        Raises: DriverError, AgentStopsError; then the guest is either unchanged or powered off.
         """
 
     def unrescue(self, uuid: str) -> None:
@@ -110,7 +115,10 @@ class CanSetAdminPassword(Protocol):
     """Ability.ADMIN_PASSWORD: set the administrator's password inside guests."""
 
     def set_admin_password(self, uuid: str, admin_password: str) -> None:
-        """Set the password inside a running guest. Raises: Unsupported if no guest agent can do it; DriverError."""
+        """Set the password inside a running guest.
+
+        Raises: Unsupported if the guest has no guest agent that can set it; DriverError.
+        """
 
 
 class CanCrashDump(Protocol):
@@ -130,7 +138,7 @@ class CanReadConsoles(Protocol):
     def console_output(self, uuid: str, lines: int | None) -> str:
         """Return the tail of a guest's console log, at most ``CONSOLE_BYTES``.
 
-        ``lines``: number of last lines; None for the whole tail.
+        ``lines``: number of lines to return, the last ones of the log; None for the whole tail.
         Raises: GuestMissing, DriverError.
         """
 
@@ -161,41 +169,41 @@ class CanEndMoves(Protocol):
     def return_home(self, guest: GuestSpec, *, power_on: bool) -> PowerState:
         """Restore the kept guest as it was, and return its power state; no error if the guest never left.
 
-        ``power_on``: start it; a guest that was paused before the move stays paused. Raises: DriverError, also if the
-        guest that the move created still exists on this host.
+        ``power_on``: whether the guest is started; a guest that was paused before the move stays paused.
+        Raises: DriverError, also if the guest that the move created still exists on this host.
         """
 
     def confirm_move(self, uuid: str) -> None:
-        """Remove the kept guest and nothing else; no error if absent. Raises: DriverError.
+        """Remove the kept guest, but no other guest; no error if absent. Raises: DriverError.
 
         After a resize on the same host the new guest becomes an ordinary guest.
         """
 
     def abandon_move(self, uuid: str) -> None:
-        """Remove the guest that a move created, completely or partly, on this host; no error if absent.
+        """Remove the guest that a move created on this host, or its parts if incomplete; no error if absent.
 
-        Guests that were not created by a move stay. Raises: DriverError.
+        A guest that was not created by a move is not removed. Raises: DriverError.
         """
 
 
 class CanMoveCold(CanEndMoves, Protocol):
     """Ability.RESIZE_SAME_HOST, Ability.COLD_MIGRATE: move or resize guests that are powered off.
 
-    A driver that resizes guests on their host but does not move them between hosts lacks COLD_MIGRATE:
-    :func:`abilities_of`.
+    If a driver resizes guests on their host but does not move them between hosts, its attribute ``lacks`` contains
+    COLD_MIGRATE; see :func:`abilities_of`.
     """
 
     def move_away(self, uuid: str, destination: str, timeout: ShutdownTimeout | None = None) -> None:
-        """Power a guest off, as ``VirtDriver.stop``, and keep it for the move; no error if the guest is already kept.
+        """Shut a guest down, as ``VirtDriver.stop`` does, and keep it for the move; no error if it is already kept.
 
         Raises: DriverError, AgentStopsError.
         """
 
     def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
-        """Create a guest from the one that ``source`` keeps, with the size in ``guest``.
+        """Create the guest on this host from the guest that the host ``source`` keeps, with the size in ``guest``.
 
-        No error if a move has already created the guest. Raises: DriverError, leaving nothing behind;
-        UnsupportedGuest.
+        No error if a move has already created the guest.
+        Raises: UnsupportedGuest, DriverError; then no part of the new guest is left on this host.
         """
 
 
@@ -233,10 +241,13 @@ class CanMigrateLive(CanEndMoves, Protocol):
     """Ability.LIVE_MIGRATE: move running guests."""
 
     def prepare_live_migration(self, guest: GuestSpec, source: str) -> None:
-        """Create an incoming guest, paused. Raises: DriverError, leaving nothing behind; UnsupportedGuest."""
+        """Create an incoming guest, which is paused.
+
+        Raises: UnsupportedGuest, DriverError; then no part of the incoming guest is left.
+        """
 
     def live_migrate(self, uuid: str, destination: str, monitor: MigrationMonitor) -> PowerState:
-        """Copy a running guest to ``destination``, then keep it; return its former state, running or paused.
+        """Copy a guest to the host ``destination`` and keep the original; return the guest's state, running or paused.
 
         No error if the guest is already kept. Raises: MigrationAborted, DriverError; then the guest is unchanged.
         """
@@ -262,21 +273,20 @@ class CanSnapshot(Protocol):
     """Ability.SNAPSHOT: create images from the disks of guests."""
 
     def snapshot(self, uuid: str, image_id: str, base: ImageData | None, monitor: SnapshotMonitor) -> None:
-        """Copy the present disk of a guest, for an image; no error if a copy for that image exists.
+        """Copy the present disk of a guest, for a new image; no error if a copy for that image exists.
 
-        ``base``: the image that the guest was created from, in case it has to be downloaded again. The guest is not
-        changed.
-        Raises: SnapshotCancelled, DriverError, leaving no copy.
+        ``base``: the image that the guest was created from, in case the host has to download this image again.
+        The guest is not changed. Raises: SnapshotCancelled, DriverError; then no copy is left.
         """
 
     def upload_snapshot(self, uuid: str, image: ImageData, monitor: SnapshotMonitor) -> None:
-        """Upload the copy for an image and remove it; no error if it is already uploaded.
+        """Upload the disk copy for an image, then remove the copy; no error if it is already uploaded.
 
         Raises: SnapshotCancelled, DriverError; then the copy is kept for a retry.
         """
 
     def discard_snapshot(self, uuid: str) -> None:
-        """Remove the copies of a guest's disk; no error if absent. Raises: DriverError."""
+        """Remove the copies of a guest's disk; no error if there are none. Raises: DriverError."""
 
 
 class CanCacheImages(Protocol):
@@ -320,8 +330,8 @@ _METHODS: Mapping[Ability, tuple[str, ...]] = {ability: _methods(can) for abilit
 def abilities_of(driver: VirtDriver) -> frozenset[Ability]:
     """Return the optional abilities of a driver.
 
-    A driver whose methods imply more than it supports has an attribute or property ``lacks``, a frozenset of the
-    abilities that it does not have, for example because its hypervisor or its configuration does not allow them.
+    A driver may implement the methods of an ability that it does not have, for example because its hypervisor or its
+    configuration does not allow it. Its attribute or property ``lacks`` is then the frozenset of these abilities.
     """
     lacks: frozenset[Ability] = getattr(driver, "lacks", frozenset())
     return _shared(
@@ -337,7 +347,7 @@ def _shared(abilities: frozenset[Ability]) -> frozenset[Ability]:
 
 
 def missing_methods(driver: VirtDriver) -> tuple[str, ...]:
-    """Return the methods that a driver lacks of protocols that it implements partly, most likely by mistake."""
+    """Return the missing methods of protocols that a driver implements only in part, most likely by mistake."""
     missing: dict[str, None] = {}
     for ability, can in PROTOCOLS.items():
         if any(hasattr(driver, name) for name in vars(can) if name in _METHODS[ability]):

@@ -26,33 +26,35 @@ class ShutdownTimeout(Protocol):
 class VirtDriver(Protocol):
     """Creates, removes, starts, stops and lists guests.
 
-    Calls block; the agent owns threads and order. Every call is idempotent: no error if the guest already is as
-    requested, or was already removed.
+    Calls block; the agent determines their threads and their order. Every call is idempotent: it is no error if the
+    guest is already in the requested state, or is already removed.
     """
 
     def report(self) -> NodeReport:
         """Return the report of the hypervisor: capabilities, inventory, traits."""
 
     def list_guests(self) -> Mapping[str, PowerState]:
-        """Return instance uuid → power state of all guests; a guest that is only kept for a move is shut down."""
+        """Return instance uuid → power state of all guests. The state of a guest only kept for a move is SHUTDOWN."""
 
     def changed_guests(self) -> Mapping[str, PowerState]:
         """Return instance uuid → power state of the guests that changed without an order since the last call.
 
-        The state of a guest that was removed is NOSTATE. A change that is missed here appears in :meth:`list_guests`.
+        The state of a removed guest is NOSTATE. A change that this method misses still appears in :meth:`list_guests`.
         """
 
     def marked_guests(self) -> Mapping[str, datetime]:
-        """Return instance uuid → ``GuestSpec.ordered_at`` for the guests that bear Kilonova's mark.
+        """Return instance uuid → ``GuestSpec.ordered_at`` for the guests that have Kilonova's mark in their metadata.
 
-        A driver writes uuid and time into the guest's own metadata when it creates the guest, so they move along with
-        it. If an instance has both a kept guest and its successor, the mark of the successor is returned.
+        The mark consists of the uuid and this time. A driver writes it into the guest's own metadata when it creates
+        the guest, so the mark moves with the guest. If an instance has both a kept guest and the new guest of a
+        resize, the time in the mark of the new guest is returned.
         """
 
     def spawn(self, guest: GuestSpec) -> None:
-        """Create and start a guest; no error if the guest already runs. Raises: DriverError, leaving nothing behind.
+        """Create and start a guest; no error if the guest already runs.
 
-        UnsupportedGuest, a DriverError, means that the host is healthy but lacks a feature that the guest requests.
+        Raises: DriverError; then no part of the guest is left. Its subclass UnsupportedGuest means that the host is
+        healthy but lacks a feature that the guest requires.
         """
 
     def destroy(self, uuid: str) -> None:
@@ -62,9 +64,9 @@ class VirtDriver(Protocol):
         """Power a guest on. Raises: DriverError."""
 
     def stop(self, uuid: str, timeout: ShutdownTimeout | None = None) -> None:
-        """Shut a guest down gracefully, and power it off after the timeout ``timeout``; None: power it off at once.
+        """Shut a guest down gracefully, and power it off if it still runs when ``timeout`` is over.
 
-        Raises: DriverError, AgentStopsError.
+        ``timeout``: None to power the guest off at once. Raises: DriverError, AgentStopsError.
         """
 
     def close(self) -> None:

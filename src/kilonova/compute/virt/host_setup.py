@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common constructor argument of hypervisor drivers."""
+"""The constructor argument of hypervisor drivers."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,11 +11,11 @@ from kilonova.model.allocation_ratios import AllocationRatios
 
 @dataclass(frozen=True, slots=True)
 class HostSetup:
-    """Configuration of the host that a driver serves.
+    """Configuration of the host that a driver manages.
 
-    ``host``: its name in the cloud, which ``VirtDriver.report`` returns.
+    ``host``: name of the host in the cloud; ``VirtDriver.report`` returns this name.
     ``folder``: existing folder for guests and other persistent files.
-    ``images``: the image cache, which fetches the image that a ``GuestSpec`` names.
+    ``images``: the image cache, which downloads the image that a ``GuestSpec`` names.
     ``ratios``: allocation ratios and reserved amounts of the reported inventories.
     ``resources``: which resources of the host are offered to guests.
     """

@@ -46,7 +46,7 @@ def test_data_begin_where_the_answer_says(control: ControlProcess, image: ImageD
         (503, TransferPostponed, "answered 503"),
         (500, TransferBroken, "answered 500"),
         (302, TransferBroken, "answered 302"),
-        (401, ImageUnusable, "ticket for it has expired"),
+        (401, ImageUnusable, "ticket for this image has expired"),
         (404, ImageUnusable, "no longer exists"),
         (403, ImageUnusable, "answered 403"),
     ],

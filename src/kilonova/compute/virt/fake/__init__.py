@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated hypervisor. In: hosts of a scenario. Out: guests in a file. It runs no guests and copies no memory."""
+"""A simulated hypervisor. In: hosts of a scenario. Out: guests, which are only records in a file."""
 
 from kilonova.compute.virt.fake.driver import FakeDriver
 

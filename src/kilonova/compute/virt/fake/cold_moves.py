@@ -12,7 +12,7 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColdMoves:
-    """Moves powered-off guests to and from a host, and keeps the original for a revert."""
+    """Moves powered-off guests to and from a host, and keeps the original guests for a revert."""
 
     hypervisor: SimulatedHypervisor
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Console endpoints of simulated guests: TCP sockets that speak VNC or plain serial bytes.
+"""Console endpoints of simulated guests: TCP sockets for VNC or for the bytes of a serial port.
 
 One thread serves all consoles of a host; it starts with the first console request. As with a real hypervisor, the port
 identifies the guest.
@@ -15,11 +15,11 @@ from typing import Any
 
 from kilonova.errors import DriverError
 
-#: Maximum number of listening sockets of one host; the least recently requested one is closed first.
+#: Maximum number of listening sockets of one host; the least recently requested socket is closed first.
 _MOST = 64
 #: Maximum number of connections to consoles of one host.
 _MOST_CONNECTIONS = 64
-#: Lifetime of a connection in seconds; then the console has to be opened again.
+#: Lifetime of a connection in seconds; afterwards the client has to open the console again.
 _LONGEST_S = 3600.0
 _WAIT_S = 5.0
 #: Interval in seconds at which a connection checks whether its guest still runs.
@@ -28,7 +28,7 @@ Talk = Callable[[StreamReader, StreamWriter], Awaitable[None]]
 
 
 class ConsoleEnds:
-    """The listening sockets of one host, by console."""
+    """The listening sockets of one host, one for each console in use."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -39,7 +39,7 @@ class ConsoleEnds:
         self._thread.start()
 
     def port_of(self, console: Hashable, address: str, talk: Talk, is_there: Callable[[], bool]) -> int:
-        """Return the port of a console, and listen there from now on.
+        """Return the port of a console, after starting to listen on it if necessary.
 
         ``talk``: serves a connection, which is closed as soon as ``is_there`` returns False.
         Raises: DriverError if no socket can be opened.
@@ -80,7 +80,7 @@ class ConsoleEnds:
                 if len(self._connections) <= _MOST_CONNECTIONS and is_there():
                     await _while_it_is_there(talk(reader, writer), is_there)
             except (OSError, EOFError, ValueError, DriverError, asyncio.CancelledError):
-                pass  # the client or the guest has gone, the line is too long, or the process is stopping
+                pass  # the client or the guest has gone, the client sent too long a line, or the process is stopping
             finally:
                 self._connections.discard(task)
                 writer.close()

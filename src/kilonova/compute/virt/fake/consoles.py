@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Console logs and console endpoints of simulated guests.
 
-A guest logs a short boot sequence for each start, and one line for each other event. Its VNC and serial endpoints speak
-their protocols, so that a console proxy has something to connect to.
+The console log of a guest has a short boot sequence for each start, and one line for each other event. The VNC and
+serial endpoints implement their protocols, so that console proxies and clients can connect to them.
 """
 
 from collections.abc import Iterator

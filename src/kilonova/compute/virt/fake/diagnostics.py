@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Diagnostics of simulated guests: an uptime, and no load."""
+"""Diagnostics of simulated guests: their uptime; all counters of load are 0."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from kilonova.errors import GuestNotRunning
 from kilonova.model.guest_diagnostics import CpuDiagnostics, DiskDiagnostics, GuestDiagnostics
 from kilonova.model.instance import PowerState
 
-#: The API defines names for some drivers only; as in Nova's fake driver, simulated guests report libvirt and kvm.
+#: The API allows only certain names here. Simulated guests report libvirt and kvm, as in Nova's fake driver.
 _DRIVER, _HYPERVISOR = "libvirt", "kvm"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Driver of a simulated hypervisor. Its guests live in a file, so they outlive the agent, as real guests do."""
+"""Driver of a simulated hypervisor. Its guests are records in a file, so they outlive the agent, as real guests do."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -32,11 +32,12 @@ from kilonova.scenario.model import SimulatedHost
 
 
 class FakeDriver:
-    """A driver with every ability. It only forwards to parts that share one ``hypervisor``.
+    """A driver with every ability. Each method only calls one of the driver's parts, which share one ``hypervisor``.
 
-    The parts depend only on their constructor arguments, so each can be read and tested alone. The forwarding methods
-    are written out, so that types and overriding work without introspection.
-    ``lacks``: abilities that a host of a test or scenario lacks. See :class:`SimulatedHypervisor`.
+    The parts depend only on their constructor arguments, so each can be read and tested alone. The methods are written
+    out, not generated, so that they can be type-checked and overridden.
+    ``lacks``: abilities that the host of a test or scenario does not have. See :class:`SimulatedHypervisor` for the
+    other arguments.
     """
 
     def __init__(

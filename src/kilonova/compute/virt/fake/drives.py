@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Config drives of simulated guests: FOLDER/config_drives/HOST/INSTANCE.iso.
-
-A rescued guest also has INSTANCE.rescue.iso.
-"""
+"""Config drives of simulated guests: FOLDER/config_drives/HOST/INSTANCE.iso, in a rescue also INSTANCE.rescue.iso."""
 
 import contextlib
 from collections.abc import Collection
@@ -17,14 +14,14 @@ _SUFFIX, _RESCUE_SUFFIX, _DRAFT = ".iso", ".rescue.iso", ".part"
 
 
 class Drives:
-    """The config drives of one host. They contain secrets, so only their owner may read them."""
+    """The config drives of one host. They contain secrets, so only the user that runs the agent may read them."""
 
     def __init__(self, folder: Path, host: str) -> None:
         self._folder = folder / quote(host, safe="")
         self._host = host
 
     def make(self, guest: GuestSpec) -> None:
-        """Make the config drive of a guest, if it is to have one, replacing its old one. Raises: DriverError."""
+        """Make or replace the config drive of a guest, if the guest is to have one. Raises: DriverError."""
         self._make(guest, self._file(guest.uuid))
 
     def make_for_rescue(self, guest: GuestSpec) -> None:
@@ -55,7 +52,7 @@ class Drives:
         self._file(uuid).unlink(missing_ok=True)
 
     def keep_only(self, uuids: Collection[str]) -> None:
-        """Remove config drives of guests that no longer exist."""
+        """Remove the config drives of all guests that are not in ``uuids``."""
         with contextlib.suppress(FileNotFoundError):
             for file in list(self._folder.iterdir()):
                 if file.suffix == _DRAFT or file.name.partition(".")[0] not in uuids:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State file of simulated guests: instance uuid → its guest, and its kept guest.
+"""State file of simulated guests: instance uuid → guest and kept guest of the instance.
 
-Files of earlier releases can be read. The oldest ones contain only the power state of each guest, as a number. In files
-without marks every guest counts as Kilonova's, ordered when the file was last written.
+Files of earlier releases can be read. The oldest files contain only the power state of each guest, as a number. If a
+file contains no marks, every guest counts as created by Kilonova, by an order at the time when the file was written.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 
 class Origin(StrEnum):
-    """Origin of a guest on its host. ``INCOMING``: a live migration is still copying it."""
+    """Origin of a guest on its host. ``INCOMING``: a live migration is still copying the guest to this host."""
 
     SPAWNED = "spawned"
     MOVED = "moved"
@@ -36,7 +36,7 @@ _ENTRIES = 30
 
 @dataclass(frozen=True, slots=True)
 class ConsoleEntry:
-    """An entry of a guest's console log. ``at``: time of the host, in UTC. ``is_boot``: it starts a boot sequence."""
+    """An entry of a guest's console log. ``at``: UTC time of the host. ``is_boot``: whether a boot sequence begins."""
 
     what: str
     at: str
@@ -45,13 +45,13 @@ class ConsoleEntry:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedGuest:
-    """One guest. Its sizes are 0 if its file was written by an old release without sizes.
+    """One guest. ``vcpus``, ``memory_mib``, ``root_gib``: 0 in state files of old releases, which stored no sizes.
 
-    ``console``: its last console entries, the newest at the end.
-    ``rescue_image_ref``: the image it was rescued with; None if it runs from its own disk.
-    ``image_ref``: the image of its disk; None if the file is older than this field.
-    ``ordered_at``: Kilonova's mark, the time of the order that created it; None for a guest that Kilonova did not
-    create.
+    ``console``: the last entries of the console log, the newest at the end.
+    ``rescue_image_ref``: the rescue image that the guest runs from; None if the guest runs from its own disk.
+    ``image_ref``: the image that the disk was made from; None in state files of old releases without this field.
+    ``ordered_at``: Kilonova's mark, which is the time of the order that created the guest; None if Kilonova did not
+    create the guest.
     """
 
     state: PowerState
@@ -86,7 +86,7 @@ class SimulatedGuest:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Guest and kept guest of one instance on a host. ``kept`` has the power state from before the move."""
+    """Guest and kept guest of one instance on a host. ``kept``: with the guest's power state before the move."""
 
     guest: SimulatedGuest | None = None
     kept: SimulatedGuest | None = None
@@ -109,11 +109,11 @@ _NOTHING = Place()
 
 
 class GuestFile:
-    """State file of a host's guests: replaced as a whole at each change, and read again after another process did so.
+    """State file of a host's guests. Each change replaces the whole file; changes by other processes are noticed.
 
-    Callers serialize the changes within a process. A change holds a shared lock of the folder, which keeps out
-    processes that lock it exclusively.
-    ``on_gone``: called with the uuid of an instance that has neither guest nor kept guest any more.
+    Callers serialize the changes within a process. A change holds a lock of the folder. This lock is shared, unless the
+    caller must exclude all other processes that change files in the folder.
+    ``on_gone``: called with the uuid of each instance that no longer has a guest or kept guest.
     """
 
     def __init__(self, host: str, file: Path, on_gone: Callable[[str], object] = lambda _uuid: None) -> None:
@@ -149,7 +149,7 @@ class GuestFile:
         self.put_all(lambda places: {uuid: replace(places.get(uuid, _NOTHING), **changed)})
 
     def put_all(self, change: Callable[[Mapping[str, Place]], Mapping[str, Place]], *, alone: bool = False) -> None:
-        """Change several instances atomically. ``alone``: exclude concurrent changes by agents.
+        """Change several instances atomically. ``alone``: exclude concurrent changes by other processes.
 
         Raises: DriverError.
         """
@@ -187,14 +187,14 @@ class GuestFile:
         return {uuid: _place(value, written_at) for uuid, value in stored.items()}, _stamp(found)
 
     def _store(self, places: dict[str, Place]) -> None:
-        """Replace the file atomically, then the state in memory: after a kill or a full disk both are unchanged."""
+        """Replace the file atomically, then the state in memory. If writing fails, neither is changed."""
         draft = self._file.with_suffix(".new")
         try:
             with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(orjson.dumps(places))
                 file.flush()
                 stamp = _stamp(os.fstat(file.fileno()))
-            os.replace(draft, self._file)  # noqa: PTH105 - the one-step replace is the point
+            os.replace(draft, self._file)  # noqa: PTH105 - the file must be replaced atomically
         except OSError as error:
             with contextlib.suppress(OSError):
                 draft.unlink()
@@ -203,7 +203,7 @@ class GuestFile:
 
     @contextlib.contextmanager
     def _folder_locked(self, *, alone: bool) -> Iterator[None]:
-        """Lock the folder, shared for agents, exclusively if ``alone``."""
+        """Lock the folder within the block: exclusively if ``alone``, otherwise shared with other agents."""
         try:
             lock = os.open(self._file.parent / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:

@@ -26,7 +26,7 @@ AWAKE = (PowerState.RUNNING, PowerState.PAUSED)
 
 @dataclass(frozen=True, slots=True)
 class ConsoleAddresses:
-    """Addresses of a host's consoles: where it listens, and the address that clients connect to."""
+    """Addresses of a host's consoles. ``listen``: where the host listens. ``reached_at``: where clients connect to."""
 
     listen: str = "127.0.0.1"
     reached_at: str = "127.0.0.1"
@@ -39,7 +39,7 @@ class SimulatedHypervisor:
     """One host of a scenario with its guests. ``sleep`` simulates the time that a real hypervisor takes.
 
     ``images``: the image cache of the host, from which new guests are created; None for a host without images.
-    ``addresses``: the addresses of its consoles; the loopback interface by default.
+    ``addresses``: the addresses of the host's consoles; the loopback interface by default.
     """
 
     def __init__(
@@ -134,9 +134,10 @@ class SimulatedHypervisor:
         source: str | None = None,
         **also: SimulatedGuest | None,
     ) -> None:
-        """Create a guest and apply the changes in ``also``. Raises: UnsupportedGuest, DriverError, changing nothing.
+        """Create a guest, and apply the changes of its kept guest in ``also``.
 
-        ``data``: the file that its disk is made from, or ``source``: the host from which its disk is copied.
+        ``data``: the file that the guest's disk is made from; if None, the disk is copied from the host ``source``.
+        Raises: UnsupportedGuest, DriverError; then nothing is changed.
         """
         if (reason := self.host.why_not(guest.image_properties)) is not None:
             raise UnsupportedGuest(reason)
@@ -172,10 +173,7 @@ class SimulatedHypervisor:
         return guest
 
     def own(self, uuid: str) -> SimulatedGuest:
-        """Return a guest as an ordinary one (origin SPAWNED).
-
-        The revert of a move removes only guests whose origin is a move.
-        """
+        """Return a guest with the origin SPAWNED, so that the revert of a move will not remove the guest."""
         return replace(self.present(uuid), origin=Origin.SPAWNED)
 
     def set_state(self, uuid: str, state: PowerState) -> None:
@@ -183,7 +181,7 @@ class SimulatedHypervisor:
             self.guests.put(uuid, guest=replace(self.present(uuid), state=state))
 
     def is_kept(self, uuid: str, *, beside_guest: bool = False) -> bool:
-        """Tell whether a guest is kept for the present move. Raises: DriverError if it is kept for an earlier one."""
+        """Tell whether a guest is kept for the present move. Raises: DriverError if kept for an earlier move."""
         if self.guests.kept(uuid) is None:
             return False
         if self.guests.guest(uuid) is not None and not beside_guest:

@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageCache:
-    """Downloads images before a guest needs them, and lists them; only on hosts with images."""
+    """Downloads images before a guest needs them, and lists the cached images. Requires a host with an image cache."""
 
     hypervisor: SimulatedHypervisor
 

@@ -26,7 +26,7 @@ class Power:
         self.hypervisor.set_state(uuid, PowerState.SHUTDOWN)
 
     def power_on(self, uuid: str, how: str) -> None:
-        """Start a guest. It boots from its own disk, except in a soft reboot of a rescue system."""
+        """Start a guest from its own disk; a soft reboot during a rescue boots the rescue image again."""
         self.hypervisor.take(self.hypervisor.host.start_delay_s)
         with self.hypervisor.lock:
             guest = self.hypervisor.present(uuid)

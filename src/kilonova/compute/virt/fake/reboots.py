@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reboots of simulated guests. The state file shows each guest powered off in between."""
+"""Reboots of simulated guests. During its reboot, a guest is powered off in the state file."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from kilonova.model.instance import GuestSpec
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reboots:
-    """Reboots guests, and creates those that are absent."""
+    """Reboots guests. A hard reboot creates an absent guest."""
 
     hypervisor: SimulatedHypervisor
     power: Power

@@ -10,7 +10,7 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rebuilds:
-    """Replaces a guest by a new one."""
+    """Replaces a guest by a new guest."""
 
     hypervisor: SimulatedHypervisor
 

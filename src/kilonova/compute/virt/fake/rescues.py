@@ -12,7 +12,7 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rescues:
-    """Boots a guest from a rescue image and back; sets passwords and triggers crash dumps."""
+    """Boots a guest from a rescue image or from its own disk again; sets passwords and triggers crash dumps."""
 
     hypervisor: SimulatedHypervisor
 
