@@ -79,7 +79,7 @@ def test_a_guest_is_found_by_its_mark_alone(watched: Watched) -> None:
             assert watched.domains.find(uuid) is None
             with pytest.raises(GuestMissing):
                 watched.domains.get(uuid)
-            with pytest.raises(DriverError, match="is not Kilonova's"):
+            with pytest.raises(DriverError, match="was not created by Kilonova"):
                 watched.domains.define(xml_of(mark.xml(), uuid), GuestMark(uuid, AT))
         with pytest.raises(DriverError, match="another guest with the name instance-2"):
             watched.domains.define(

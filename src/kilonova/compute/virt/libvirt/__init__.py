@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Driver for real guests: QEMU through libvirt.
 
-Only ``driver.py`` and modules with side effects that it imports need libvirt-python.
+Only the modules that talk to libvirtd import libvirt-python. The modules that describe guests and disks do not need it.
 """

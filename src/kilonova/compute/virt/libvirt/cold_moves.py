@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resizes of libvirt guests on their own host, and their reverts.
+"""Resizes of libvirt guests on the same host, and reverts of these resizes.
 
-A kept guest has a folder of its own with its disks and its domain XML; meanwhile its domain is undefined in libvirt.
+The disks and the domain XML of a kept guest are in a separate folder; libvirt has no definition of the kept guest.
 """
 
 from dataclasses import dataclass, replace
@@ -18,13 +18,13 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColdMoves:
-    """Keeps a guest, and creates its resized successor from copies of its disks."""
+    """Keeps the original guest of a resize, and creates the resized guest from copies of the original's disks."""
 
     host: LibvirtHost
     power: Power
 
     def move_away(self, uuid: str, destination: str, timeout: ShutdownTimeout | None = None) -> None:
-        del destination  # unused: the destination is this host, or "" in an evacuation
+        del destination  # not needed: its value is this host for a resize, or "" for an evacuation
         with self.host.changes.ordered(uuid, PowerState.SHUTDOWN):
             domain = self.host.domains.find(uuid)
             is_made_here = domain is not None and domain.mark.origin is Origin.MOVED
@@ -36,13 +36,13 @@ class ColdMoves:
                 raise GuestMissing(uuid)
             self.power.stop_domain(domain, timeout)
             own = from_own_disk(self.host, domain)
-            if is_made_here:  # an earlier move, now confirmed, made this guest: mark it as an ordinary guest
+            if is_made_here:  # an earlier move, confirmed since, created this guest: mark it as an ordinary guest
                 own = self._remarked(own, replace(own.mark, origin=Origin.SPAWNED))
             self.host.disks.keep(uuid)
             own.undefine(for_good=False)
 
     def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
-        del source  # this host
+        del source  # not needed: its value is always this host
         after = PowerState.RUNNING if power_on else PowerState.SHUTDOWN
         with self.host.changes.ordered(guest.uuid, after):
             domain = self.host.domains.find(guest.uuid)
@@ -87,7 +87,7 @@ class ColdMoves:
                 self.host.disks.remove_made(uuid)
 
     def _make_of_kept(self, guest: GuestSpec) -> OwnDomain:
-        """Create a resized guest from the kept disks. Raises: DriverError, leaving nothing behind."""
+        """Create a resized guest from the kept disks. Raises: DriverError; then no part of the new guest is left."""
         if guest.uuid not in self.host.disks.kept():
             raise GuestMissing(guest.uuid)
         self.host.require_possible(guest)
@@ -105,7 +105,7 @@ class ColdMoves:
         return self.host.domains.define(noted, mark)
 
     def _remarked(self, domain: OwnDomain, mark: GuestMark) -> OwnDomain:
-        """Change the mark of a guest in libvirt and in the domain XML beside its disks. Raises: DriverError."""
+        """Change the mark of a guest in libvirt, and in the domain XML in the guest's folder. Raises: DriverError."""
         domain.remark(mark)
         noted = self.host.noted(domain.uuid)
         if noted is not None:

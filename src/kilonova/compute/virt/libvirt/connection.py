@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections to the libvirtd of a host: opened on demand and reopened after a failure.
 
-Calls block their thread, at most until keep-alive messages find that libvirtd no longer answers. Each thread has its
-own connection, and one more receives events: if a connection breaks while several threads wait on it, libvirt's client
-may leave some of them waiting for ever, and closing a connection during a call crashes the process.
+A call blocks its thread until libvirtd answers, or until keep-alive messages show that libvirtd no longer answers.
+Each thread has its own connection, and a further connection receives events. Threads share no connection, because
+libvirt's client has two defects: if a connection breaks while several threads wait on it, some of them may wait for
+ever; and closing a connection during a call crashes the process.
 """
 
 import logging
@@ -47,10 +48,10 @@ def explained(what: str) -> Iterator[None]:
 class Connection:
     """The connections to one libvirtd.
 
-    ``on_event``: called with events of domains; ``on_open``: called after a reconnect, when events may have been
-    missed.
-    ``alive_every_s``, ``alive_count``: interval of keep-alive messages, and the number of unanswered ones after which a
-    connection counts as lost.
+    ``on_event``: called with events of domains. ``on_open``: called each time when the connection for events has been
+    opened, since events before that may have been missed.
+    ``alive_every_s``: seconds between keep-alive messages. ``alive_count``: number of unanswered keep-alive messages
+    after which a connection counts as lost.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Connection:
         self._on_event = on_event
         self._on_open = on_open
         self._lock = threading.Lock()
-        #: The connection that receives events, a ``virConnect``, and the number of its event registration.
+        #: The connection that receives events (a ``virConnect``), and libvirt's number for the registered callback.
         self._events: tuple[Any, int] | None = None
         self._opening: Future[tuple[Any, int]] | None = None
         self._own = threading.local()
@@ -110,7 +111,7 @@ class Connection:
             self._on_open()
 
     def _opened(self, opening: Future[T]) -> T:
-        """Wait for a connection and return it. Raises: HypervisorAway."""
+        """Wait until a connection has been opened, and return it. Raises: HypervisorAway."""
         try:
             return opening.result(_OPEN_S)
         except StillWaitingError as error:
@@ -121,7 +122,7 @@ class Connection:
             raise HypervisorAway from error
 
     def _complain(self, why: str) -> None:
-        """Log that libvirtd is unreachable, once until it is back."""
+        """Log that libvirtd is unreachable, unless this was logged since the last successful connection."""
         if not self._has_complained:
             self._has_complained = True
             LOG.warning("libvirtd at %s cannot be reached; retrying: %s", self._uri, why)
@@ -154,13 +155,13 @@ class Connection:
 
 
 def _silence(connection: Any, events: int) -> None:
-    """Deregister the event callback of a connection, which otherwise keeps it from being closed."""
-    with suppress(libvirt.libvirtError):  # libvirt raises an error for a lost connection, but deregisters the callback
+    """Deregister the event callback of a connection: a connection with a callback would never be closed."""
+    with suppress(libvirt.libvirtError):  # on a lost connection, libvirt deregisters the callback and raises an error
         connection.domainEventDeregisterAny(events)
 
 
 def _begin(work: Callable[[], T]) -> Future[T]:
-    """Run ``work`` in a thread of its own, since it may hang as long as libvirtd does; return its future."""
+    """Run ``work`` in a new thread, since it may hang as long as libvirtd hangs; return a future for its result."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -180,12 +181,12 @@ _loop: threading.Thread | None = None
 
 
 def _run_event_loop() -> None:
-    """Start the thread of libvirt's event loop, a daemon; it has to run before a connection is opened."""
-    global _loop  # noqa: PLW0603 - libvirt has one loop a process
+    """Start the daemon thread of libvirt's event loop. The loop has to run before a connection is opened."""
+    global _loop  # noqa: PLW0603 - libvirt has one event loop for each process
     with _loop_lock:
         if _loop is not None:
             return
-        libvirt.registerErrorHandler(lambda *_: None, None)  # or else libvirt also prints each error that it raises
+        libvirt.registerErrorHandler(lambda *_: None, None)  # otherwise libvirt prints each error besides raising it
         libvirt.virEventRegisterDefaultImpl()
         _loop = threading.Thread(target=_turn_for_ever, name="libvirt-events", daemon=True)
         _loop.start()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Periodic truncation of the serial console logs of guests, which would otherwise grow without limit.
 
-QEMU appends to them. Output that a guest writes at the moment of a truncation may be lost.
+QEMU appends to these logs. Output that a guest writes at the moment of a truncation may be lost.
 """
 
 import logging
@@ -18,7 +18,7 @@ _EVERY_S = 5.0
 
 
 class ConsoleLogs(PeriodicPart):
-    """Truncates the console logs of all guests of a host, in ``folder``: FOLDER/INSTANCE/console.log."""
+    """Truncates the console logs of all guests of a host: the files FOLDER/INSTANCE/console.log."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -26,14 +26,14 @@ class ConsoleLogs(PeriodicPart):
             "console logs",
             self.cut,
             _EVERY_S,
-            description="Truncate the logs of serial consoles that have grown too long.",
+            description="Truncate serial console logs that have grown too long.",
             complaint="The truncation of console logs failed",
         )
         super().__init__("console logs", [thread])
         self.start()
 
     def cut(self) -> None:
-        """Truncate each log that is too long to its tail, the part that can be requested."""
+        """Truncate each log that is too long. Its tail, which is the part that users can request, is kept."""
         for log in self._folder.glob(f"*/{NAME}"):
             try:
                 if log.stat().st_size > _MOST_BYTES:
@@ -43,7 +43,7 @@ class ConsoleLogs(PeriodicPart):
 
 
 def end_of(log: Path) -> bytes:
-    """Return the tail of a log; empty if it does not exist. Raises: OSError."""
+    """Return the tail of a log, at most ``CONSOLE_BYTES``; empty if the log does not exist. Raises: OSError."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - CONSOLE_BYTES))

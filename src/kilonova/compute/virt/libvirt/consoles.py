@@ -49,6 +49,6 @@ class Consoles:
 
 
 def _screen_in(xml: str, kind: str) -> int:
-    """Return the port of a guest's VNC or SPICE server, or -1 if it has none."""
-    graphics = ET.fromstring(xml).find(f"devices/graphics[@type='{kind}']")  # noqa: S314 - from libvirt
+    """Return the port of a guest's VNC or SPICE server, or -1 if the guest has none."""
+    graphics = ET.fromstring(xml).find(f"devices/graphics[@type='{kind}']")  # noqa: S314 - the XML is from libvirt
     return -1 if graphics is None else int(graphics.get("port", "-1"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Domains of a host that bear Kilonova's mark. All other domains are ignored."""
+"""The libvirt domains of a host that have Kilonova's mark in their metadata. Domains without the mark are ignored."""
 
 import threading
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _STATES = {
     libvirt.VIR_DOMAIN_RUNNING: PowerState.RUNNING,
     libvirt.VIR_DOMAIN_BLOCKED: PowerState.RUNNING,
     libvirt.VIR_DOMAIN_PAUSED: PowerState.PAUSED,
-    libvirt.VIR_DOMAIN_SHUTDOWN: PowerState.RUNNING,  # a guest that is still shutting down
+    libvirt.VIR_DOMAIN_SHUTDOWN: PowerState.RUNNING,  # the guest is still shutting down
     libvirt.VIR_DOMAIN_SHUTOFF: PowerState.SHUTDOWN,
     libvirt.VIR_DOMAIN_CRASHED: PowerState.CRASHED,
     libvirt.VIR_DOMAIN_PMSUSPENDED: PowerState.SUSPENDED,
@@ -30,12 +30,12 @@ _UNDEFINE = (
     | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
     | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
 )
-#: Flags to remove or keep a domain's firmware variables and TPM state, which libvirt stores by name and uuid.
+#: Flags for removing and for keeping the firmware variables and TPM state of a domain that is undefined. libvirt stores
+#: them under the name and uuid of the domain.
 _FORGET = libvirt.VIR_DOMAIN_UNDEFINE_NVRAM | libvirt.VIR_DOMAIN_UNDEFINE_TPM
 _REMEMBER = libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_TPM
 _ABSENT = frozenset({libvirt.VIR_ERR_NO_DOMAIN, libvirt.VIR_ERR_NO_DOMAIN_METADATA})
-#: The error for an operation on a domain that is already in the requested state, such as powering off a domain that is
-#: off.
+#: libvirt's error if a domain is already in the requested state, for example if a domain to be powered off is off.
 _ALREADY = libvirt.VIR_ERR_OPERATION_INVALID
 
 
@@ -81,7 +81,7 @@ class OwnDomain:
     def undefine(self, *, for_good: bool = True) -> None:
         """Power the domain off and undefine it, keeping its disks; no error if absent. Raises: DriverError.
 
-        ``for_good``: also remove its firmware variables and TPM state, which it needs if it is to be defined again.
+        ``for_good``: also remove the firmware variables and TPM state, which the domain needs if it is defined again.
         """
         with explained(f"remove guest {self.uuid}"):
             try:
@@ -101,7 +101,7 @@ class OwnDomain:
 
 
 class Domains:
-    """The marked domains of one libvirtd."""
+    """The domains of one libvirtd that have Kilonova's mark."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -122,7 +122,7 @@ class Domains:
             self._marks.clear()
 
     def find(self, uuid: str) -> OwnDomain | None:
-        """Return a marked domain, or None if there is none. Raises: DriverError."""
+        """Return a domain with Kilonova's mark, or None if there is none. Raises: DriverError."""
         connection = self._connection.use()
         with explained(f"find guest {uuid}"):
             try:
@@ -135,7 +135,7 @@ class Domains:
         return None if mark is None else OwnDomain(handle, mark)
 
     def get(self, uuid: str) -> OwnDomain:
-        """Return a marked domain. Raises: GuestMissing, DriverError."""
+        """Return a domain with Kilonova's mark. Raises: GuestMissing, DriverError."""
         found = self.find(uuid)
         if found is None:
             raise GuestMissing(uuid)
@@ -144,17 +144,17 @@ class Domains:
     def define(self, xml: str, mark: GuestMark) -> OwnDomain:
         """Define a domain, or redefine it.
 
-        Raises: DriverError, also if a domain without Kilonova's mark has its uuid.
+        Raises: DriverError, also if a domain without Kilonova's mark already has the uuid in ``mark``.
         """
         connection = self._connection.use()
         if self.find(mark.uuid) is None and self._is_taken(connection, mark.uuid):
-            raise DriverError(f"Guest {mark.uuid} already exists on this host, and it is not Kilonova's.")
+            raise DriverError(f"Guest {mark.uuid} already exists on this host, but was not created by Kilonova.")
         with explained(f"define guest {mark.uuid}"):
             is_checked = self._shapes.has(xml)
             try:
                 handle = connection.defineXMLFlags(xml, 0 if is_checked else libvirt.VIR_DOMAIN_DEFINE_VALIDATE)
             except libvirt.libvirtError as error:
-                name = ET.fromstring(xml).findtext("name", "")  # noqa: S314 - our own
+                name = ET.fromstring(xml).findtext("name", "")  # noqa: S314 - the XML is from this process
                 if _has_name(connection, name, besides=mark.uuid):
                     raise DriverError(f"There is already another guest with the name {name} on this host.") from error
                 raise
@@ -163,7 +163,7 @@ class Domains:
         return OwnDomain(handle, mark)
 
     def states(self) -> dict[str, PowerState]:
-        """Return instance uuid → power state of all marked domains. Raises: DriverError."""
+        """Return instance uuid → power state of all domains with Kilonova's mark. Raises: DriverError."""
         flags = libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
         connection = self._connection.use()
         found: dict[str, PowerState] = {}
@@ -177,7 +177,7 @@ class Domains:
         return found
 
     def all(self) -> Iterator[OwnDomain]:
-        """Yield all marked domains, with their marks freshly read. Raises: DriverError."""
+        """Yield all domains with Kilonova's mark; the marks are read from libvirt, not cached. Raises: DriverError."""
         connection = self._connection.use()
         with explained("list its guests"):
             for handle in connection.listAllDomains():
@@ -224,7 +224,7 @@ def _has_name(connection: Any, name: str, *, besides: str) -> bool:
 
 
 def _read(handle: Any) -> GuestMark | None:
-    """Return the mark of a domain, or None. A mark with another uuid was copied from another domain and is ignored."""
+    """Return the mark of a domain, or None. A mark with the uuid of another domain was copied, and is ignored."""
     mark = read_mark(handle.metadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, NAMESPACE, 0))
     return mark if mark is not None and mark.uuid == handle.UUIDString() else None
 

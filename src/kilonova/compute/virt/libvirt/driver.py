@@ -30,13 +30,13 @@ from kilonova.periodic import PeriodicThread
 
 
 class LibvirtDriver:
-    """A driver with every ability but moves between hosts. It only forwards to parts that share one ``host``.
+    """A driver with every ability except moves between hosts. Each method only calls one of the driver's parts.
 
-    The parts depend only on their constructor arguments, so each can be read and tested alone. The forwarding methods
-    are written out, so that types and overriding work without introspection.
+    The parts share one ``host``. They depend only on their constructor arguments, so each can be read and tested alone.
+    The methods are written out, not generated, so that they can be type-checked and overridden.
     """
 
-    #: Guests are resized on their host only: their disks cannot be copied to other hosts yet.
+    #: Guests can be resized only on their present host: copying disks to other hosts is not implemented yet.
     lacks = frozenset({Ability.COLD_MIGRATE})
 
     def __init__(self, setup: HostSetup, settings: LibvirtSettings, consoles: ConsoleSettings | None = None) -> None:
@@ -79,7 +79,7 @@ class LibvirtDriver:
 
     @property
     def periodic_threads(self) -> Sequence[PeriodicThread]:
-        """The driver's periodic tasks, which start with it."""
+        """The periodic tasks of the driver, which start when the driver is created."""
         return self.host.console_logs.periodic_threads
 
     def close(self) -> None:

@@ -36,7 +36,7 @@ _REDEFINED = frozenset({libvirt.VIR_DOMAIN_EVENT_DEFINED, libvirt.VIR_DOMAIN_EVE
 
 
 class LibvirtHost:
-    """One host. Its guests are the marked domains in libvirt, and the kept guests in its folder."""
+    """One host. Its guests are the libvirt domains with Kilonova's mark, and the kept guests, which are only files."""
 
     def __init__(self, setup: HostSetup, settings: LibvirtSettings, consoles: ConsoleSettings | None = None) -> None:
         self.setup = setup
@@ -64,7 +64,7 @@ class LibvirtHost:
         return self.report.report(self.connection.use())
 
     def take_changes(self) -> Mapping[str, PowerState]:
-        """Return the guests that changed without an order; none while the hypervisor is unreachable."""
+        """Return the guests whose power state changed without an order; none while the hypervisor is unreachable."""
         try:
             self.connection.use()  # events are delivered only while a connection is open
             return self.changes.take()
@@ -80,15 +80,15 @@ class LibvirtHost:
         self.connection.close()
 
     def states(self) -> Mapping[str, PowerState]:
-        """Return instance uuid → power state of all guests; a guest that is only kept is shut down."""
+        """Return instance uuid → power state of all guests. The state of a guest that is only kept is SHUTDOWN."""
         return {**dict.fromkeys(self.disks.kept(), PowerState.SHUTDOWN), **self.domains.states()}
 
     # --- definition of domains ----------------------------------------------------------------------------------------
 
     def require_possible(self, guest: GuestSpec) -> None:
-        """Check that the host supports all that a guest requests.
+        """Check that the host supports all features that a guest requires.
 
-        Raises: UnsupportedGuest naming the property; DriverError.
+        Raises: UnsupportedGuest, which names the unsupported property; DriverError.
         """
         host = self.report.capabilities(self.connection.use())
         reason = why_not(guest, host, self.settings, self.setup.resources.cpu_shared_set or frozenset())
@@ -96,7 +96,7 @@ class LibvirtHost:
             raise UnsupportedGuest(reason)
 
     def define(self, guest: GuestSpec, disks: tuple[DiskFile, ...], origin: Origin) -> OwnDomain:
-        """Define the domain of a guest with these disks, and store its XML in the guest's folder.
+        """Define the domain of a guest with ``disks``, and store the domain XML in the guest's folder.
 
         Raises: DriverError.
         """
@@ -108,7 +108,7 @@ class LibvirtHost:
     def described(
         self, guest: GuestSpec, disks: tuple[DiskFile, ...], mark: GuestMark, rescue: Mapping[str, str] | None = None
     ) -> str:
-        """Return the domain XML of a guest. ``rescue``: properties of the image that it is rescued with.
+        """Return the domain XML of a guest. ``rescue``: properties of the rescue image; None outside a rescue.
 
         Raises: UnsupportedGuest, DriverError.
         """
@@ -127,7 +127,10 @@ class LibvirtHost:
         return domain_xml(domain)
 
     def _serial_tcp_ports(self, guest: GuestSpec) -> tuple[int, ...]:
-        """Return free TCP ports for the serial consoles of a guest; none if they are disabled. Raises: DriverError."""
+        """Return free TCP ports for a guest's serial consoles; none if serial consoles are disabled.
+
+        Raises: DriverError.
+        """
         if not self.consoles.serial_enabled:
             return ()
         taken = {port for domain in self.domains.all() for port in _serial_ports_of(domain)}
@@ -136,7 +139,7 @@ class LibvirtHost:
     # --- stored domain XML --------------------------------------------------------------------------------------------
 
     def note(self, uuid: str, xml: str) -> None:
-        """Store the domain XML of a guest beside its disks, so that it can be defined again. Raises: DriverError."""
+        """Store the domain XML of a guest in its folder, to define the guest again later. Raises: DriverError."""
         note = _note_in(self.disks.folder(uuid))
         draft = note.with_suffix(".part")
         try:
@@ -153,7 +156,10 @@ class LibvirtHost:
             ) from error
 
     def noted(self, uuid: str, *, kept: bool = False) -> str | None:
-        """Return the stored domain XML of a guest, or of the kept guest; None if there is none. Raises: DriverError."""
+        """Return the domain XML in the folder of a guest, or None if there is none. Raises: DriverError.
+
+        ``kept``: read the folder of the instance's kept guest instead.
+        """
         folder = self.disks.kept_folder(uuid) if kept else self.disks.folder(uuid)
         try:
             return _note_in(folder).read_text(encoding="utf-8")
@@ -170,7 +176,7 @@ class LibvirtHost:
 
 
 def _serial_ports_of(domain: OwnDomain) -> tuple[int, ...]:
-    """Return the serial console ports of a guest, running or not; none if it was removed. Raises: DriverError."""
+    """Return the ports of a guest's serial consoles, even if it is off; none if it was removed. Raises: DriverError."""
     with explained(f"read the serial ports of guest {domain.uuid}"):
         try:
             return serial_ports_in(domain.handle.XMLDesc(_INACTIVE))

@@ -14,7 +14,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageCache:
-    """Downloads images before a guest needs them, and lists them."""
+    """Downloads images before a guest needs them, and lists the cached images."""
 
     host: LibvirtHost
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Late check of whether a host supports a guest, before an image is downloaded or a disk is made.
+"""Check on the host that it supports all features of a guest, before an image is downloaded or a disk is made.
 
-The scheduler requires traits only if operators enable that, and libvirt and QEMU find some missing features only when a
-guest starts. Therefore the driver checks them itself.
+The scheduler checks traits only if the operator enables that, and libvirt and QEMU detect some missing features only
+when a guest starts. Therefore the driver checks the features itself.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ from kilonova.model.image_properties import canonical_architecture, canonical_va
 from kilonova.model.image_values import canonical_vif_model
 from kilonova.model.instance import GuestSpec
 
-#: Image properties that flavors can set, too, as an extra spec with a colon after the prefix.
+#: Image properties that flavors can set, too, as extra specs: ``hw_sound_model`` as ``hw:sound_model``.
 _OF_FLAVORS = frozenset(
     {
         *("hw_sound_model", "hw_usb_model", "hw_viommu_model", "hw_watchdog_action", "hw_tpm_model", "hw_tpm_version"),
@@ -34,7 +34,7 @@ _SPELLINGS: Mapping[str, Callable[[str], str]] = {
     "hw_scsi_model": canonical_scsi_model,
     "hw_vif_model": canonical_vif_model,
 }
-#: A minimal disk and guest, used to check what applies to every guest.
+#: A minimal disk and a minimal guest. If a host cannot create this guest, it can create no guest at all.
 _ROOT = DiskFile(DiskRole.ROOT, Path("disk"), "qcow2")
 _PLAIN = GuestSpec(
     uuid="00000000-0000-0000-0000-000000000000", name="plain", hostname="plain", vcpus=1, memory_mib=64, root_gib=1
@@ -44,9 +44,10 @@ _PLAIN = GuestSpec(
 def why_not(
     guest: GuestSpec, host: HostCapabilities, settings: LibvirtSettings, shared_cpus: frozenset[int] = frozenset()
 ) -> str | None:
-    """Return why the host cannot create a guest: the property, its value and the supported values; None if it can.
+    """Return the reason why the host cannot create a guest, or None if it can.
 
-    Users read the text, so it names no host. ``shared_cpus``: as in :func:`describe`.
+    The text names the property, its value and the supported values. Users may read the text, so it does not name the
+    host. ``shared_cpus``: as in :func:`describe`.
     """
     try:
         describe(guest, host, (_ROOT,), settings, console_log=Path("console.log"), shared_cpus=shared_cpus)
@@ -61,7 +62,10 @@ def why_not(
 
 
 def why_unusable(host: HostCapabilities, settings: LibvirtSettings) -> str | None:
-    """Return which setting of the operator this host cannot fulfil, for guests in general or for TPMs, or None."""
+    """Return an error text if the operator's settings do not work on this host, or None if they do.
+
+    Checked are the settings that every guest needs, and the setting for TPMs.
+    """
     reason = why_not(_PLAIN, host, settings)
     if reason is not None:
         return f"No guest can be made on this host: {reason}"
@@ -71,7 +75,7 @@ def why_unusable(host: HostCapabilities, settings: LibvirtSettings) -> str | Non
 
 
 def _asked(guest: GuestSpec, models: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, str, str]]:
-    """Yield each requested feature: as it was written, the property, and its canonical value."""
+    """Yield each requested feature: its text in the request, the image property, and the property's canonical value."""
     for name in models:
         in_image = read_property(guest.image_properties, name)
         if in_image is not None:

@@ -22,10 +22,10 @@ _LOOK_S = 0.1
 def copy_of_running(domain: OwnDomain, disk: Path, target: Path, monitor: SnapshotMonitor) -> None:
     """Copy a disk, including its backing file's data, to a new qcow2 file ``target``.
 
-    Raises: SnapshotCancelled, AgentStopsError, DriverError; then the file is incomplete.
+    Raises: SnapshotCancelled, AgentStopsError, DriverError; then ``target`` is incomplete.
     """
     with explained(f"copy the disk of guest {domain.uuid}"):
-        _give_up(domain)  # a job left by a killed agent
+        _give_up(domain)  # an agent that was killed may have left a backup job
         with _quiet(domain):
             domain.handle.backupBegin(_order(_device_of(domain, disk), target), None, 0)
         try:
@@ -53,7 +53,7 @@ def _give_up(domain: OwnDomain) -> None:
 
 def _device_of(domain: OwnDomain, disk: Path) -> str:
     """Return the device name of a guest's disk file, such as vda. Raises: DriverError."""
-    for found in ET.fromstring(domain.handle.XMLDesc(0)).iterfind("devices/disk"):  # noqa: S314 - from libvirt
+    for found in ET.fromstring(domain.handle.XMLDesc(0)).iterfind("devices/disk"):  # noqa: S314 - XML from libvirt
         source, target = found.find("source"), found.find("target")
         if source is not None and target is not None and source.get("file") == str(disk):
             return target.get("dev", "")
@@ -72,7 +72,7 @@ def _order(device: str, target: Path) -> str:
 def _quiet(domain: OwnDomain) -> Iterator[None]:
     """Freeze the guest's file systems within the block, if a guest agent answers.
 
-    Raises: DriverError if no agent answers and the image requires the freeze.
+    Raises: DriverError if no guest agent answers and the image requires the freeze.
     """
     try:
         domain.handle.fsFreeze()

@@ -12,8 +12,8 @@ from kilonova.compute.virt.libvirt.rescued import from_own_disk
 from kilonova.errors import DriverError
 from kilonova.model.instance import PowerState
 
-#: Interval at which a shutdown is polled, and the first and the longest pause before the power button is pressed again;
-#: seconds.
+#: Seconds between two checks whether a guest has shut down; first and longest pause, in seconds, before the power button
+#: of the guest is pressed again.
 _LOOK_S, _PRESS_AGAIN_S, _LONGEST_S = 0.1, 1.0, 10.0
 
 
@@ -59,7 +59,10 @@ class Power:
                 domain.power_on()
 
     def start_domain(self, domain: OwnDomain) -> None:
-        """Make a guest run from its own disk, in any power state. Raises: DriverError."""
+        """Start a guest from its own disk, unless it is running. Raises: DriverError.
+
+        A paused or crashed guest is powered off first.
+        """
         state = domain.power_state()
         if state is PowerState.RUNNING:
             return
@@ -91,9 +94,9 @@ class Power:
 
 
 def _wait_for_shutdown(domain: OwnDomain, timeout: ShutdownTimeout) -> None:
-    """Press the power button until the guest is off: a guest that is still booting ignores it.
+    """Wait until the guest is off or the timeout is over.
 
-    Raises: AgentStopsError.
+    The power button is pressed repeatedly, since a guest that is still booting ignores it. Raises: AgentStopsError.
     """
     press_at, pause_s = monotonic(), _PRESS_AGAIN_S
     while domain.power_state() is PowerState.RUNNING:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Detection of power state changes that no order caused.
 
-A libvirt event only marks its domain as touched. The state that :meth:`PowerChanges.take` then finds is compared with
-the last known one, so a superfluous event has no effect, and a missed event is covered by the next one.
+A libvirt event only marks its domain for a check: :meth:`PowerChanges.take` compares the states of marked domains with
+their last known states. So a superfluous event has no effect, and the next event makes up for a missed event.
 """
 
 import threading
@@ -14,7 +14,7 @@ from kilonova.model.instance import PowerState
 
 
 class PowerChanges:
-    """Power state changes of one host's guests without an order. ``states``: lists all guests with their states."""
+    """Power state changes of one host's guests that no order caused. ``states``: returns the states of all guests."""
 
     def __init__(self, states: Callable[[], Mapping[str, PowerState]]) -> None:
         self._states = states
@@ -39,21 +39,21 @@ class PowerChanges:
     def ordered(self, uuid: str, after: PowerState) -> Iterator[None]:
         """Treat state changes of a guest within the block as ordered, so that they are not reported.
 
-        ``after``: its resulting state, unless the block raises.
+        ``after``: state of the guest after the block, unless the block raises an exception.
         """
         with self._lock:
             self._ordered[uuid] += 1
         try:
             yield
         except BaseException:
-            self._end(uuid)  # the error reply of the order contains the state that was found
+            self._end(uuid)  # the error reply to the order contains the present state of the guest
             raise
         self._end(uuid, after)
 
     def take(self) -> Mapping[str, PowerState]:
-        """Return the guests whose power state differs from the last known one, since the last call.
+        """Return the marked guests whose power state differs from their last known state.
 
-        The first call only records guests that are not known yet: the agent reports all guests when it starts.
+        The first call does not return guests that are not known yet: the agent reports all guests when it starts.
         """
         with self._lock:
             if not self._touched and not self._is_all_touched:

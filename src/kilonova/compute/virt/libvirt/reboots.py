@@ -14,7 +14,7 @@ from kilonova.model.instance import GuestSpec, PowerState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reboots:
-    """Reboots guests, and creates those that are gone."""
+    """Reboots guests. A hard reboot creates a guest that is gone."""
 
     host: LibvirtHost
     power: Power

@@ -43,7 +43,7 @@ _ALL_CPUS = -1
 class HostReport:
     """Report of one host, with cached capabilities.
 
-    A call takes milliseconds, except the first one and the first one after a change of libvirt or QEMU.
+    Calls take milliseconds, except the first call, and the first call after a change of libvirt or QEMU.
     ``now``: a clock. Raises: ConfigurationError if the operator's settings contradict each other.
     """
 
@@ -99,7 +99,7 @@ class HostReport:
             )
 
     def _look(self, connection: Any) -> HostCapabilities:
-        """Return the capabilities of the host, probed again if libvirt's answers have changed."""
+        """Return the capabilities of the host, probed again if libvirt's capabilities XML or a version has changed."""
         text = connection.getCapabilities()
         said = text, connection.getLibVersion(), connection.getVersion()
         if self._known is None or self._known[0] != said:
@@ -118,9 +118,10 @@ class HostReport:
         return self._known[1]
 
     def _require_usable(self, found: HostCapabilities) -> None:
-        """Check that the host can fulfil the operator's settings. Raises: ConfigurationError, at the agent's start.
+        """Check that the operator's settings work on this host. Raises: ConfigurationError at the first check.
 
-        Later failures are logged: the agent keeps serving its guests and may still create others.
+        The first check is made when the agent starts. Later failures are only logged: the agent continues to manage its
+        guests, and it may still be able to create some guests.
         """
         reason = why_unusable(found, self._settings)
         if reason is not None:
@@ -163,7 +164,7 @@ class HostReport:
 
 
 def own_address() -> str:
-    """Return the address from which this host reaches others, or the loopback address if it reaches none."""
+    """Return the IPv4 address from which this host sends packets, or the loopback address if it has no network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe_socket:
         try:
             probe_socket.connect(("192.0.2.1", 9))  # RFC 5737 test address; connect() of a UDP socket sends no packet
@@ -178,7 +179,7 @@ def _online_cpus(connection: Any) -> frozenset[int]:
 
 
 def _memory_mib(connection: Any) -> int:
-    """Return the memory of the host; ``getInfo`` reports wrong numbers inside some virtual machines."""
+    """Return the memory of the host. ``getInfo`` is not used: its numbers are wrong inside some virtual machines."""
     return int(connection.getMemoryStats(libvirt.VIR_NODE_MEMORY_STATS_ALL_CELLS)["total"]) // 1024
 
 

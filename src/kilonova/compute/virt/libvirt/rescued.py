@@ -12,7 +12,7 @@ from kilonova.errors import DriverError
 def from_own_disk(host: LibvirtHost, domain: OwnDomain) -> OwnDomain:
     """Redefine a powered-off guest to boot from its own disk, and remove its rescue disks. Raises: DriverError.
 
-    The domain XML from before the rescue is stored beside its disks.
+    The domain XML from before the rescue is read from the guest's folder.
     """
     if domain.mark.rescue_image is None:
         host.disks.drop_rescue(domain.uuid)  # an agent that was killed may have left disks of the rescue behind

@@ -29,7 +29,7 @@ _AWAKE = (PowerState.RUNNING, PowerState.PAUSED)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rescues:
-    """Boots a guest from a rescue image and back, sets its password, and triggers crash dumps."""
+    """Boots a guest from a rescue image or from its own disk again; sets passwords and triggers crash dumps."""
 
     host: LibvirtHost
     power: Power

@@ -33,7 +33,10 @@ _ISO = "iso"
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A base image: a file from which disks are created. ``format``: its name in QEMU. ``is_iso``: it is a CD image."""
+    """A base image: a file from which disks are created.
+
+    ``format``: QEMU's name of the file's format. ``is_iso``: whether the file is a CD image.
+    """
 
     path: Path
     format: str
@@ -46,7 +49,7 @@ class Base:
 
 
 class BaseImages:
-    """The base images of a host. ``images``: the image cache that holds and downloads them."""
+    """The base images of a host. ``images``: the image cache that stores and downloads images."""
 
     def __init__(self, images: HostImages, settings: LibvirtSettings) -> None:
         self._images = images
@@ -57,7 +60,7 @@ class BaseImages:
         return self._find(name_of(image)) is not None
 
     def list(self, instances: Path) -> tuple[CachedImage, ...]:
-        """Return the base images with the guests that use them. Raises: DriverError."""
+        """Return the base images, each with the guests that use it. Raises: DriverError."""
         users: dict[str, set[str]] = {}
         for folder, names in bases_by_folder(instances):
             for name in names:
@@ -66,20 +69,23 @@ class BaseImages:
 
     @contextmanager
     def use(self, image: ImageData, root_gib: int = 0) -> Iterator[Base]:
-        """Yield the base image made from ``image``, protected from removal in the block and while a record names it.
+        """Yield the base image made from ``image``. It is kept within the block, and while a disk record names it.
 
         ``root_gib``: size of the root disk to create; 0 for the size of the image.
         Raises: DriverError; ImageUnusable, also if the image is larger than the root disk.
         """
         name = name_of(image)
-        with self._images.locked(name):  # the lock excludes the removal of unused images
+        with self._images.locked(name):  # the image is not removed while its lock is held
             base = self._find(name) or self._prepare(image, name, root_gib)
             _require_room(image, base.virtual_bytes, root_gib)
             yield base
 
     @contextmanager
     def ephemeral(self, gib: int, file_system: str) -> Iterator[Base]:
-        """Yield a base image with an empty file system of a size, as :meth:`use` does. Raises: DriverError."""
+        """Yield a base image of ``gib`` GiB that contains an empty file system. Raises: DriverError.
+
+        The base image is protected from removal as in :meth:`use`.
+        """
         name = f"{EPHEMERAL_PREFIX}{gib}_{file_system}"
         with self._images.locked(name):
             yield self._find(name) or self._make_ephemeral(name, gib, file_system)
@@ -116,8 +122,8 @@ class BaseImages:
         capacity_bytes = self._images.capacity_bytes()
         if found.virtual_bytes > capacity_bytes:  # the image is at fault, not the host
             raise ImageUnusable(
-                f"Image {image.image_id} has a virtual size of {found.virtual_bytes} bytes, and the file system of "
-                f"the host's images has {capacity_bytes}."
+                f"Image {image.image_id} has a virtual size of {found.virtual_bytes} bytes, but the host's file system "
+                f"for images has only {capacity_bytes} bytes."
             )
         LOG.info("Converting image %s from %s to %s", image.image_id, found.disk_format, RAW)
         with self._images.draft(name) as draft:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Execution of disk programs such as qemu-img, with resource limits. They are killed when the calling thread ends."""
+"""Execution of disk programs such as qemu-img, with resource limits.
+
+A program is killed when the thread that runs it ends.
+"""
 
 import os
 import select
@@ -101,6 +104,6 @@ def _confined(limits: Limits) -> list[str]:
 
 def _complaint(name: str, status: int, said: str) -> str:
     if status == -signal.SIGXCPU:
-        return f"{name} used more CPU time than it may."
+        return f"{name} exceeded its limit of CPU time."
     said = " ".join(said.split())
     return f"{name} failed with status {status}{': ' if said else ''}{said or '.'}"

@@ -25,7 +25,8 @@ _DRAFT = ".part"
 class DiskMaker:
     """Creates disks: each method makes one disk in a folder and returns the folder's record with the disk added.
 
-    A base image is written to the record before the disk is made, so that it is not removed in between.
+    The base image of a disk is written to the record before the disk is made. From then on, the base image is in use
+    and is not removed from the image cache.
     Raises: DriverError, ImageUnusable, OSError.
     """
 
@@ -64,11 +65,11 @@ class DiskMaker:
         return record.having(MadeDisk(DiskRole.SWAP, SWAP, RAW))
 
     def config(self, folder: Path, record: DiskRecord, guest: GuestSpec) -> DiskRecord:
-        """Make the config drive of a guest, if it is to have one."""
+        """Make the config drive of a guest, if the guest is to have one."""
         return self._config(folder, record, guest, DiskRole.CONFIG, CONFIG)
 
     def _config(self, folder: Path, record: DiskRecord, guest: GuestSpec, role: DiskRole, file: str) -> DiskRecord:
-        """Make a config drive, readable by its owner only, since it contains secrets."""
+        """Make a config drive. Only the owner of the file can read it, since the drive contains secrets."""
         if guest.config_drive is None:
             return record.without(role) if role is DiskRole.RESCUE_CONFIG else record
         draft = folder / f"{file}{_DRAFT}"
@@ -88,7 +89,7 @@ class DiskMaker:
 
     def _noted(self, folder: Path, record: DiskRecord, role: DiskRole, file: str, base: Base) -> DiskRecord:
         record = record.having(MadeDisk(role, file, self._format, base.name, is_cdrom=base.is_iso))
-        write_record(folder, record, is_draft=True)  # no sync: a host crash loses the new disk, too
+        write_record(folder, record, is_draft=True)  # no fsync: a crash of the host loses the new disk as well
         return record
 
     def _made(self, folder: Path, record: DiskRecord, role: DiskRole, base: Base, size_bytes: int) -> DiskRecord:
@@ -116,6 +117,9 @@ class DiskMaker:
 
 
 def remove_rescue(folder: Path) -> None:
-    """Remove the disks of a rescue, the one with the password first; no error if absent. Raises: OSError."""
+    """Remove the rescue disks in a folder, first the config drive with the password. Raises: OSError.
+
+    No error if a disk does not exist.
+    """
     for name in (f"{RESCUE_CONFIG}{_DRAFT}", RESCUE_CONFIG, RESCUE):
         (folder / name).unlink(missing_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of the disks of guests: their formats, which are never probed, and their base images.
+"""Records of guests' disks: the base images of the disks, and their formats, so that a format is never probed.
 
 ::
 
@@ -24,9 +24,9 @@ OF_RESCUES = (DiskRole.RESCUE, DiskRole.RESCUE_CONFIG)
 
 
 class MadeDisk(msgspec.Struct, frozen=True):
-    """A disk file of a guest. ``base``: the file name of its base image, or "" if it has none.
+    """A disk file of a guest. ``base``: file name of the disk's base image, or "" if the disk has none.
 
-    ``is_cdrom``: whether it was made from a CD image.
+    ``is_cdrom``: whether the disk was made from a CD image.
     """
 
     role: DiskRole
@@ -40,7 +40,7 @@ class MadeDisk(msgspec.Struct, frozen=True):
 
 
 class DiskRecord(msgspec.Struct, frozen=True):
-    """Record of the disks of a guest. ``ordered_at``: ``GuestSpec.ordered_at`` of the order that created them."""
+    """Record of the disks of a guest. ``ordered_at``: ``GuestSpec.ordered_at`` of the order that created the disks."""
 
     disks: tuple[MadeDisk, ...] = ()
     ordered_at: datetime | None = None
@@ -64,7 +64,7 @@ class DiskRecord(msgspec.Struct, frozen=True):
         return DiskRecord(tuple(disk for disk in self.disks if disk.role not in roles), self.ordered_at)
 
     def files(self, folder: Path) -> tuple[DiskFile, ...]:
-        """Return the disks of a guest without those of a rescue."""
+        """Return the disks of a guest, except rescue disks."""
         return tuple(disk.in_folder(folder) for disk in self.disks if disk.role not in OF_RESCUES)
 
 

@@ -10,12 +10,12 @@ RAW, QCOW2 = "raw", "qcow2"
 _QCOW2_SIZE = slice(24, 32)
 #: qemu-img rounds the size of a VHD up unless force_size is set.
 _OPTIONS = {"vpc": ("-o", "force_size=on")}
-#: Limits for inspecting an image that may be hostile: the output is small and available soon.
+#: Limits for inspecting an image that an attacker may have made. A normal image needs much less time and output.
 _INSPECTION = Limits(wall_s=60.0, cpu_s=30, memory_bytes=1 << 30, output_bytes=1 << 20)
 
 
 def describe(file: Path, format_: str) -> bytes:
-    """Return qemu-img's description of a file as JSON; a running guest may have it open. Raises: DriverError."""
+    """Return qemu-img's description of a file as JSON. A running guest may have the file open. Raises: DriverError."""
     return run(["qemu-img", "info", "--force-share", "--output=json", "-f", format_, file], _INSPECTION)
 
 

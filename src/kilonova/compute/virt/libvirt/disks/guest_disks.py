@@ -57,12 +57,12 @@ class GuestDisks:
         return self._folder / f"{uuid}{_KEPT}"
 
     def present(self, uuid: str) -> tuple[DiskFile, ...]:
-        """Return the disks of a guest without those of a rescue; empty if it has none here. Raises: DriverError."""
+        """Return the disks of a guest, except rescue disks; empty if it has none on this host. Raises: DriverError."""
         record = read_record(self.folder(uuid))
         return () if record is None else record.files(self.folder(uuid))
 
     def cached_images(self) -> tuple[CachedImage, ...]:
-        """Return the base images with the guests whose disks need them. Raises: DriverError."""
+        """Return the base images, each with the guests whose disks need it. Raises: DriverError."""
         return self.bases.list(self._folder)
 
     def fetch(self, guest: GuestSpec) -> None:
@@ -72,9 +72,9 @@ class GuestDisks:
                 pass
 
     def make(self, guest: GuestSpec) -> tuple[DiskFile, ...]:
-        """Make the disks of a guest and replace its old ones; disks made by the same order are kept.
+        """Make the disks of a guest, and replace its old disks; if the same order has made the old disks, keep them.
 
-        Raises: DriverError, leaving the old disks; ImageUnusable.
+        Raises: DriverError, ImageUnusable; then the old disks are unchanged.
         """
         folder, draft = self.folder(guest.uuid), self._draft(guest.uuid)
         with self._doing("make", guest.uuid):
@@ -90,16 +90,16 @@ class GuestDisks:
         return self.present(guest.uuid)
 
     def remove(self, uuid: str) -> None:
-        """Remove all disks of a guest, including kept ones; no error if absent. Raises: DriverError."""
+        """Remove all disks of a guest, including its kept disks; no error if absent. Raises: DriverError."""
         self.drop_kept(uuid)
         self.remove_made(uuid)
 
     # --- rescues ------------------------------------------------------------------------------------------------------
 
     def make_rescue(self, guest: GuestSpec, image: ImageData) -> tuple[DiskFile, ...]:
-        """Make the rescue disks of a guest, replacing old ones, and return them.
+        """Make or replace the rescue disks of a guest, and return them. The guest's own disks are not changed.
 
-        Raises: DriverError, leaving the guest's own disks as they are; ImageUnusable.
+        Raises: DriverError, ImageUnusable.
         """
         folder = self.folder(guest.uuid)
         with self._doing("make", guest.uuid):
@@ -130,7 +130,7 @@ class GuestDisks:
         return frozenset(folder.name.removesuffix(_KEPT) for folder in self._folder.glob(f"*{_KEPT}"))
 
     def take_back(self, uuid: str) -> tuple[DiskFile, ...]:
-        """Restore the kept disks in place of those that a move made; if none are kept, do nothing.
+        """Replace the disks that a move made by the kept disks; do nothing if no disks are kept.
 
         Raises: DriverError.
         """
@@ -141,14 +141,15 @@ class GuestDisks:
         return self.present(uuid)
 
     def drop_kept(self, uuid: str) -> None:
-        """Remove the kept disks; no error if absent. Raises: DriverError."""
+        """Remove the kept disks of a guest; no error if absent. Raises: DriverError."""
         with self._doing("remove", uuid):
             self._discard(self.kept_folder(uuid))
 
     def make_of_kept(self, guest: GuestSpec) -> tuple[DiskFile, ...]:
-        """Make the disks of a resized guest: copies of the kept ones, on the same base images, with the flavor's sizes.
+        """Make the disks of a resized guest: copies of the kept disks, enlarged to the flavor's sizes.
 
-        Raises: GuestMissing, UnsupportedGuest, DriverError, leaving nothing behind.
+        The copies have the same base images as the kept disks.
+        Raises: GuestMissing, UnsupportedGuest, DriverError; then no new disks are left.
         """
         folder, draft = self.folder(guest.uuid), self._draft(guest.uuid)
         with self._doing("copy", guest.uuid):
@@ -163,7 +164,7 @@ class GuestDisks:
         return self.present(guest.uuid)
 
     def remove_made(self, uuid: str) -> None:
-        """Remove the disks of a guest except the kept ones; no error if absent. Raises: DriverError."""
+        """Remove the disks of a guest, except its kept disks; no error if absent. Raises: DriverError."""
         with self._doing("remove", uuid):
             self._discard(self._draft(uuid))
             self._discard(self.folder(uuid))
@@ -209,7 +210,7 @@ class GuestDisks:
         _sync(self._folder)
 
     def _discard(self, folder: Path) -> None:
-        """Remove a folder. It is renamed first, so that a crash leaves no incomplete folder under its name."""
+        """Remove a folder. It is renamed first, so that a crash leaves no incomplete folder with the original name."""
         gone = folder.with_name(f"{folder.name}{_GONE}")
         if gone.exists():
             shutil.rmtree(gone)
@@ -217,7 +218,7 @@ class GuestDisks:
             shutil.rmtree(folder.rename(gone))
 
     def _remove_abandoned(self) -> None:
-        """Remove old drafts and half-removed folders. Young ones may be in use by another process."""
+        """Remove old drafts and half-removed folders. Another process may still use a folder younger than a day."""
         for ending in (_DRAFT, _GONE):
             for folder in self._folder.glob(f"*{ending}"):
                 with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that an image file has its declared format and no harmful features. Its author may be an attacker.
+"""Checks that an image file has its declared format and no harmful features. The author of an image may be an attacker.
 
-An image could refer to another file of the host as its backing file or data file, be larger than any disk, or be
-mistaken for another format. Two tools inspect it without probing: oslo.utils reads the header in Python, and qemu-img
-is told the format and runs with resource limits.
+A harmful image refers to another file of the host as its backing file or data file, is larger than any disk, or looks
+like an image of another format. Two tools inspect each image: oslo.utils detects its format from the header, in Python;
+then qemu-img reads the image, with this format as an argument and with resource limits.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,16 +24,17 @@ _PIECE = 1 << 16
 QEMU_FORMATS: Mapping[str, str] = {
     "raw": "raw", "qcow2": "qcow2", "vmdk": "vmdk", "vdi": "vdi", "vhd": "vpc", "vhdx": "vhdx", "iso": "raw",
 }  # fmt: skip
-#: Format found in a file → declared formats that it satisfies. A format that is not listed satisfies only itself.
+#: Format found in a file → values of disk_format that the image may declare. For a format that is not listed here, the
+#: image must declare the same format.
 _ALSO = {"gpt": frozenset({"raw"}), "raw": frozenset({"raw"})}
-#: Declared formats of images that the image service does not inspect.
+#: Values of disk_format with which an image may have any format: the image service does not check these images.
 _ANYTHING = frozenset({"", "ami"})
 _VMDK = "vmdk"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedImage:
-    """A checked image. ``disk_format``: in the image service's words. ``virtual_bytes``: virtual size of its disk."""
+    """A checked image. ``disk_format``: format as the image service names it. ``virtual_bytes``: virtual disk size."""
 
     disk_format: str
     virtual_bytes: int
@@ -61,7 +62,7 @@ def checked(file: Path, image: ImageData, vmdk_types: Collection[str]) -> Checke
 
 
 def _found_in(file: Path, image: ImageData) -> str:
-    """Return the format of a file, in the image service's words. Raises: ImageUnusable."""
+    """Return the format of a file, as the image service names it. Raises: ImageUnusable."""
     try:
         with file.open("rb") as data:
             wrapper = format_inspector.InspectWrapper(data)
@@ -88,7 +89,7 @@ def _described(file: Path, image: ImageData, disk_format: str, vmdk_types: Colle
     try:
         described: dict[str, Any] = orjson.loads(disk_tool.describe(file, QEMU_FORMATS[disk_format]))
     except (CommandFailed, orjson.JSONDecodeError) as error:
-        raise _unusable(image, "qemu-img cannot read the data within its limits") from error
+        raise _unusable(image, "qemu-img cannot read the data within its resource limits") from error
     data = described.get("format-specific", {}).get("data", {})
     wrong = [
         ("it has a backing file", "backing-filename" in described or "full-backing-filename" in described),
@@ -101,7 +102,7 @@ def _described(file: Path, image: ImageData, disk_format: str, vmdk_types: Colle
         kind = data.get("create-type")
         others = {each.get("filename") for each in data.get("extents", ())} - {str(file)}
         wrong += [
-            (f"VMDK of the type {kind} may not be used by [compute] vmdk_allowed_types", kind not in vmdk_types),
+            (f"[compute] vmdk_allowed_types does not allow VMDK images of the type {kind}", kind not in vmdk_types),
             ("it has extents in other files", bool(others)),
         ]
     for reason, is_so in wrong:

@@ -19,7 +19,8 @@ _MIB, _GIB = 1 << 20, 1 << 30
 def resized(folder: Path, record: DiskRecord, guest: GuestSpec, maker: DiskMaker) -> DiskRecord:
     """Resize the disks in a folder to the sizes of a flavor, and rewrite the config drive.
 
-    Swap space is replaced. Raises: UnsupportedGuest before any change; DriverError, OSError.
+    A swap disk of another size is replaced.
+    Raises: UnsupportedGuest if a disk would shrink, before any change; DriverError, OSError.
     """
     wanted = {DiskRole.ROOT: guest.root_gib, DiskRole.EPHEMERAL: guest.ephemeral_gib}
     found = [(disk, wanted[disk.role] * _GIB) for disk in record.disks if disk.role in wanted and not disk.is_cdrom]
@@ -38,7 +39,7 @@ def resized(folder: Path, record: DiskRecord, guest: GuestSpec, maker: DiskMaker
 
 
 def copied(source: Path, target: Path, record: DiskRecord, ordered_at: datetime | None) -> DiskRecord:
-    """Copy the disks in a folder except swap and rescue disks, and return their record.
+    """Copy the disks in ``source``, except swap and rescue disks, to ``target``; return the record of the copies.
 
     Raises: DriverError, OSError.
     """

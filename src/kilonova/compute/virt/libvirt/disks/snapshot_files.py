@@ -26,9 +26,9 @@ _AMI = "ami"
 
 
 class SnapshotFiles:
-    """The disk copies of a host that are uploaded as images, in a folder.
+    """The disk copies of a host that are uploaded as images.
 
-    ``disk_format``, in all methods: the format in the image service's words; "" stands for qcow2.
+    ``disk_format``, in all methods: a format as the image service names it; "" stands for qcow2.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -53,16 +53,17 @@ class SnapshotFiles:
             scratch.unlink(missing_ok=True)
 
     def is_done(self, uuid: str, image_id: str) -> bool:
-        """Tell whether the copy for an image exists, or was uploaded already."""
+        """Tell whether a guest's disk was copied for an image; True also if the copy was already uploaded."""
         return self.has_brought(uuid, image_id) or self._copied(uuid, image_id) is not None
 
     def copy_for_image(
         self, uuid: str, image_id: str, source: DiskFile, check: Check, *, disk_format: str = ""
     ) -> None:
-        """Copy a disk and its backing file's data for an image; no error if the copy exists. Other copies are removed.
+        """Copy a disk, including its backing file's data, for an image; no error if the copy exists.
 
-        ``source``: the disk of a guest that is off, or a :meth:`scratch` file, which is moved if its format fits.
-        If ``check`` raises, copying ends and no copy is left. Raises: DriverError.
+        Older copies of the guest's disk are removed. ``source``: the disk of a guest that is off, or a :meth:`scratch`
+        file, which is moved instead of copied if it already has the requested format.
+        If ``check`` raises an exception, no copy is left. Raises: DriverError.
         """
         if self.is_done(uuid, image_id):
             return
@@ -91,14 +92,14 @@ class SnapshotFiles:
         return self._copies.has_brought(uuid, image_id)
 
     def note_brought(self, uuid: str, image_id: str) -> None:
-        """Record that the copy for an image was uploaded, and remove it."""
+        """Record that the copy for an image was uploaded, and remove the copy."""
         self._copies.note_brought(uuid, image_id)
         copied = self._copied(uuid, image_id)
         if copied is not None:
             copied[0].unlink(missing_ok=True)
 
     def discard(self, uuid: str) -> None:
-        """Remove all copies of a guest's disk; no error if absent. Raises: DriverError."""
+        """Remove all copies of a guest's disk; no error if there are none. Raises: DriverError."""
         try:
             self._scratch(uuid).unlink(missing_ok=True)
             self._copies.discard(uuid)
@@ -106,7 +107,7 @@ class SnapshotFiles:
             raise DriverError(f"The host cannot drop a snapshot of guest {uuid}: {error.strerror}.") from error
 
     def _copied(self, uuid: str, image_id: str) -> tuple[Path, str] | None:
-        """Return the copy for an image with its format, or None."""
+        """Return the path and the format of the copy for an image, or None if there is no copy."""
         for disk_format in (*QEMU_FORMATS, _AMI):
             copy = self._copies.copied(uuid, _name(image_id, disk_format))
             if copy is not None:
