@@ -31,8 +31,8 @@ def make_file_system(file: Path, kind: str) -> None:
         run([*_MAKE[kind], file])
     except CommandFailed as error:
         raise DriverError(
-            f"The ephemeral disk cannot be formatted as {kind}, the format set by [DEFAULT] default_ephemeral_format or "
-            f"the image's os_type: {error.message}"
+            f"The ephemeral disk cannot be formatted as {kind} (set by [DEFAULT] default_ephemeral_format or the "
+            f"image's os_type): {error.message}"
         ) from error
 
 

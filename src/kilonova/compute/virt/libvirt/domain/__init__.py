@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Description of a guest, and the libvirt XML made from it. Nothing here has side effects."""
+"""Descriptions of guests, and the libvirt XML that is made from these descriptions. No guest is created or changed."""

@@ -13,8 +13,8 @@ from kilonova.errors import UnsupportedGuest
 from kilonova.model.image_properties import canonical_architecture, canonical_vm_mode
 from kilonova.model.instance import GuestSpec
 
-#: Default machine types by architecture; for others the emulator's default. On x86 it is pc, not q35, because existing
-#: guests were installed on pc.
+#: Architecture → default machine type. For architectures that are not listed, it is QEMU's default. On x86 the default
+#: is pc, not q35, because existing guests were installed on pc.
 _DEFAULT_MACHINES = {"x86_64": "pc", "i686": "pc", "aarch64": "virt", "armv7l": "virt", "ppc64le": "pseries"}
 _SECURE_BOOT = ("required", "optional", "disabled")
 _FIRMWARE = {"bios": "bios", "uefi": "efi"}
@@ -29,7 +29,7 @@ _MANUFACTURER, _PRODUCT = "OpenStack Foundation", "OpenStack Nova"
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The machine type of a guest. ``facts``: its features on this host, None if they are unknown."""
+    """The machine type of a guest. ``facts``: features of the machine type on this host; None if they are unknown."""
 
     name: str
     architecture: str
@@ -88,7 +88,7 @@ def describe_firmware(options: GuestOptions, board: Board) -> Firmware:
 def describe_features(
     options: GuestOptions, board: Board, virt_type: str, settings: LibvirtSettings, iommu: Iommu | None = None
 ) -> Features:
-    """Return the hypervisor features of the board, apart from its devices."""
+    """Return the hypervisor features of a guest's board, without the devices of the guest."""
     hidden = any(
         (
             options.spec_flag("hide_hypervisor_id"),
@@ -108,7 +108,7 @@ def describe_features(
 
 
 def describe_clock(options: GuestOptions, board: Board, virt_type: str) -> Clock:
-    """Return the clock of a guest: local time for Windows, which expects that, else UTC."""
+    """Return the clock of a guest: in local time for Windows, which expects local time, otherwise in UTC."""
     offset = "localtime" if is_windows(options) else "utc"
     if virt_type != VirtType.KVM or not board.is_x86:
         return Clock(offset)
@@ -123,7 +123,7 @@ def describe_clock(options: GuestOptions, board: Board, virt_type: str) -> Clock
 
 
 def describe_system(guest: GuestSpec, settings: LibvirtSettings) -> dict[str, str]:
-    """Return the SMBIOS texts of the guest, by which its software recognizes an OpenStack cloud."""
+    """Return the SMBIOS texts of a guest, by which programs in the guest recognize an OpenStack cloud."""
     system = {
         "manufacturer": _MANUFACTURER,
         "product": _PRODUCT,
@@ -142,7 +142,7 @@ def is_windows(options: GuestOptions) -> bool:
 
 
 def _why_insecure(board: Board, *, stateless: bool) -> str | None:
-    """Return why Secure Boot is impossible, or None if it is possible."""
+    """Return the reason why Secure Boot is impossible, or None if it is possible."""
     if board.is_x86 and not board.is_q35:
         return "needs hw_machine_type=q35"
     if board.facts is not None and not board.facts.secure_boot:
@@ -153,7 +153,7 @@ def _why_insecure(board: Board, *, stateless: bool) -> str | None:
 def _plain_loader(board: Board) -> str | None:
     """Return the path of a UEFI firmware that needs no variable store, or None.
 
-    libvirt's own firmware descriptors name few stateless images.
+    libvirt is not left to choose the firmware, because its descriptors of firmware name few stateless images.
     """
     loaders = board.facts.loaders if board.facts is not None else ()
     plain = [path for path in loaders if "CODE" in path and not any(word in path.lower() for word in _SPECIAL_LOADERS)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Description of a guest: all properties of its domain, independent of their XML form.
 
-The terms are libvirt's, so libvirt's manual applies. Devices are in ``device_description``. None and empty fields leave
-the choice to libvirt.
+The terms are those of libvirt's manual. Devices are in ``device_description``. A field that is None or empty leaves the
+choice to libvirt.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class DiskRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiskFile:
-    """A disk file of a guest. ``format``: qcow2 or raw, stated to QEMU and never probed.
+    """A disk file of a guest. ``format``: qcow2 or raw. QEMU is told the format, and never probes it.
 
     ``is_cdrom``: whether a root disk is an unmodified CD image (format iso) that is attached as a read-only CD-ROM.
     """
@@ -49,7 +49,10 @@ class DiskFile:
 
 @dataclass(frozen=True, slots=True)
 class NumaCell:
-    """A NUMA cell of a guest. ``host_cell``: host cell of its memory; ``page_size_kib``: size of its memory pages."""
+    """A NUMA cell of a guest. ``host_cell``: NUMA cell of the host that provides its memory.
+
+    ``page_size_kib``: size of its memory pages.
+    """
 
     id: int
     vcpus: frozenset[int]
@@ -63,7 +66,8 @@ class Cpu:
     """The CPUs of a guest.
 
     ``mode``: host-model, host-passthrough, maximum, custom, or None for the emulator's default.
-    ``features``: name → require or disable. ``address_mode``, ``address_bits``: of physical addresses.
+    ``features``: pairs of a feature's name and its policy, which is require or disable.
+    ``address_mode``, ``address_bits``: mode and width of physical addresses.
     """
 
     sockets: int
@@ -81,7 +85,7 @@ class Cpu:
 class CpuTuning:
     """CPU pinning and CPU limits of a guest. ``pins``: vCPU → host CPUs. ``floating``: host CPUs of unpinned vCPUs.
 
-    ``realtime``: vCPUs with real-time scheduling, at ``realtime_priority``.
+    ``realtime``: vCPUs with real-time scheduling, whose priority is ``realtime_priority``.
     """
 
     floating: frozenset[int] = frozenset()
@@ -96,9 +100,10 @@ class CpuTuning:
 
 @dataclass(frozen=True, slots=True)
 class Firmware:
-    """The firmware of a guest. ``efi``: UEFI, else the board's BIOS. ``stateless``: without a variable store.
+    """The firmware of a guest. ``efi``: True for UEFI, False for the board's BIOS.
 
-    ``loader``: path of the firmware image, None if libvirt chooses it.
+    ``stateless``: whether the firmware has no variable store.
+    ``loader``: path of the firmware image; None if libvirt chooses the image.
     """
 
     efi: bool = False
@@ -110,9 +115,10 @@ class Firmware:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Hypervisor features of the board. ``tb_cache_mib``: size of the emulator's translation cache.
+    """Hypervisor features of a guest's board. ``tb_cache_mib``: size of the translation cache of emulated guests.
 
-    ``hyperv``: the Hyper-V enlightenments for Windows. ``hidden``: hide the hypervisor from the guest.
+    ``hyperv``: whether the guest has the Hyper-V enlightenments, for Windows.
+    ``hidden``: whether the hypervisor is hidden from the guest.
     """
 
     apic: bool = True
@@ -142,10 +148,11 @@ class Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
-    """A guest. ``machine``: machine type. ``mark``: XML of Kilonova's metadata, an element in a namespace.
+    """A guest. ``machine``: machine type. ``mark``: XML element with Kilonova's mark, for the metadata of the domain.
 
     ``system``: SMBIOS texts by libvirt's names, such as manufacturer and product.
-    ``locked_memory``: memory is never swapped out; ``merged_memory``: equal pages of guests may be merged (KSM).
+    ``locked_memory``: whether the memory is never swapped out.
+    ``merged_memory``: whether equal memory pages of guests may be merged (KSM).
     """
 
     uuid: str

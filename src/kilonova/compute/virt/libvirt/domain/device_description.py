@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Description of the devices of a guest. None leaves the choice to libvirt."""
+"""Description of the devices of a guest. A field that is None leaves the choice to libvirt."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,8 @@ from pathlib import Path
 class Disk:
     """A disk file as a device. ``device``: disk, cdrom or floppy. ``target``: libvirt's device name, such as vda.
 
-    ``boot_order``: from 1. ``limits``: libvirt's name of a limit, such as read_iops_sec → its value.
+    ``boot_order``: position in the boot order, from 1; None if the guest does not boot from the disk.
+    ``limits``: libvirt's name of a limit, such as read_iops_sec → value of the limit.
     """
 
     path: Path
@@ -51,7 +52,8 @@ class Nic:
 class Serial:
     """A serial port.
 
-    ``log``: file to which its output is appended. ``host``, ``port``: TCP address where it listens.
+    ``log``: file to which the output of the port is appended. ``host``, ``port``: TCP address at which QEMU accepts
+    connections to the port.
     """
 
     log: Path | None = None
@@ -87,7 +89,10 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Rng:
-    """A random number generator. ``rate_bytes``: limit for each ``rate_period`` in milliseconds, None for no limit."""
+    """A random number generator. ``rate_bytes``: maximum number of bytes in each period; None for no limit.
+
+    ``rate_period``: length of a period in milliseconds.
+    """
 
     source: Path
     rate_bytes: int | None = None
@@ -110,7 +115,7 @@ class Tpm:
 
 @dataclass(frozen=True, slots=True)
 class Iommu:
-    """A virtual IOMMU. ``options``: libvirt's names of its driver options → on, off or a number."""
+    """A virtual IOMMU. ``options``: libvirt's name of a driver option → on, off or a number."""
 
     model: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -118,9 +123,10 @@ class Iommu:
 
 @dataclass(frozen=True, slots=True)
 class HostDevice:
-    """A PCI device of the host, by its four address numbers.
+    """A PCI device of the host, given by the four numbers of its address.
 
-    ``managed``: libvirt detaches it from the host and reattaches it afterwards.
+    ``managed``: whether libvirt detaches the device from the host when the guest starts, and reattaches it when the
+    guest stops.
     """
 
     domain: int
@@ -132,7 +138,7 @@ class HostDevice:
 
 @dataclass(frozen=True, slots=True)
 class Balloon:
-    """The memory balloon. ``stats_period_s``: interval of its statistics in seconds. ``model``: virtio or none."""
+    """The memory balloon. ``model``: virtio or none. ``stats_period_s``: seconds between updates of its statistics."""
 
     model: str = "virtio"
     stats_period_s: int | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The devices of a guest other than disks and screen."""
+"""The devices of a guest, except its disks and the devices of its graphical console."""
 
 import re
 from pathlib import Path
@@ -37,7 +37,7 @@ _NO = frozenset({"no", "false", "0", "off", "n", "f"})
 
 
 def serial_ports(options: GuestOptions) -> int:
-    """Return the number of serial ports. The image may ask for fewer than the flavor, never for more.
+    """Return the number of a guest's serial ports. The image may request fewer ports than the flavor, but not more.
 
     Raises: UnsupportedGuest naming the property.
     """
@@ -51,9 +51,9 @@ def serial_ports(options: GuestOptions) -> int:
 def describe_serials(
     options: GuestOptions, consoles: ConsoleSettings, console_log: Path, tcp_ports: tuple[int, ...]
 ) -> tuple[Serial, ...]:
-    """Return the serial ports; the output of the first one is logged.
+    """Return the serial ports of a guest. The output of the first serial port is logged.
 
-    ``tcp_ports``: their TCP ports for console users.
+    ``tcp_ports``: the TCP ports through which console users reach the serial ports.
     """
     wanted = serial_ports(options)
     if not consoles.serial_enabled or not tcp_ports:
@@ -128,7 +128,7 @@ def describe_iommu(options: GuestOptions, board: Board, virt_type: str) -> Iommu
 
 
 def describe_host_devices(devices: tuple[GuestDevice, ...]) -> tuple[HostDevice, ...]:
-    """Return the PCI devices that the claim reserved. Raises: UnsupportedGuest for an address that is not of PCI."""
+    """Return the PCI devices that the claim reserved. Raises: UnsupportedGuest if an address is not a PCI address."""
     return tuple(_host_device(device) for device in devices)
 
 
@@ -138,7 +138,7 @@ def describe_balloon(settings: LibvirtSettings) -> Balloon:
 
 
 def pcie_ports(board: Board, settings: LibvirtSettings) -> tuple[Controller, ...]:
-    """Return the PCI Express root ports for hotplug, [libvirt] num_pcie_ports of them, with their root bus."""
+    """Return the PCI Express root bus, and [libvirt] num_pcie_ports root ports for hotplug; empty without root ports."""
     if not settings.num_pcie_ports or not board.is_q35:
         return ()
     ports = [Controller("pci", None, "pcie-root-port")] * settings.num_pcie_ports

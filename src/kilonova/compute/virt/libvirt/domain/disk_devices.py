@@ -14,7 +14,7 @@ from kilonova.errors import UnsupportedGuest
 from kilonova.model.image_properties import RESCUE_PROPERTIES, read_property
 
 _BUSES = frozenset({"virtio", "scsi", "ide", "sata", "usb", "fdc"})
-#: Buses for each device type. A CD-ROM needs a bus with removable media, so virtio is not one.
+#: Device type → buses that support it. A CD-ROM needs a bus with removable media, which virtio is not.
 _BUSES_OF = {
     "disk": _BUSES - {"fdc"},
     "cdrom": frozenset({"scsi", "ide", "sata", "usb"}),
@@ -41,9 +41,9 @@ def describe_disks(
     """Return the disks, the root disk first. Raises: UnsupportedGuest naming the property.
 
     ``rescue``: properties of the rescue image. If they name a device or a bus for the rescue disk, the guest's disks
-    keep their device names and the rescue disk is added last (stable device rescue). Otherwise the rescue disk takes
-    the place of the root disk, which comes second, and ephemeral disks and swap are omitted. The config drive of the
-    rescue replaces the guest's own.
+    keep their device names and the rescue disk is added last (stable device rescue). Otherwise the rescue disk comes
+    first, the root disk second, and ephemeral disks and swap are omitted. In both cases the config drive of the rescue
+    replaces the guest's own config drive.
     """
     files = {role: [disk for disk in disks if disk.role is role] for role in DiskRole}
     own = [*files[DiskRole.ROOT], *files[DiskRole.EPHEMERAL], *files[DiskRole.SWAP]]
@@ -80,7 +80,7 @@ def describe_disks(
 
 
 def disk_bus(options: GuestOptions, board: Board) -> str:
-    """Return the bus of disks. Raises: UnsupportedGuest naming the property."""
+    """Return the bus of a guest's disks. Raises: UnsupportedGuest naming the property."""
     adapter = options.property("vmware_adaptertype")
     bus = options.property("hw_disk_bus")
     if bus is None and adapter is not None:
@@ -89,7 +89,7 @@ def disk_bus(options: GuestOptions, board: Board) -> str:
 
 
 def cdrom_bus(options: GuestOptions, board: Board) -> str:
-    """Return the bus of CD-ROMs, including config drives; by default the one that the board has.
+    """Return the bus of a guest's CD-ROMs, including config drives; by default, a bus that the board has.
 
     Raises: UnsupportedGuest naming the property.
     """
@@ -98,7 +98,7 @@ def cdrom_bus(options: GuestOptions, board: Board) -> str:
 
 
 def scsi_controllers(disks: Sequence[Disk], options: GuestOptions) -> tuple[Controller, ...]:
-    """Return the SCSI controller that the image names; without one libvirt adds its default."""
+    """Return the SCSI controller that the image requests. If it requests none, libvirt adds its default controller."""
     name, model = "hw_scsi_model", options.property("hw_scsi_model")
     adapter = options.property("vmware_adaptertype")
     if model is None and adapter not in {None, "ide"}:
@@ -120,7 +120,7 @@ def _default_cdrom_bus(board: Board) -> str:
 
 
 def _supported(name: str, bus: str, device: str, board: Board, given: str | None = None) -> str:
-    """Return the bus, if the board has it and it supports the device type.
+    """Return ``bus`` if the board has this bus and the bus supports the device type ``device``.
 
     Raises: UnsupportedGuest naming the property.
     """

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cache of domain XML shapes that libvirt has validated against its schema.
 
-Validation takes several times as long as the rest of a definition, so it is done once for each shape: the elements, the
-attributes and their keywords, without numbers, paths and texts. libvirt itself rejects invalid numbers.
+The shape of an XML text consists of its elements, attributes and keywords, without numbers, paths and texts. Validation
+takes several times as long as the rest of the definition of a domain, so each shape is validated only once. Numbers
+need no validation, because libvirt always rejects invalid numbers.
 """
 
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libvirt XML of domains, written only here and in ``device_xml``.
+"""libvirt XML of domains. Only this module and ``device_xml`` write it.
 
 Values become text of elements and attributes, never markup; a value that XML cannot represent is rejected.
 """
@@ -14,7 +14,7 @@ from kilonova.model.cpu_set import cpus_text
 
 _HYPERV = ("relaxed", "vapic", "vpindex", "runtime", "synic", "reset", "frequencies", "tlbflush", "ipi")
 _SPINLOCK_RETRIES = 8191
-#: Vendor id shown to guests in place of the hypervisor's: exactly twelve letters.
+#: Vendor id that guests see instead of the hypervisor's vendor id. It must have exactly twelve letters.
 _VENDOR = "KilonovaVirt"
 
 
@@ -51,7 +51,7 @@ def domain_xml(domain: Domain) -> str:
 
 def _parsed(mark: str) -> ET.Element:
     try:
-        return ET.fromstring(mark)  # noqa: S314 - made by ourselves
+        return ET.fromstring(mark)  # noqa: S314 - the XML is from this process
     except ET.ParseError:
         raise UnsupportedGuest("The names of the guest contain characters that XML cannot represent.") from None
 
@@ -99,7 +99,7 @@ def _add_numa_memory(root: ET.Element, cpu: Cpu) -> None:
 
 
 def _add_firmware(root: ET.Element, domain: Domain) -> None:
-    """Add the firmware. libvirt chooses the path of its variable store."""
+    """Add the firmware. libvirt chooses the path of the firmware's variable store."""
     firmware = domain.firmware
     chosen_by_libvirt = firmware.efi and firmware.loader is None
     element = child(root, "os", firmware="efi" if chosen_by_libvirt else None)

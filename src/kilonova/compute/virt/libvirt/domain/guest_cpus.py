@@ -14,7 +14,7 @@ from kilonova.model.instance import GuestSpec
 _PARTS = ("sockets", "cores", "threads")
 _UNLIMITED = 65536
 _SMALL_PAGE_KIB = 4
-#: Default CPU modes, best first; the first one that libvirt supports on the host is used.
+#: Default CPU modes, best first. The first mode that libvirt supports on the host is used.
 _MODES = ("host-model", "host-passthrough", "maximum")
 _ARM_MODES = ("host-passthrough", "maximum", "host-model")
 _ADDRESS_MODES = ("passthrough", "emulate")
@@ -28,10 +28,10 @@ class Topology:
 
 
 def choose_topology(vcpus: int, options: GuestOptions) -> Topology:
-    """Return the best topology: the most preferences fulfilled, then few threads and many sockets.
+    """Return the best CPU topology: it fulfils most preferences, then it has few threads, then many sockets.
 
-    A limit of the image must not exceed the flavor's; a preference of the image replaces the flavor's as a whole.
-    Raises: UnsupportedGuest. Source: Nova admin guide, "CPU topologies".
+    A limit of the image must not exceed the same limit of the flavor. If the image has a preference, all preferences of
+    the flavor are ignored. Raises: UnsupportedGuest. Source: Nova admin guide, "CPU topologies".
     """
     limits = {part: _limit(part, options) for part in _PARTS}
     preferred = _preferred(limits, options)
@@ -87,7 +87,7 @@ def describe_tuning(
     settings: LibvirtSettings,
     shared_cpus: frozenset[int] = frozenset(),
 ) -> CpuTuning:
-    """Return CPU pinning and limits. Raises: UnsupportedGuest naming the extra spec."""
+    """Return the CPU pinning and CPU limits of a guest. Raises: UnsupportedGuest naming the extra spec."""
     pins: dict[int, frozenset[int]] = {}
     emulator: set[int] = set()
     realtime = realtime_vcpus(guest, options)
@@ -116,7 +116,7 @@ def describe_tuning(
 
 
 def realtime_vcpus(guest: GuestSpec, options: GuestOptions) -> frozenset[int]:
-    """Return the vCPUs with real-time scheduling. Raises: UnsupportedGuest."""
+    """Return the vCPUs of a guest that have real-time scheduling. Raises: UnsupportedGuest."""
     if not options.spec_flag("hw:cpu_realtime"):
         return frozenset()
     everything = frozenset(range(guest.vcpus))
@@ -143,13 +143,13 @@ def memory_is_locked(guest: GuestSpec, options: GuestOptions) -> bool:
 
 
 def _default_mode(host: HostCapabilities) -> str | None:
-    """Return the default CPU mode, or None for the emulator's default."""
+    """Return the default CPU mode of guests on a host, or None for QEMU's default."""
     modes = _ARM_MODES if host.architecture == "aarch64" else _MODES
     return next((mode for mode in modes if mode in host.cpu_modes or not host.cpu_modes), None)
 
 
 def _addresses(options: GuestOptions) -> tuple[str | None, int | None]:
-    """Return mode and width in bits of physical addresses, each None for the default. Raises: UnsupportedGuest."""
+    """Return mode and width (bits) of physical addresses; None stands for the default. Raises: UnsupportedGuest."""
     asked = options.spec("hw:maxphysaddr_mode") or options.property("hw_maxphysaddr_mode")
     mode = one_of("hw:maxphysaddr_mode", asked, _ADDRESS_MODES)
     bits = options.spec_number("hw:maxphysaddr_bits", 1, 64) or options.property_number("hw_maxphysaddr_bits", 1, 64)
@@ -175,7 +175,7 @@ def _cells(guest: GuestSpec, host: HostCapabilities) -> tuple[NumaCell, ...]:
 
 
 def _cpus_of(host: HostCapabilities, cell: int) -> frozenset[int]:
-    """Return the known CPUs of a host cell."""
+    """Return the ids of the CPUs in a NUMA cell of the host; empty if unknown."""
     return frozenset(cpu.id for facts in host.cells if facts.id == cell for cpu in facts.cpus)
 
 
@@ -211,7 +211,7 @@ def _flag(text: str) -> tuple[str, str]:
 
 
 def _quota(options: GuestOptions) -> int | None:
-    """Return the quota in microseconds for each period; 0 or less for no limit. Raises: UnsupportedGuest."""
+    """Return the CPU time per period in microseconds; None, 0 or less means no limit. Raises: UnsupportedGuest."""
     most = 17592186044415
     quota = options.spec_number("quota:cpu_quota", -1, most)
     if quota is not None and 0 < quota < 1000:

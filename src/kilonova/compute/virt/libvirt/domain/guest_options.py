@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extra specs and image properties of a guest, parsed to values. An unreadable value is rejected with its name."""
+"""Parser of a guest's extra specs and image properties."""
 
 from collections.abc import Collection
 
@@ -14,7 +14,8 @@ _MOST_DIGITS = 18
 class GuestOptions:
     """The flavor's extra specs (``hw:name``) and the image's properties (``hw_name``).
 
-    Every method raises UnsupportedGuest with the name of a value that it cannot read. Empty values count as absent.
+    For an invalid value, every method raises UnsupportedGuest, which names the extra spec or property. Empty values
+    count as absent.
     """
 
     def __init__(self, guest: GuestSpec) -> None:
@@ -26,7 +27,7 @@ class GuestOptions:
         return self._specs.get(key) or None
 
     def property(self, name: str) -> str | None:
-        """Return an image property by its present or former name, or None."""
+        """Return an image property, stored under its present or former name, or None."""
         return read_property(self._properties, name)
 
     def agreed(self, name: str, prefix: str = "hw") -> str | None:
@@ -37,14 +38,14 @@ class GuestOptions:
         return of_flavor or of_image
 
     def agreed_flag(self, name: str) -> bool | None:
-        """Return a flag that flavor and image may both set, but only to the same value; None if neither does."""
+        """Return a flag that flavor and image may both set, but only to the same value; None if neither sets it."""
         of_flavor, of_image = self.spec_flag(f"hw:{name}"), self.property_flag(f"hw_{name}")
         if of_flavor is not None and of_image is not None and of_flavor != of_image:
             raise contradiction(f"hw:{name}", str(of_flavor), f"hw_{name}", str(of_image))
         return of_image if of_flavor is None else of_flavor
 
     def image_first(self, name: str) -> str | None:
-        """Return the image's value, or else the flavor's."""
+        """Return the value of the image, or, if the image has none, the value of the flavor."""
         return self.property(f"hw_{name}") or self.spec(f"hw:{name}")
 
     def spec_flag(self, key: str) -> bool | None:
@@ -61,7 +62,7 @@ class GuestOptions:
 
 
 def number(name: str, text: str | None, least: int = 0, most: int | None = None) -> int | None:
-    """Return a text as an integer from ``least`` to ``most``. Raises: UnsupportedGuest."""
+    """Parse an integer from ``least`` to ``most``; None if ``text`` is None. Raises: UnsupportedGuest."""
     if text is None:
         return None
     try:
@@ -75,7 +76,7 @@ def number(name: str, text: str | None, least: int = 0, most: int | None = None)
 
 
 def one_of(name: str, value: str | None, supported: Collection[str]) -> str | None:
-    """Return ``value`` if it is supported or None. Raises: UnsupportedGuest naming the supported values."""
+    """Return ``value``, which must be supported, or None. Raises: UnsupportedGuest naming the supported values."""
     if value is None or value in supported:
         return value
     known = ", ".join(sorted(supported)) or "none"
@@ -89,11 +90,11 @@ def contradiction(of_flavor: str, value: str, of_image: str, other: str) -> Unsu
 
 
 def shown(text: str) -> str:
-    """Return a user's value for a message: shortened, and on one line."""
+    """Return a text from a user, shortened and on one line, for use in a message."""
     plain = text if text.isprintable() else ascii(text)[1:-1]
     return plain if len(plain) <= 80 else f"{plain[:77]}…"
 
 
 def _flag(text: str | None) -> bool | None:
-    """Return a flag; any text that does not mean yes means no, as elsewhere in Kilonova."""
+    """Parse a flag. A text that does not mean yes means no, as everywhere in Kilonova."""
     return None if text is None else text.strip().lower() in _YES

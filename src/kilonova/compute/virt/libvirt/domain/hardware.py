@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builder of guest descriptions from flavor, image and claim. An error names the property that is not supported.
 
-A pure function of its arguments. Its parts are in ``board``, ``guest_cpus``, ``disk_devices``, ``screen`` and
+The builder has no side effects. Its parts are in ``board``, ``guest_cpus``, ``disk_devices``, ``screen`` and
 ``devices``.
 """
 
@@ -61,8 +61,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _NEVER = {
     "accel:device_profile": "Accelerators",
     "hw:pmem": "Persistent memory",
-    "kernel_id": "Booting a kernel of its own",
-    "ramdisk_id": "Booting a RAM disk of its own",
+    "kernel_id": "Booting a separate kernel",
+    "ramdisk_id": "Booting a separate RAM disk",
 }
 #: Flags that this driver does not support: they must not be on.
 _NEVER_ON = {
@@ -88,8 +88,8 @@ def describe(
 
     ``mark``: XML of Kilonova's metadata.
     ``rescue``: properties of the rescue image, whose disk is among ``disks``.
-    ``serial_tcp_ports``: free ports for serial consoles, if they are enabled.
-    ``shared_cpus``: host CPUs for unpinned vCPUs; empty for all of them.
+    ``serial_tcp_ports``: free TCP ports for serial consoles; empty if serial consoles are disabled.
+    ``shared_cpus``: host CPUs for unpinned vCPUs; empty for all host CPUs.
     """
     consoles = ConsoleSettings() if consoles is None else consoles
     options = GuestOptions(guest)
@@ -144,7 +144,7 @@ def describe(
 
 
 def _require_room(guest: GuestSpec, board: Board, iommu: Iommu | None) -> None:
-    """Raise UnsupportedGuest for more vCPUs than the board supports, or than it can interrupt."""
+    """Raise UnsupportedGuest if the guest has more vCPUs than the board supports, or than interrupts can reach."""
     if board.facts is not None and 0 < board.facts.max_vcpus < guest.vcpus:
         raise UnsupportedGuest(f"{guest.vcpus} vCPUs exceed the maximum of {board.name} machines on this host.")
     extended = iommu is not None and iommu.options.get("eim") == "on"

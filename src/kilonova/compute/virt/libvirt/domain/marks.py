@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kilonova's mark in the metadata of a domain: its instance and the time of its order.
+"""Kilonova's mark in the metadata of a domain: the instance, and the time of the order that created the guest.
 
-Domains without a mark are never touched.
+Domains without a mark are never changed.
 """
 
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ class GuestMark:
 
     ``ordered_at``: time of the order that created the guest, in UTC without a zone.
     ``rescue_image``: the rescue image, or None if the guest is not rescued.
-    ``administrator``: the account whose password can be set.
-    ``must_be_quiet``: whether its guest agent must freeze the file systems while its disk is copied.
+    ``administrator``: the account in the guest whose password can be set.
+    ``must_be_quiet``: whether the guest agent must freeze the file systems of the guest while its disk is copied.
     The other fields are information for operators.
     """
 
@@ -89,8 +89,8 @@ class GuestMark:
 
 
 def read_mark(text: str) -> GuestMark | None:
-    """Return the mark in an element or in the XML of a domain; None if there is no valid one."""
-    root = ET.fromstring(text)  # noqa: S314 - from libvirt, which has parsed it itself
+    """Parse a mark, from its own XML element or from the XML of a domain; return None if there is no valid mark."""
+    root = ET.fromstring(text)  # noqa: S314 - the XML is from libvirt, which has parsed it
     found = root if root.tag in {_TAG, "guest"} else root.find(f"metadata/{_TAG}")
     if found is None:
         return None

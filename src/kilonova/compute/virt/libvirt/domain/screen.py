@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices of a graphical console: VNC, video card, pointer, keyboard, and the USB controller they need."""
+"""Devices of a graphical console: VNC server, video card, pointer, keyboard, and the USB controller for them."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from kilonova.errors import UnsupportedGuest
 
 _INPUT_BUSES = ("usb", "virtio")
 _USB_MODELS = ("none", "nec-xhci", "qemu-xhci")
-#: Default video models, best first. virtio works as a VGA for guests without a driver for it.
+#: Default video models, best first. A virtio card works as a VGA card in guests that have no virtio driver.
 _PREFERRED_VIDEO = ("virtio", "vga", "bochs")
 
 
@@ -40,7 +40,7 @@ def describe_video(options: GuestOptions, board: Board, graphics: Graphics | Non
 def describe_inputs(
     options: GuestOptions, board: Board, settings: LibvirtSettings, graphics: Graphics | None
 ) -> tuple[Input, ...]:
-    """Return pointer and keyboard, unless the board has them. Raises: UnsupportedGuest naming the property."""
+    """Return the pointer and keyboard that the board does not have. Raises: UnsupportedGuest naming the property."""
     bus = one_of("hw_input_bus", options.property("hw_input_bus"), _INPUT_BUSES)
     pointer = one_of("hw_pointer_model", options.property("hw_pointer_model"), ("usbtablet",))
     if graphics is None:
@@ -54,7 +54,10 @@ def describe_inputs(
 def usb_controller(
     options: GuestOptions, disks: Sequence[Disk], inputs: Sequence[Input], sound: str | None
 ) -> Controller:
-    """Return the USB controller, or one of the model "none". Raises: UnsupportedGuest naming the property."""
+    """Return the USB controller; its model is "none" if the guest has no USB devices and requests no controller.
+
+    Raises: UnsupportedGuest naming the property.
+    """
     model = one_of("hw:usb_model", options.agreed("usb_model"), _USB_MODELS)
     ports = options.agreed("redirected_usb_ports")
     if ports is not None and ports.strip("0") != "":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Free TCP ports for the serial consoles of guests. QEMU listens on them while the guest runs."""
+"""Free TCP ports for the serial consoles of guests. QEMU listens on these ports while the guest runs."""
 
 import socket
 import threading
@@ -13,7 +13,7 @@ from kilonova.errors import DriverError
 class SerialPorts:
     """The port range of one address.
 
-    Ports are tried in rotation, so that guests created at the same time get different ones.
+    Ports are tried in rotation, so that guests created at the same time get different ports.
     """
 
     def __init__(self, address: str, ports: PortRange) -> None:
@@ -49,6 +49,6 @@ class SerialPorts:
 
 
 def serial_ports_in(domain: str) -> tuple[int, ...]:
-    """Return the serial console ports in the XML of a domain, first port first."""
+    """Return the TCP ports of the serial consoles in the XML of a domain, in the order of the serial ports."""
     sources = ET.fromstring(domain).iterfind("devices/serial[@type='tcp']/source[@mode='bind']")  # noqa: S314 - libvirt's
     return tuple(int(source.get("service", "0")) for source in sources)

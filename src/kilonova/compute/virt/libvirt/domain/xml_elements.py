@@ -11,7 +11,10 @@ _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def child(parent: ET.Element, tag: str, text: object = None, **attributes: object) -> ET.Element:
-    """Add an element and return it, without attributes that are None. Raises: UnsupportedGuest for an invalid text."""
+    """Add an element to ``parent`` and return it. Attributes that are None are omitted.
+
+    Raises: UnsupportedGuest for a text that XML cannot represent.
+    """
     given = {name: _written(tag, value) for name, value in attributes.items() if value is not None}
     element = ET.SubElement(parent, tag, given)
     if text is not None:
@@ -20,7 +23,7 @@ def child(parent: ET.Element, tag: str, text: object = None, **attributes: objec
 
 
 def flag(value: bool, otherwise: str | None = None) -> str | None:
-    """Return "yes", or ``otherwise``; None omits the attribute."""
+    """Return the attribute for a flag: "yes", or ``otherwise`` if the flag is off; None omits the attribute."""
     return "yes" if value else otherwise
 
 

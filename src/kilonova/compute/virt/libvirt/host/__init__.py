@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Capabilities and resources of a libvirt host, and its report to the scheduler."""
+"""Capabilities and resources of a libvirt host, and their form in the host's report to the scheduler."""

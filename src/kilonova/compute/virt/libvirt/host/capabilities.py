@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Capabilities of libvirt and QEMU on one host. ``capabilities_xml`` parses them."""
+"""Capabilities of libvirt and QEMU on one host. ``capabilities_xml`` reads them from libvirt's XML."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ EFI_ONLY = frozenset({"aarch64", "armv7l", "loongarch64", "riscv64"})
 
 @dataclass(frozen=True, slots=True)
 class MachineType:
-    """A machine type. ``name``: the emulator's name, also if a guest asks for an alias such as q35.
+    """A machine type. ``name``: its full name in QEMU, never an alias such as q35.
 
     ``disk_buses``, ``video_models``, ``rng_models`` …: the supported devices.
-    ``firmware``: bios, which stands for any built-in firmware, and efi.
-    ``loaders``: paths of the UEFI firmware; ``secure_boot``: whether one of them supports Secure Boot.
+    ``firmware``: the supported firmware: efi, and bios, which stands for any built-in firmware.
+    ``loaders``: paths of UEFI firmware files; ``secure_boot``: whether one of these files supports Secure Boot.
     ``filesystems``: methods of sharing a host folder, such as virtiofs.
     """
 
@@ -36,7 +36,7 @@ class MachineType:
 
 @dataclass(frozen=True, slots=True)
 class CpuModel:
-    """A CPU by its model name, with additional ``features``, and ``disabled`` ones."""
+    """A CPU as a named model. ``features``: in addition to those of the model. ``disabled``: features that are off."""
 
     name: str
     vendor: str = ""
@@ -46,9 +46,10 @@ class CpuModel:
 
 @dataclass(frozen=True, slots=True)
 class HostCpu:
-    """The CPUs of the host. ``cores``: for each die or socket; ``threads``: for each core.
+    """The CPUs of the host. ``dies``: in each socket. ``cores``: in each die. ``threads``: in each core.
 
-    ``features``: in addition to those of the model. ``address_bits``: width of physical addresses, 0 if unknown.
+    ``features``: CPU features in addition to those of the model. ``address_bits``: width of physical addresses, 0 if
+    unknown.
     """
 
     model: str = ""
@@ -63,7 +64,7 @@ class HostCpu:
 
 @dataclass(frozen=True, slots=True)
 class CellCpu:
-    """A CPU of a NUMA cell. ``siblings``: the hyperthreads of its core, including itself."""
+    """A CPU of a NUMA cell. ``siblings``: ids of all hyperthreads of its core, including this one."""
 
     id: int
     socket: int | None = None
@@ -82,7 +83,7 @@ class CellFacts:
 
 @dataclass(frozen=True, slots=True)
 class GuestKind:
-    """An architecture that an emulator supports. ``domain_types``: how its guests can run, such as kvm and qemu."""
+    """A guest architecture that an emulator supports. ``domain_types``: types of virtualization: kvm, qemu or both."""
 
     architecture: str
     vm_mode: str
@@ -94,13 +95,14 @@ class GuestKind:
 class HostCapabilities:
     """All capabilities of a host.
 
-    ``virt_type``: kvm or qemu. ``emulator``: path of the program. Versions: in libvirt's form, major * 1,000,000 + …
-    ``machines``: alias or name → machine type, of the host's own architecture.
-    ``nic_models``: in terms of image properties, such as virtio or e1000e. ``cpu_models``: models that a guest may
-    request.
-    ``default_machine``: the emulator's default machine type.
-    ``cpu_modes``: host-passthrough, host-model, maximum, custom. ``host_model``: the CPU that host-model stands for.
-    ``guest_features``: features of a guest's CPU. ``device_types``: all devices of the emulator, by its own names.
+    ``virt_type``: kvm or qemu. ``emulator``: path of the QEMU program.
+    ``libvirt_version``, ``qemu_version``: major * 1,000,000 + minor * 1,000 + micro.
+    ``machines``: name or alias → machine type, for guests of the host's own architecture.
+    ``nic_models``: models of network cards, named as in image properties, such as virtio or e1000e.
+    ``cpu_models``: CPU models that a guest may request. ``default_machine``: QEMU's default machine type.
+    ``cpu_modes``: those of host-passthrough, host-model, maximum and custom that the host supports.
+    ``host_model``: the CPU that a guest with host-model gets. ``guest_features``: CPU features of guests.
+    ``device_types``: QEMU's names of all devices that it can emulate.
     """
 
     architecture: str
@@ -122,5 +124,5 @@ class HostCapabilities:
 
     @property
     def boards(self) -> Iterator[MachineType]:
-        """The distinct machine types."""
+        """All machine types, each once, although ``machines`` also contains aliases."""
         return iter({board.name: board for board in self.machines.values()}.values())

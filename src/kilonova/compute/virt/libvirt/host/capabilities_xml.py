@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parser of libvirt's ``getCapabilities`` and ``getDomainCapabilities``.
+"""Parser of the XML that libvirt's ``getCapabilities`` and ``getDomainCapabilities`` return.
 
-Elements that older versions of libvirt lack are used if they are present.
+Elements that older versions of libvirt do not write are optional.
 """
 
 from collections.abc import Collection, Mapping
@@ -26,7 +26,10 @@ _KIB = {"b": 1 / 1024, "bytes": 1 / 1024, "KB": 1000 / 1024, "KiB": 1, "MiB": 10
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """Content of ``getCapabilities``. ``machines``: alias or name → name, of the host's own architecture."""
+    """Content of ``getCapabilities``.
+
+    ``machines``: name or alias of a machine type → its name, for guests of the host's own architecture.
+    """
 
     architecture: str
     emulator: str
@@ -65,11 +68,10 @@ def read_capabilities(
     libvirt_version: int,
     qemu_version: int,
 ) -> HostCapabilities:
-    """Combine all answers to the capabilities of a host.
+    """Return the capabilities of a host, from all answers of libvirt and QEMU.
 
-    ``domains``: name of each machine type → its ``getDomainCapabilities``; ``default``: that of the default machine
-    type.
-    ``device_types``: the emulator's devices.
+    ``domains``: name of each machine type → XML of its ``getDomainCapabilities``. ``default``: the same XML for QEMU's
+    default machine type. ``device_types``: QEMU's names of the devices that it can emulate.
     """
     boards = {name: _machine(name, host.architecture, text) for name, text in domains.items()}
     machines = {alias: boards[name] for alias, name in host.machines.items() if name in boards}
@@ -98,7 +100,7 @@ def read_capabilities(
 
 
 def _parsed(text: str) -> ET.Element:
-    return ET.fromstring(text)  # noqa: S314  libvirtd's own words
+    return ET.fromstring(text)  # noqa: S314 - the XML is from libvirtd
 
 
 def _kind(guest: ET.Element, arch: ET.Element) -> GuestKind:
@@ -170,7 +172,7 @@ def _nic_models(told: ET.Element) -> frozenset[str]:
 
 
 def _values(told: ET.Element, path: str, name: str) -> frozenset[str]:
-    """Return the values of an enumeration; none if its element is not supported."""
+    """Return the values of the enumeration ``name`` in an element; none if libvirt marks the element as unsupported."""
     element = told.find(path)
     if element is None or element.get("supported") == "no":
         return frozenset()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPU descriptions for feature queries to libvirt: the host's CPU and the guests' CPU. Pure XML functions."""
+"""XML descriptions of CPUs, the host's and the guests', with which libvirt is queried for CPU features."""
 
 from collections.abc import Iterable
 from xml.etree import ElementTree as ET
@@ -8,13 +8,19 @@ from kilonova.config.libvirt import LibvirtSettings
 
 
 def host_cpu(capabilities: str) -> str | None:
-    """Return the host's CPU from ``getCapabilities``, in the form that libvirt accepts."""
-    found = ET.fromstring(capabilities).find("host/cpu")  # noqa: S314  libvirtd's own words
+    """Return the XML of the host's CPU, taken from ``capabilities``; None if libvirt cannot be queried for this CPU.
+
+    ``capabilities``: XML of ``getCapabilities``.
+    """
+    found = ET.fromstring(capabilities).find("host/cpu")  # noqa: S314 - the XML is from libvirtd
     return None if found is None or found.find("model") is None else ET.tostring(found, encoding="unicode")
 
 
 def guest_cpu(default_domain: str, architecture: str, settings: LibvirtSettings) -> str | None:
-    """Return the guests' CPU, or None if the emulator decides. ``default_domain``: ``getDomainCapabilities``."""
+    """Return the XML of the guests' CPU, or None if QEMU chooses the CPU.
+
+    ``default_domain``: XML of ``getDomainCapabilities``.
+    """
     if settings.cpu_mode == "none":
         return None
     cpu = ET.Element("cpu")
@@ -23,8 +29,8 @@ def guest_cpu(default_domain: str, architecture: str, settings: LibvirtSettings)
         if not settings.cpu_models:
             return None
         ET.SubElement(cpu, "model").text = settings.cpu_models[0]
-    else:  # features of a guest's CPU are at least those of the host's model
-        domain = ET.fromstring(default_domain)  # noqa: S314  libvirtd's own words
+    else:  # the CPU of a guest has at least the features of libvirt's host-model
+        domain = ET.fromstring(default_domain)  # noqa: S314 - the XML is from libvirtd
         mode = domain.find("cpu/mode[@name='host-model']")
         if mode is None or mode.get("supported") != "yes":
             return None
@@ -33,9 +39,10 @@ def guest_cpu(default_domain: str, architecture: str, settings: LibvirtSettings)
 
 
 def features_of(expanded: str, asked: str, extra_flags: Iterable[str] = ()) -> frozenset[str]:
-    """Return the features of an ``expanded`` CPU without those that ``asked`` disables, which libvirt may list anyway.
+    """Return the features of the CPU ``expanded``, which is libvirt's answer to a query for the CPU ``asked``.
 
-    ``extra_flags``: additional features, or, with a leading -, excluded ones.
+    Features that ``asked`` disables are left out, although libvirt may list them.
+    ``extra_flags``: features to add; features to leave out have a leading -.
     """
     found = _features(expanded, "require") - _features(asked, "disable")
     flags = [flag.strip().lower() for flag in extra_flags]
@@ -44,5 +51,5 @@ def features_of(expanded: str, asked: str, extra_flags: Iterable[str] = ()) -> f
 
 
 def _features(text: str, policy: str) -> frozenset[str]:
-    cpu = ET.fromstring(text)  # noqa: S314  libvirtd's own words
+    cpu = ET.fromstring(text)  # noqa: S314 - the XML is from libvirtd
     return frozenset(each.get("name", "") for each in cpu.iterfind(f"feature[@policy='{policy}']"))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPU features by libvirt's names, and the standard traits for them."""
+"""Translation of CPU features, named as in libvirt, to standard traits."""
 
 from collections.abc import Collection, Mapping
 
 from kilonova.model.device_models import STANDARD_TRAITS
 
 _X86, _ARM = "HW_CPU_X86_", "HW_CPU_AARCH64_"
-#: x86 features whose traits have another name: feature → traits.
+#: x86 feature → names of its traits without the prefix, if they are not simply the feature in upper case.
 _CALLED: Mapping[str, tuple[str, ...]] = {
     "aes": ("AESNI",),
     "amd-no-ssb": ("AMD_NO_SSB",),

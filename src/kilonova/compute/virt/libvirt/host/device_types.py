@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QEMU devices for the models of image properties."""
+"""QEMU devices that implement the device models of image properties."""
 
 from collections.abc import Collection, Mapping
 
-#: Image property → value → QEMU's names of suitable devices. One of them is enough; they differ by the machine's bus.
+#: Image property → value → QEMU's names of the devices that implement the value, each for another bus. A host supports
+#: the value if its QEMU has at least one of these devices.
 DEVICE_TYPES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "hw_vif_model": {
         "virtio": ("virtio-net-pci", "virtio-net-ccw", "virtio-net-device"),
@@ -48,5 +49,5 @@ DEVICE_TYPES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 
 def models_of(name: str, device_types: Collection[str]) -> frozenset[str]:
-    """Return the values of an image property for which an emulator has a device."""
+    """Return the values of the image property ``name`` that one of the emulator's ``device_types`` implements."""
     return frozenset(value for value, types in DEVICE_TYPES[name].items() if not set(types).isdisjoint(device_types))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query of an emulator for its devices, which libvirt does not report."""
+"""Query of QEMU for the devices that it can emulate, which libvirt does not report."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ _TIMEOUT_S = 20.0
 
 
 def device_types(emulator: str, timeout_s: float = _TIMEOUT_S) -> frozenset[str]:
-    """Return the names of an emulator's devices. The result is cached until the program file changes.
+    """Return the names of the devices that an emulator supports. The result is cached until the program file changes.
 
     Raises: DriverError.
     """
@@ -34,7 +34,7 @@ def _device_types(emulator: str, replaced_at: int, timeout_s: float) -> frozense
     del replaced_at
     asked = "".join(json.dumps(each) + "\n" for each in _COMMANDS)
     try:
-        done = subprocess.run(  # noqa: S603  the emulator that libvirt names
+        done = subprocess.run(  # noqa: S603 - libvirt reports the path of the emulator
             [emulator, *_NO_MACHINE], input=asked, capture_output=True, text=True, timeout=timeout_s, check=False
         )
     except OSError as error:

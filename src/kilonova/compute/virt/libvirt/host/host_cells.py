@@ -15,13 +15,13 @@ _SIZE = re.compile(r"(\d{1,9})\s*(|KB|KIB|MB|MIB|GB|GIB)", re.IGNORECASE)
 _KIB = {"": 1, "K": 1, "M": 1024, "G": 1024**2}
 _KEYS = {"node", "size", "count"}
 
-#: (cell, page size in KiB) → number of reserved pages.
+#: (id of a NUMA cell, page size in KiB) → number of pages that guests may not use.
 ReservedPages = Mapping[tuple[int, int], int]
 
 
 @dataclass(frozen=True, slots=True)
 class GuestCpus:
-    """CPUs for guests: ``shared`` by floating vCPUs, and ``dedicated`` to one pinned vCPU each."""
+    """Host CPUs for guests. ``shared``: run all unpinned vCPUs. ``dedicated``: run one pinned vCPU each."""
 
     shared: frozenset[int]
     dedicated: frozenset[int] = frozenset()
@@ -42,7 +42,7 @@ def require_consistent(settings: HostResourceSettings) -> None:
 
 
 def cpus_for_guests(online: frozenset[int], settings: HostResourceSettings) -> GuestCpus:
-    """Return the CPUs for guests; by default all of them.
+    """Return the host CPUs for guests; by default all online CPUs.
 
     Raises: ConfigurationError for a configured CPU that does not exist or is offline.
     """
@@ -58,7 +58,7 @@ def cpus_for_guests(online: frozenset[int], settings: HostResourceSettings) -> G
 
 
 def cells_for_guests(cells: Iterable[CellFacts], cpus: GuestCpus, reserved: ReservedPages) -> tuple[HostCell, ...]:
-    """Return the NUMA cells for the report."""
+    """Return the NUMA cells of a host, sorted by id, with the CPUs and memory pages that guests may use."""
     return tuple(_cell(cell, cpus, reserved) for cell in sorted(cells, key=lambda cell: cell.id))
 
 

@@ -15,9 +15,9 @@ from kilonova.model.provider import Inventory
 def inventories_of(
     cpus: GuestCpus, memory_mib: int, disk_gib: int, ratios: AllocationRatios, settings: HostResourceSettings
 ) -> tuple[Inventory, ...]:
-    """Return the inventories of a host, without classes of which it has nothing.
+    """Return the inventories of a host, except those with a total of 0.
 
-    Reserved amounts are capped at the total.
+    The reserved amount of an inventory is at most its total.
     """
 
     def inventory(name: str, total: int, reserved: int, ratio: float) -> Inventory:

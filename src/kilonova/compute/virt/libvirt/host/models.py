@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of image properties that a host supports: the common source of its traits and of the late check."""
+"""Values of image properties that a host supports. The host's traits and ``late_check`` are derived from them."""
 
 from collections.abc import Mapping
 
@@ -7,28 +7,29 @@ from kilonova.compute.virt.libvirt.host.capabilities import HostCapabilities, Ma
 from kilonova.compute.virt.libvirt.host.device_types import models_of
 from kilonova.config.libvirt import LibvirtSettings
 
-#: Minimum versions of (libvirt, QEMU) for some devices.
+#: Minimum versions (libvirt, QEMU) for igb network cards, and for virtio sound cards.
 _IGB = (9_003_000, 8_000_000)
 _VIRTIO_SOUND = (10_004_000, 8_002_000)
-#: The version of QEMU from which libvirt can no longer create a PC speaker.
+#: From this version of QEMU on, libvirt cannot create a PC speaker.
 _NO_SPEAKER = 7_001_000
 _VIRTIO_IOMMU = 8_003_000
 _STATELESS_FIRMWARE = 8_006_000
 _ADDRESS_SPACE = 8_007_000
 _TPM_VERSIONS = frozenset({"1.2", "2.0"})
-#: x86 architectures, and prefixes of their machine types for guests; the others are for special purposes.
+#: x86 architectures, and prefixes of the x86 machine types that guests of users may have. All other x86 machine types
+#: are for special purposes.
 _X86 = ("x86_64", "i686")
 _PC_BOARDS = ("pc", "q35")
-#: Architecture of a host → further architectures whose guests its CPUs run natively.
+#: Architecture of a host → further guest architectures that the host's CPUs run natively.
 _ALSO_RUNS = {"x86_64": frozenset({"i686"})}
 #: Parts of the names of machine types that support an IOMMU.
 _WITH_IOMMU = ("q35", "virt")
 
 
 def supported_models(host: HostCapabilities, settings: LibvirtSettings) -> Mapping[str, frozenset[str]]:
-    """Return image property → supported values, on any machine type of the host.
+    """Return image property → values that at least one machine type of the host supports.
 
-    Properties not listed are not checked.
+    Image properties that are missing in the result are not checked.
     """
     boards = [board for board in host.boards if is_for_guests(board, host)]
     buses = frozenset[str]().union(*(board.disk_buses for board in boards))
@@ -67,12 +68,12 @@ def guest_architectures(host: HostCapabilities) -> frozenset[str]:
 
 
 def hypervisor_types(host: HostCapabilities) -> frozenset[str]:
-    """Return the hypervisor types that images may require: always qemu, and kvm if guests use it."""
+    """Return the hypervisor types that images may require: always qemu, and kvm if guests run with KVM."""
     return frozenset({"qemu", host.virt_type})
 
 
 def unusable_sound_cards(host: HostCapabilities) -> frozenset[str]:
-    """Return the sound cards that the host's versions of libvirt and QEMU cannot create, even with the device."""
+    """Return the sound cards that this version of libvirt or QEMU cannot create, even if QEMU has the device."""
     virtio = frozenset() if _at_least(host, _VIRTIO_SOUND) else {"virtio"}
     return frozenset(virtio) | (frozenset({"pcspk"}) if host.qemu_version >= _NO_SPEAKER else frozenset())
 
@@ -83,7 +84,10 @@ def is_for_guests(board: MachineType, host: HostCapabilities) -> bool:
 
 
 def _network_cards(host: HostCapabilities) -> frozenset[str]:
-    """Return the network cards that libvirt accepts and the emulator has: libvirt checks only at a guest's start."""
+    """Return the models of network cards that both libvirt and QEMU support.
+
+    libvirt itself checks that QEMU has a card only when a guest starts.
+    """
     return host.nic_models - (frozenset() if _at_least(host, _IGB) else {"igb"})
 
 
@@ -102,7 +106,7 @@ def _watchdog_actions(host: HostCapabilities) -> frozenset[str]:
 
 
 def _tpms(boards: list[MachineType]) -> dict[str, frozenset[str]]:
-    """Return the TPMs that swtpm emulates. If libvirt lists no versions, it supports both."""
+    """Return the TPM models and versions that swtpm emulates. If libvirt lists no versions, both are supported."""
     able = [board for board in boards if "emulator" in board.tpm_backends]
     versions = frozenset[str]().union(*(board.tpm_versions or _TPM_VERSIONS for board in able))
     models = frozenset[str]().union(*(board.tpm_models for board in able)) & {"tpm-tis", "tpm-crb"}

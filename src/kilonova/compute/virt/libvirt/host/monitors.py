@@ -12,14 +12,14 @@ _TIMES = ("user", "kernel", "idle", "iowait")
 class CpuMonitor:
     """Turns the CPU times of a host into the metrics of Nova's cpu.virt_driver monitor.
 
-    Shares are fractions from 0 to 1 of the time since the previous measurement.
+    The metrics in "percent" are fractions, from 0 to 1, of the time since the previous measurement.
     """
 
     def __init__(self) -> None:
         self._before: Mapping[str, int] = {}
 
     def measure(self, times: Mapping[str, int], frequency_mhz: int) -> Mapping[str, float]:
-        """Return metrics by name. ``times``: nanoseconds since the boot of the host, by kind of use."""
+        """Return metrics by name. ``times``: kind of use, such as idle → nanoseconds since the host was booted."""
         now = {name: int(times.get(name, 0)) for name in _TIMES}
         spent = {name: max(0, now[name] - self._before.get(name, 0)) for name in _TIMES}
         self._before = now
@@ -34,8 +34,8 @@ class CpuMonitor:
 
 
 def measures_cpus(monitors: Iterable[str]) -> bool:
-    """Tell whether the CPU monitor is enabled; unknown monitors are logged."""
+    """Tell whether ``monitors`` contains the CPU monitor, and log unknown monitors."""
     unknown = [name for name in monitors if name.strip() and name.strip() != _CPU]
     if unknown:
-        LOG.warning("[DEFAULT] compute_monitors: unknown monitor %s; the only one is %s", ", ".join(unknown), _CPU)
+        LOG.warning("[DEFAULT] compute_monitors: unknown monitor %s; only %s is supported", ", ".join(unknown), _CPU)
     return any(name.strip() == _CPU for name in monitors)

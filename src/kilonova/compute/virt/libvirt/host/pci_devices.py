@@ -41,7 +41,8 @@ class PciDevice:
 class DeviceSpec:
     """An entry of ``[pci] device_spec``. ``address``: patterns for the parts of an address; empty for any address.
 
-    ``is_exact``: whether it is a single address; that of a physical function covers its virtual functions, too.
+    ``is_exact``: whether ``address`` matches only one address. If this is the address of a physical function, the entry
+    also covers the virtual functions of that physical function.
     """
 
     vendor_id: str = "*"
@@ -78,8 +79,8 @@ def read_device_specs(texts: Iterable[str]) -> tuple[DeviceSpec, ...]:
 
 
 def read_device(text: str) -> PciDevice | None:
-    """Parse libvirt's XML of a host device; None for a device that guests cannot have, such as a bridge."""
-    pci = ET.fromstring(text).find("capability[@type='pci']")  # noqa: S314  libvirtd's own words
+    """Parse libvirt's XML of a host device; return None for a device that guests cannot have, such as a bridge."""
+    pci = ET.fromstring(text).find("capability[@type='pci']")  # noqa: S314 - the XML is from libvirtd
     if pci is None or pci.findtext("class", "").startswith(_BRIDGES):
         return None
     vendor, product, numa = pci.find("vendor"), pci.find("product"), pci.find("numa")
@@ -103,7 +104,7 @@ def read_device(text: str) -> PciDevice | None:
 def pools_of(devices: Iterable[PciDevice], specs: Sequence[DeviceSpec]) -> tuple[PciPool, ...]:
     """Return the devices for guests, with equal devices grouped in pools.
 
-    The first of ``specs`` that matches a device applies.
+    The first entry of ``specs`` that matches a device applies to this device.
     """
     found: dict[tuple[Any, ...], list[str]] = {}
     for device in devices:
@@ -142,7 +143,10 @@ def _spec(text: str, given: Mapping[str, Any]) -> DeviceSpec:
 
 
 def _address_of(text: str, given: Any) -> tuple[tuple[Any, ...], bool]:
-    """Return patterns for the parts of an address, and whether it is a single address. Raises: ConfigurationError."""
+    """Return patterns for the parts of an address, and whether they match only one address.
+
+    Raises: ConfigurationError.
+    """
     if given is None:
         return (), False
     if isinstance(given, dict):

@@ -21,9 +21,10 @@ _EXPAND = libvirt.VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES
 def probe(
     connection: Any, capabilities: str, host: HostFacts, virt_type: str, settings: LibvirtSettings
 ) -> HostCapabilities:
-    """Return the capabilities of a host. ``capabilities``: libvirt's XML; ``host``: its content.
+    """Return the capabilities of a host.
 
-    Takes seconds if libvirt has not probed its emulators yet. Raises: libvirtError, DriverError.
+    ``capabilities``: XML of ``getCapabilities``. ``host``: the same data, parsed.
+    The call takes seconds if libvirt has not probed its emulators yet. Raises: libvirtError, DriverError.
     """
 
     def domain(machine: str | None) -> str:
@@ -67,7 +68,7 @@ def probe(
 
 
 def _expanded(cpu: str, ask: Any, extra_flags: Iterable[str] = ()) -> frozenset[str]:
-    """Return all features of a CPU; none if libvirt does not support queries for this type of CPU."""
+    """Return all features of a CPU, or no features if libvirt does not support queries for this type of CPU."""
     try:
         return features_of(ask([cpu]), cpu, extra_flags)
     except libvirt.libvirtError as error:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A test guest of about 150 bytes for x86: firmware that enters each CPU mode and then exits the emulator.
 
-It starts in real mode, continues in protected mode with the floating-point unit, then in long mode with paging and SSE,
-and reports success through the debug port ``isa-debug-exit``. On a hypervisor that cannot run a mode it never exits.
+The guest starts in real mode, continues in protected mode with the floating-point unit, then in long mode with paging
+and SSE, and reports success through the debug port ``isa-debug-exit``. If the hypervisor cannot run one of these modes,
+the guest never exits.
 """
 
 EXIT_PORT = 0xF4
-#: Exit status of the emulator: the device turns the value n written to its port into 2n + 1.
+#: Exit status of QEMU on success: 2n + 1, where n is the value that the guest writes to the debug port.
 EXIT_CODE = 2 * 0x2A + 1
 
 _SIZE = 64 * 1024  # the last segment below 1 MiB, which contains the CPU's reset vector
@@ -35,7 +36,7 @@ _CODE = (
     "b0 2a / e6 f4",  # out f4, 2a
     "f4 / eb fd",  # hlt, for ever
     "90 90 90 90 90 90",
-    # At 0098, the segment descriptors: none; 08 32-bit code, 10 data, 18 64-bit code.
+    # At 0098, the segment descriptors: 00 unused, 08 32-bit code, 10 data, 18 64-bit code.
     "00 00 00 00 00 00 00 00",
     "ff ff 00 00 00 9b cf 00",
     "ff ff 00 00 00 93 cf 00",

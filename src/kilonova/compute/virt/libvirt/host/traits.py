@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Standard traits of a libvirt host: features that the scheduler can require and the driver supports.
+"""Standard traits of a libvirt host: the features that the driver supports, for the scheduler.
 
-A COMPUTE_ or HW_ trait that is not reported is removed from the host's provider. There are no volumes, networks,
-accelerators, shares and encrypted disks, so their traits are absent.
+If a COMPUTE_ or HW_ trait is no longer reported, it is removed from the host's resource provider. The traits of
+volumes, networks, accelerators, shares and encrypted disks are never reported, since the driver does not support them.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -13,7 +13,7 @@ from kilonova.compute.virt.libvirt.host.models import supported_models
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.model.device_models import DEVICE_FAMILIES, STANDARD_TRAITS
 
-#: Image property → prefix of its traits, in addition to the properties that the scheduler translates.
+#: Image property → prefix of the traits of its values. DEVICE_FAMILIES are those that the scheduler translates.
 _FAMILIES: Mapping[str, str] = {
     **DEVICE_FAMILIES,
     "hw_architecture": "COMPUTE_ARCH_",
@@ -38,7 +38,7 @@ IMAGE_TYPES = ("ami", "iso", "qcow2", "raw", "vdi", "vhd", "vhdx", "vmdk")
 def traits_of(
     host: HostCapabilities, settings: LibvirtSettings, excluded_image_types: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return the traits of a host, sorted."""
+    """Return the traits of a host, sorted, without those of ``excluded_image_types``."""
     found = set(_of_models(supported_models(host, settings)))
     excluded = {name.strip().lower() for name in excluded_image_types}
     found |= {f"COMPUTE_IMAGE_TYPE_{name.upper()}" for name in IMAGE_TYPES if name not in excluded}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choice between KVM and QEMU emulation. KVM is tested with a tiny guest, because on some machines it hangs."""
+"""Choice between KVM and QEMU emulation. KVM is tested with a tiny guest, because KVM hangs on some machines."""
 
 import logging
 import os
@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 DEVICE = Path("/dev/kvm")
 _TIMEOUT_S = 5.0
 _X86 = ("x86_64", "i686")
-#: Architecture → machine type; the default is "virt".
+#: Architecture → machine type of the tiny guest; "virt" for all architectures that are not listed.
 _MACHINES = {"ppc64": "pseries", "ppc64le": "pseries", "s390x": "s390-ccw-virtio"}
 _BARE = ("-nodefaults", "-no-user-config", "-display", "none", "-qmp", "stdio", "-S")
 _RUN = b'{"execute": "qmp_capabilities"}\n{"execute": "cont"}\n'
@@ -35,7 +35,7 @@ def _may_open(device: Path) -> bool:
 class KvmTrial:
     """Parameters of the KVM test.
 
-    ``may_open``: tells whether this process may open the device; libvirtd may run as another user.
+    ``may_open``: tells whether this process may open the device. libvirtd may run as another user and have access.
     """
 
     device: Path = DEVICE
@@ -49,9 +49,10 @@ _TRIAL = KvmTrial()
 def choose_virt_type(
     setting: str, emulator: str, architecture: str, domain_types: Collection[str], trial: KvmTrial = _TRIAL
 ) -> str:
-    """Return kvm or qemu: the value of ``[libvirt] virt_type`` if it is set, else what works.
+    """Return kvm or qemu: the value of ``[libvirt] virt_type`` if it is set, otherwise kvm if it works on this host.
 
-    ``domain_types``: those that libvirt offers. Raises: ConfigurationError if kvm is configured and does not work.
+    ``setting``: the value of ``[libvirt] virt_type``, or "". ``domain_types``: domain types that libvirt offers.
+    Raises: ConfigurationError if kvm is configured and does not work.
     """
     if setting == "qemu":
         return "qemu"
@@ -69,7 +70,7 @@ def choose_virt_type(
 
 
 def why_no_kvm(emulator: str, architecture: str, domain_types: Collection[str], trial: KvmTrial = _TRIAL) -> str | None:
-    """Return why guests cannot run with KVM on this host, or None if they can."""
+    """Return the reason why guests cannot run with KVM on this host, or None if they can."""
     if not trial.device.exists():
         return f"there is no {trial.device}"
     if not trial.may_open(trial.device):
@@ -80,9 +81,9 @@ def why_no_kvm(emulator: str, architecture: str, domain_types: Collection[str], 
 
 
 def try_guest(emulator: str, architecture: str, accelerator: str, timeout_s: float) -> str | None:
-    """Run a tiny guest; return why it failed, or None on success.
+    """Run a tiny guest; return the reason of a failure, or None on success.
 
-    On architectures other than x86 the emulator only creates a machine whose CPUs never run.
+    On architectures other than x86, the emulator only creates a machine, but does not start the CPUs of the machine.
     """
     command = [emulator, "-accel", accelerator, *_BARE]
     if architecture not in _X86:
@@ -96,11 +97,14 @@ def try_guest(emulator: str, architecture: str, accelerator: str, timeout_s: flo
 
 
 def _outcome(command: Sequence[str], orders: bytes, expected: int, timeout_s: float) -> str | None:
-    """Run an emulator until it exits, its guest stops, or the timeout is over; return why it failed, or None."""
+    """Run an emulator until it exits, its guest stops, or the timeout is over.
+
+    Return the reason of a failure, or None if the emulator exits with the status ``expected``.
+    """
     late, stopped = Event(), False
     with TemporaryFile() as said:
         try:
-            emulator = subprocess.Popen(  # noqa: S603  the emulator that libvirt names
+            emulator = subprocess.Popen(  # noqa: S603 - libvirt reports the path of the emulator
                 command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said
             )
         except OSError as error:
@@ -133,7 +137,7 @@ def _stops(emulator: subprocess.Popen[bytes], orders: bytes) -> bool:
         emulator.stdin.write(orders)
         emulator.stdin.flush()
     except OSError:
-        return False  # it has ended
+        return False  # the emulator has already exited
     for line in emulator.stdout:
         if _STOPPED in line:
             emulator.kill()
