@@ -130,7 +130,7 @@ def carry_out(
             able.need_cold_moves(order.source).finish_move(order.guest, order.source, power_on=order.power_on)
             return PowerState.RUNNING if order.power_on else PowerState.SHUTDOWN
         case ReturnHome():
-            _discard_snapshot(able, order.instance_uuid)  # an evacuation that interrupted a snapshot leaves the copy
+            _discard_snapshot(able, order.instance_uuid)  # an evacuation may have interrupted a snapshot
             return kept_guests.return_home(able, order.guest, power_on=order.power_on)
         case ConfirmMove():
             kept_guests.confirm_move(able, order.instance_uuid)

@@ -82,7 +82,7 @@ class PowerReports(PeriodicPart):
             self.report(resume=resume)
 
     def report(self, *, resume: bool = False) -> None:
-        """Report the power states of all guests, except those of hosts whose hypervisor does not answer."""
+        """Report the power states of all guests. A host whose hypervisor does not answer is skipped."""
         for start in range(0, len(self._agents), _TOLD_TOGETHER):
             guests: dict[str, Mapping[str, PowerState]] = {}
             for agent in self._agents[start : start + _TOLD_TOGETHER]:

@@ -23,7 +23,7 @@ class OpenBus(AgentBus, Protocol):
     """A bus that has to be started and closed."""
 
     def start(self) -> None:
-        """Connect now, or retry in the background until it succeeds."""
+        """Connect now, or, if that fails, retry in the background until a connection is made."""
 
     def close(self) -> None:
         """Accept no more messages, wait for running work, and send its replies."""

@@ -42,7 +42,7 @@ def reboot(
         except GuestMissing:
             if order.guest is None:
                 return PowerState.NOSTATE
-            with contextlib.suppress(GuestMissing):  # the host keeps the guest for a move that was not undone here
+            with contextlib.suppress(GuestMissing):  # the host keeps the guest for a move that is not rolled back here
                 return_home(able, order.guest, power_on=False)
             reboots.hard_reboot(uuid, order.guest)
         return PowerState.RUNNING

@@ -31,7 +31,7 @@ class ReportTimer(PeriodicPart):
         super().__init__("guest reports", [thread] if self._agents and interval_s >= 0 else [])
 
     def report(self) -> None:
-        """Report all guests, except those of hosts whose hypervisor does not answer."""
+        """Report all guests. A host whose hypervisor does not answer is skipped."""
         for start in range(0, len(self._agents), _TOLD_TOGETHER):
             found = tuple(_answered(self._agents[start : start + _TOLD_TOGETHER]))
             guests = {host: guests for each in found for host, guests in each.guests.items()}

@@ -13,7 +13,7 @@ from kilonova.model.host import NodeReport
 from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
-#: Seconds between two checks if the configured interval is 0, as in Nova.
+#: Seconds between two checks for changes if the configured interval is 0, as in Nova.
 _DEFAULT_S = 60.0
 
 
@@ -50,7 +50,7 @@ class ResourceTimer(PeriodicPart):
         super().start()
 
     def look(self) -> None:
-        """Report the hypervisors that have changed, without those that do not answer."""
+        """Report the hypervisors that have changed. A hypervisor that does not answer is skipped."""
         session = self._session()
         if not session:
             return  # no session: the next session reports all hypervisors

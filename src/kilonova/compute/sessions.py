@@ -37,8 +37,8 @@ def start_agents(agents: Sequence[Agent], bus: AgentBus, session: str = "") -> N
 class Sessions:
     """The successive sessions of an agent process, each with a lease granted by a control process.
 
-    ``lease``: tells the agents whether they may act. It counts from the moment when a heartbeat was sent, so it expires
-    before any control process declares the session dead.
+    ``lease``: tells the agents whether they may act. A lease begins at the moment when a heartbeat was sent, so it
+    expires before any control process declares the session dead.
     ``interval_s``: seconds between two heartbeats; with a short lease, heartbeats are sent more often.
     ``on_begun``: called when a session has begun.
     """
@@ -85,7 +85,7 @@ class Sessions:
             if not self._lease.is_held and not self._has_lapsed:
                 self._has_lapsed = True
                 LOG.warning(
-                    "No heartbeat was acknowledged within the lease of %s; the agents accept no orders until one is",
+                    "No heartbeat was acknowledged within the lease (%s); orders are dropped until one is acknowledged",
                     self._lease.duration,
                 )
             if self._is_counted():

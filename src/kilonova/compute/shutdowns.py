@@ -83,7 +83,7 @@ class Shutdowns:
             if self._is_stopping:
                 raise AgentStopsError
             self._waiting[instance_uuid] = timeout
-        # The queue is checked after the timeout is registered: for an order that arrives later, cut_short() ends it.
+        # Check the queue after registering the timeout: if an order arrives later, cut_short() ends the timeout.
         if self._is_urgent(instance_uuid):
             timeout.end()
         try:

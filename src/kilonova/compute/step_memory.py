@@ -7,8 +7,8 @@ from cachetools import LRUCache
 
 from kilonova.messaging.messages import StepId, StepReply, StepState, StepStatus
 
-#: Number of steps whose replies an agent remembers: enough until a control process queries them, and small enough for a
-#: process with thousands of simulated hosts. A repeated step whose reply was forgotten runs again.
+#: Number of steps whose replies an agent remembers: large enough that control processes can query a step in time, small
+#: enough for a process with thousands of simulated hosts. A repeated step whose reply was forgotten runs again.
 _REMEMBERED = 1_000
 
 

@@ -23,7 +23,10 @@ class ImagesForHosts:
     shared_folder: Path | None = None
 
     def to_read(self, host: str, image: Image) -> ImageData:
-        """Return the description with which ``host`` downloads an image, to be sent at once: its ticket expires."""
+        """Return the description with which ``host`` downloads an image.
+
+        To be called just before the description is sent, because the ticket in it expires.
+        """
         location = "" if self.shared_folder is None else (self.shared_folder / quote(image.id, safe="")).as_uri()
         return ImageData(
             image.id,

@@ -27,7 +27,8 @@ def held(folder: Path, name: str, *, wait: bool = True) -> Iterator[bool]:
             except BlockingIOError:
                 yield False
                 return
-            # The former holder may have removed the opened file. Its lock is useless: others would lock a new file.
+            # The former holder may have removed the file after it was opened here. A lock on a removed file is useless,
+            # since other processes lock a new file.
             if not _is_still(path, descriptor):
                 continue
             try:

@@ -22,7 +22,7 @@ _FINAL = frozenset({400, 401, 403, 404, 405, 409})
 
 @contextmanager
 def download(image: ImageData, start: int, *, verify: bool | str) -> Iterator[tuple[int, Iterator[bytes]]]:
-    """Yield the offset where the returned data begins, which is ``start`` or 0, and the data of an image from there.
+    """Yield an offset, which is ``start`` or 0, and the data of an image from that offset on.
 
     Raises: TransferBroken, TransferPostponed, ImageUnusable.
     """
@@ -32,7 +32,7 @@ def download(image: ImageData, start: int, *, verify: bool | str) -> Iterator[tu
 
 
 def upload(image: ImageData, data: Any, *, verify: bool | str) -> Any:
-    """Upload the data of an image; return its description in the image service.
+    """Upload the data of an image; return the image service's description of the image.
 
     Raises: TransferBroken, TransferPostponed, ImageUnusable.
     """

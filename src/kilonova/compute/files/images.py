@@ -41,13 +41,13 @@ class ImageTransfers(Protocol):
     def download(
         self, image: ImageData, start: int, *, verify: bool | str
     ) -> AbstractContextManager[tuple[int, Iterator[bytes]]]:
-        """Yield the offset where the data begins, which is ``start`` or 0, and the data of an image from there.
+        """Yield an offset, which is ``start`` or 0, and the data of an image from that offset on.
 
         Raises: the same exceptions as :meth:`upload`.
         """
 
     def upload(self, image: ImageData, data: Any, *, verify: bool | str) -> Any:
-        """Upload the data of an image; return its description in the image service.
+        """Upload the data of an image; return the image service's description of the image.
 
         Raises: TransferBroken, TransferPostponed, ImageUnusable.
         """
@@ -269,7 +269,7 @@ class HostImages:
     def _until_done(self, image: ImageData, transfer: Callable[[], Any]) -> Any:
         """Run a transfer, and retry it with back-off after an error.
 
-        Postponements by a control process do not count as retries; they are repeated until the ticket expires.
+        A transfer that a control process postpones is repeated until the ticket expires; this counts as no retry.
         """
         tries = waits = 0
         while True:
@@ -290,7 +290,7 @@ class HostImages:
     def _make_room(self, newest: Path) -> None:
         """Evict the least recently used images until the cache is within its limit.
 
-        Images that a guest is based on are kept, since removing one frees no space.
+        Images that guests use are kept, since the removal of such an image frees no space.
         """
         found = [each for each in self._all() if each[0] != newest.name]
         room = self._max_bytes - _size(newest.stat()) - sum(_size(stat) for _, stat, _ in found)

@@ -167,7 +167,7 @@ class CanEndMoves(Protocol):
     """Methods that end a cold move or a live migration."""
 
     def return_home(self, guest: GuestSpec, *, power_on: bool) -> PowerState:
-        """Restore the kept guest as it was, and return its power state; no error if the guest never left.
+        """Restore the kept guest as it was before the move, and return its power state; no error if it never left.
 
         ``power_on``: whether the guest is started; a guest that was paused before the move stays paused.
         Raises: DriverError, also if the guest that the move created still exists on this host.
@@ -180,7 +180,7 @@ class CanEndMoves(Protocol):
         """
 
     def abandon_move(self, uuid: str) -> None:
-        """Remove the guest that a move created on this host, or its parts if incomplete; no error if absent.
+        """Remove the guest that a move created on this host, even if it is incomplete; no error if absent.
 
         A guest that was not created by a move is not removed. Raises: DriverError.
         """
@@ -331,7 +331,8 @@ def abilities_of(driver: VirtDriver) -> frozenset[Ability]:
     """Return the optional abilities of a driver.
 
     A driver may implement the methods of an ability that it does not have, for example because its hypervisor or its
-    configuration does not allow it. Its attribute or property ``lacks`` is then the frozenset of these abilities.
+    configuration does not allow it. The driver then has an attribute or property ``lacks``: the frozenset of these
+    abilities.
     """
     lacks: frozenset[Ability] = getattr(driver, "lacks", frozenset())
     return _shared(

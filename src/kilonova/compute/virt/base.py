@@ -58,7 +58,7 @@ class VirtDriver(Protocol):
         """
 
     def destroy(self, uuid: str) -> None:
-        """Remove a guest, including a kept one, with all disks; no error if absent. Raises: DriverError."""
+        """Remove the guest and kept guest of an instance, with all disks; no error if absent. Raises: DriverError."""
 
     def start(self, uuid: str) -> None:
         """Power a guest on. Raises: DriverError."""

@@ -35,7 +35,7 @@ def test_too_much_too_little_and_other_data_are_refused() -> None:
         short.require_whole()
     other = draft()
     other.add(b"IMAGE")
-    with pytest.raises(ImageUnusable, match="damaged: it does not have its sha256"):
+    with pytest.raises(ImageUnusable, match="damaged: its data does not match its sha256"):
         other.require_whole()
 
 

@@ -102,7 +102,10 @@ async def _close(server: asyncio.Server) -> None:
 
 
 async def _while_it_is_there(talk: Awaitable[None], is_there: Callable[[], bool]) -> None:
-    """Serve a connection while its guest runs. Raises: DriverError if the guest is gone; any error of ``talk``."""
+    """Serve a connection while its guest runs; errors of ``talk`` end the connection.
+
+    Raises: DriverError if the guest is gone.
+    """
     talking = asyncio.ensure_future(talk)
     ends_at = asyncio.get_running_loop().time() + _LONGEST_S
     try:

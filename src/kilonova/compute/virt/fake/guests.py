@@ -86,7 +86,7 @@ class SimulatedGuest:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Guest and kept guest of one instance on a host. ``kept``: with the guest's power state before the move."""
+    """Guest and kept guest of one instance on a host. ``kept`` has the power state from before the move."""
 
     guest: SimulatedGuest | None = None
     kept: SimulatedGuest | None = None

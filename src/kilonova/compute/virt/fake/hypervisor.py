@@ -26,7 +26,7 @@ AWAKE = (PowerState.RUNNING, PowerState.PAUSED)
 
 @dataclass(frozen=True, slots=True)
 class ConsoleAddresses:
-    """Addresses of a host's consoles. ``listen``: where the host listens. ``reached_at``: where clients connect to."""
+    """Addresses of a host's consoles. ``listen``: the host listens on it. ``reached_at``: clients connect to it."""
 
     listen: str = "127.0.0.1"
     reached_at: str = "127.0.0.1"
@@ -134,9 +134,10 @@ class SimulatedHypervisor:
         source: str | None = None,
         **also: SimulatedGuest | None,
     ) -> None:
-        """Create a guest, and apply the changes of its kept guest in ``also``.
+        """Create a guest.
 
         ``data``: the file that the guest's disk is made from; if None, the disk is copied from the host ``source``.
+        ``also``: changes that are stored together with the guest, such as the removal of its kept guest.
         Raises: UnsupportedGuest, DriverError; then nothing is changed.
         """
         if (reason := self.host.why_not(guest.image_properties)) is not None:

@@ -24,7 +24,7 @@ class LiveMigrations:
             if present is None:
                 self.hypervisor.make(guest, PowerState.PAUSED, Origin.INCOMING, fails="move", to="move", source=source)
             elif present.origin is not Origin.INCOMING:
-                raise DriverError(f"Guest {guest.uuid} already exists and is not a live migration from {source}.")
+                raise DriverError(f"Guest {guest.uuid} already exists and is not being migrated here from {source}.")
 
     def live_migrate(self, uuid: str, destination: str, monitor: MigrationMonitor) -> PowerState:
         del destination

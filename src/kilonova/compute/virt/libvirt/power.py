@@ -12,8 +12,8 @@ from kilonova.compute.virt.libvirt.rescued import from_own_disk
 from kilonova.errors import DriverError
 from kilonova.model.instance import PowerState
 
-#: Seconds between two checks whether a guest has shut down; then the first and the longest pause, in seconds, before the
-#: power button of the guest is pressed again.
+#: Seconds between two checks whether a guest has shut down; then the first and the longest pause, in seconds, before
+#: the power button of the guest is pressed again.
 _LOOK_S, _PRESS_AGAIN_S, _LONGEST_S = 0.1, 1.0, 10.0
 
 
@@ -71,7 +71,7 @@ class Power:
         from_own_disk(self.host, domain).power_on()
 
     def stop_domain(self, domain: OwnDomain, timeout: ShutdownTimeout | None) -> None:
-        """Shut a running guest down gracefully, and power it off when ``timeout`` is over.
+        """Shut a running guest down gracefully, and power it off if it still runs when ``timeout`` is over.
 
         Raises: DriverError, AgentStopsError.
         """

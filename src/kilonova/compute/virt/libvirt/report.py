@@ -130,7 +130,7 @@ class HostReport:
             LOG.error("%s", reason)
 
     def _choose_virt_type(self, facts: HostFacts) -> str:
-        """Return KVM or QEMU. The choice is made once, because existing guests cannot be converted."""
+        """Return the virtualization type, kvm or qemu. It is chosen once, since existing guests cannot be converted."""
         if self._virt_type is None:
             own = next(kind for kind in facts.kinds if kind.emulator == facts.emulator)
             self._virt_type = choose_virt_type(

@@ -42,7 +42,7 @@ LONG = Limits(wall_s=6 * 3600.0, cpu_s=6 * 3600, memory_bytes=4 << 30, output_by
 
 
 class CommandFailed(DriverError):
-    """A program failed, exceeded its time, or does not exist."""
+    """A program failed, exceeded its time limit, or does not exist."""
 
 
 def run(command: Sequence[str | PurePath], limits: Limits = SHORT, check: Callable[[], None] = lambda: None) -> bytes:

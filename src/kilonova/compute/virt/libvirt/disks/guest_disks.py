@@ -39,7 +39,7 @@ _ABANDONED_S = 86_400.0
 
 
 class GuestDisks:
-    """The disks of all guests of a host. ``folder``: INSTANCES. ``images``: the image cache."""
+    """The disks of all guests of a host. ``folder``: path of the folder INSTANCES. ``images``: the image cache."""
 
     def __init__(self, folder: Path, images: HostImages, settings: LibvirtSettings) -> None:
         self._folder = folder
@@ -130,7 +130,7 @@ class GuestDisks:
         return frozenset(folder.name.removesuffix(_KEPT) for folder in self._folder.glob(f"*{_KEPT}"))
 
     def take_back(self, uuid: str) -> tuple[DiskFile, ...]:
-        """Replace the disks that a move made by the kept disks; do nothing if no disks are kept.
+        """Put the kept disks of a guest in place of the disks that a move made; do nothing if no disks are kept.
 
         Raises: DriverError.
         """

@@ -68,8 +68,8 @@ def _require_no_shrinking(folder: Path, disk: MadeDisk, size_bytes: int) -> None
     size = _size(folder, disk)
     if size_bytes < size and not (disk.role is DiskRole.ROOT and not size_bytes):
         raise UnsupportedGuest(
-            f"The flavor's {disk.role} disk has {size_bytes} bytes, but that of the guest has {size}: disks cannot be "
-            "shrunk."
+            f"The flavor's {disk.role} disk has {size_bytes} bytes, but the guest's disk has {size} bytes: disks "
+            "cannot be shrunk."
         )
 
 

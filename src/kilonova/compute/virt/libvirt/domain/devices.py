@@ -138,7 +138,7 @@ def describe_balloon(settings: LibvirtSettings) -> Balloon:
 
 
 def pcie_ports(board: Board, settings: LibvirtSettings) -> tuple[Controller, ...]:
-    """Return the PCI Express root bus, and [libvirt] num_pcie_ports root ports for hotplug; empty without root ports."""
+    """Return the PCI Express root bus and [libvirt] num_pcie_ports root ports for hotplug; empty without root ports."""
     if not settings.num_pcie_ports or not board.is_q35:
         return ()
     ports = [Controller("pci", None, "pcie-root-port")] * settings.num_pcie_ports

@@ -28,7 +28,7 @@ class Topology:
 
 
 def choose_topology(vcpus: int, options: GuestOptions) -> Topology:
-    """Return the best CPU topology: it fulfils most preferences, then it has few threads, then many sockets.
+    """Return the best CPU topology by these criteria, in order: most fulfilled preferences, few threads, many sockets.
 
     A limit of the image must not exceed the same limit of the flavor. If the image has a preference, all preferences of
     the flavor are ignored. Raises: UnsupportedGuest. Source: Nova admin guide, "CPU topologies".

@@ -36,7 +36,7 @@ class MachineType:
 
 @dataclass(frozen=True, slots=True)
 class CpuModel:
-    """A CPU as a named model. ``features``: in addition to those of the model. ``disabled``: features that are off."""
+    """A CPU as a named model. ``features``: further CPU features. ``disabled``: features of the model that are off."""
 
     name: str
     vendor: str = ""
@@ -46,7 +46,7 @@ class CpuModel:
 
 @dataclass(frozen=True, slots=True)
 class HostCpu:
-    """The CPUs of the host. ``dies``: in each socket. ``cores``: in each die. ``threads``: in each core.
+    """The CPUs of the host. ``dies``: number per socket. ``cores``: number per die. ``threads``: number per core.
 
     ``features``: CPU features in addition to those of the model. ``address_bits``: width of physical addresses, 0 if
     unknown.

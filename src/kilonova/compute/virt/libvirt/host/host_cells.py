@@ -21,7 +21,7 @@ ReservedPages = Mapping[tuple[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class GuestCpus:
-    """Host CPUs for guests. ``shared``: run all unpinned vCPUs. ``dedicated``: run one pinned vCPU each."""
+    """Host CPUs for guests. ``shared``: for all unpinned vCPUs. ``dedicated``: for pinned vCPUs, one CPU for each."""
 
     shared: frozenset[int]
     dedicated: frozenset[int] = frozenset()

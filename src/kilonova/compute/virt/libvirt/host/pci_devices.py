@@ -155,7 +155,7 @@ def _address_of(text: str, given: Any) -> tuple[tuple[Any, ...], bool]:
         try:
             return tuple(re2.compile(f"(?i){given.get(part, '.*')}") for part in _PARTS), False
         except re2.error as error:
-            raise _wrong(text, f"the address is not a regular expression: {error}") from None
+            raise _wrong(text, f"the address contains an invalid regular expression: {error}") from None
     first, _, function = str(given).partition(".")
     fields = [*first.split(":"), function]
     fields = ["*"] * (len(_PARTS) - len(fields)) + fields

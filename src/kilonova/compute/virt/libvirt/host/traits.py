@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Standard traits of a libvirt host: the features that the driver supports, for the scheduler.
+"""Standard traits of a libvirt host, for the features that the driver supports.
 
 If a COMPUTE_ or HW_ trait is no longer reported, it is removed from the host's resource provider. The traits of
 volumes, networks, accelerators, shares and encrypted disks are never reported, since the driver does not support them.
