@@ -57,7 +57,7 @@ class ConcurrencyLimit(Generic[T]):
             return heir
 
     def call_off(self, is_meant: Callable[[T], bool]) -> T | None:
-        """Remove the first queued order that ``is_meant`` accepts, and return it, or None."""
+        """Remove and return the first queued order that ``is_meant`` accepts; return None if there is none."""
         with self._lock:
             for queue in self._waiting.values():
                 for who in queue:

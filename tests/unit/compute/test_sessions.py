@@ -125,7 +125,7 @@ def test_after_its_lease_it_reports_again_in_a_new_session(process: Process, cap
     assert not process.lease.is_held
     process.sessions.turn()
     assert process.control.sessions == ["session 1", "session 2"]
-    assert "within the lease of 0:00:08" in caplog.text
+    assert "within the lease (0:00:08)" in caplog.text
 
 
 def test_a_lease_that_has_lapsed_only_here_goes_on_in_the_same_session(

@@ -64,7 +64,8 @@ def _ask(method: str, image: ImageData, verify: bool | str, headers: dict[str, s
                 timeout=_TIMEOUTS_S,
                 allow_redirects=False,
             )
-        except OSError as error:  # base class of all exceptions of ``requests``; also raised for a missing CA file
+        # OSError is the base class of all exceptions of the library requests, and is raised for a missing CA file.
+        except OSError as error:
             raise TransferBroken(f"The control plane cannot be reached: {type(error).__name__}.") from error
         with answer:
             if answer.status_code not in {_OK, _PARTIAL}:

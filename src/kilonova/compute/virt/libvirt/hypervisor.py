@@ -176,7 +176,10 @@ class LibvirtHost:
 
 
 def _serial_ports_of(domain: OwnDomain) -> tuple[int, ...]:
-    """Return the ports of a guest's serial consoles, even if it is off; none if it was removed. Raises: DriverError."""
+    """Return the TCP ports of the serial consoles of a guest, running or off; empty if the guest was removed.
+
+    Raises: DriverError.
+    """
     with explained(f"read the serial ports of guest {domain.uuid}"):
         try:
             return serial_ports_in(domain.handle.XMLDesc(_INACTIVE))

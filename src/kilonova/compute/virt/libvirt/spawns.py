@@ -84,4 +84,4 @@ class Spawns:
                 domain.undefine()
             self.host.disks.remove(uuid)
         except DriverError:
-            LOG.exception("The remains of guest %s, which could not be created, were not removed", uuid)
+            LOG.exception("Guest %s could not be created, and its remains could not be removed", uuid)

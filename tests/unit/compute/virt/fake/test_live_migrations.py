@@ -84,7 +84,7 @@ def test_an_incoming_guest_is_nobodys_to_start(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("stopped", "error"),
-    [(True, "Guest a does not run."), (False, "Guest a already exists and is not a live migration")],
+    [(True, "Guest a does not run."), (False, "Guest a already exists and is not being migrated")],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, stopped: bool, error: str) -> None:
     one = host_with_guest(tmp_path)

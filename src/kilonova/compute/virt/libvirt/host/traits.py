@@ -13,7 +13,8 @@ from kilonova.compute.virt.libvirt.host.models import supported_models
 from kilonova.config.libvirt import LibvirtSettings
 from kilonova.model.device_models import DEVICE_FAMILIES, STANDARD_TRAITS
 
-#: Image property → prefix of the traits of its values. DEVICE_FAMILIES are those that the scheduler translates.
+#: Image property → prefix of the traits of its values. The scheduler translates the properties in DEVICE_FAMILIES to
+#: traits, too.
 _FAMILIES: Mapping[str, str] = {
     **DEVICE_FAMILIES,
     "hw_architecture": "COMPUTE_ARCH_",
