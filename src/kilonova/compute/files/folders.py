@@ -20,7 +20,7 @@ def make_folder(folder: Path) -> None:
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
-        folder.chmod(_MODE)  # independent of the umask
+        folder.chmod(_MODE)  # mkdir() would reduce the mode by the umask
 
 
 def let_through(folder: Path) -> None:

@@ -10,7 +10,8 @@ from kilonova.errors import GuestNotRunning
 from kilonova.model.guest_diagnostics import CpuDiagnostics, DiskDiagnostics, GuestDiagnostics
 from kilonova.model.instance import PowerState
 
-#: The API allows only certain names here. Simulated guests report libvirt and kvm, as in Nova's fake driver.
+#: The API allows only certain names of drivers and hypervisors. As in Nova's fake driver, simulated guests report
+#: libvirt and kvm.
 _DRIVER, _HYPERVISOR = "libvirt", "kvm"
 
 

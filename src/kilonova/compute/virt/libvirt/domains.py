@@ -35,7 +35,7 @@ _UNDEFINE = (
 _FORGET = libvirt.VIR_DOMAIN_UNDEFINE_NVRAM | libvirt.VIR_DOMAIN_UNDEFINE_TPM
 _REMEMBER = libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_TPM
 _ABSENT = frozenset({libvirt.VIR_ERR_NO_DOMAIN, libvirt.VIR_ERR_NO_DOMAIN_METADATA})
-#: libvirt's error if a domain is already in the requested state, for example if a domain to be powered off is off.
+#: libvirt's error if a domain is already in the requested state, for example if a domain is powered off twice.
 _ALREADY = libvirt.VIR_ERR_OPERATION_INVALID
 
 

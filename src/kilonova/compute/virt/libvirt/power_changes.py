@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Detection of power state changes that no order caused.
 
-A libvirt event only marks its domain for a check: :meth:`PowerChanges.take` compares the states of marked domains with
-their last known states. So a superfluous event has no effect, and the next event makes up for a missed event.
+A libvirt event only schedules a check of its domain: :meth:`PowerChanges.take` compares the states of these domains
+with their last known states. So a superfluous event has no effect, and the next event makes up for a missed event.
 """
 
 import threading
@@ -26,12 +26,12 @@ class PowerChanges:
         self._ordered: Counter[str] = Counter()
 
     def touch(self, uuid: str) -> None:
-        """Mark a domain for a check, after an event."""
+        """Schedule a check of a domain, after an event."""
         with self._lock:
             self._touched.add(uuid)
 
     def touch_all(self) -> None:
-        """Mark all domains for a check, since events may have been missed."""
+        """Schedule a check of all domains, since events may have been missed."""
         with self._lock:
             self._is_all_touched = True
 
@@ -51,7 +51,7 @@ class PowerChanges:
         self._end(uuid, after)
 
     def take(self) -> Mapping[str, PowerState]:
-        """Return the marked guests whose power state differs from their last known state.
+        """Make the scheduled checks; return the guests whose power state differs from their last known state.
 
         The first call does not return guests that are not known yet: the agent reports all guests when it starts.
         """

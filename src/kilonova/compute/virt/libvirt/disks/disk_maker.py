@@ -25,8 +25,8 @@ _DRAFT = ".part"
 class DiskMaker:
     """Creates disks: each method makes one disk in a folder and returns the folder's record with the disk added.
 
-    The base image of a disk is written to the record before the disk is made. From then on, the base image is in use
-    and is not removed from the image cache.
+    The name of a disk's base image is written to the record before the disk is made. From then on, the base image is in
+    use and is not removed from the image cache.
     Raises: DriverError, ImageUnusable, OSError.
     """
 

@@ -51,7 +51,7 @@ class GuestMark:
     def of(cls, guest: GuestSpec, origin: Origin) -> "GuestMark":
         return cls(
             guest.uuid,
-            guest.ordered_at or datetime.now(UTC).replace(tzinfo=None),  # older control processes do not send the time
+            guest.ordered_at or datetime.now(UTC).replace(tzinfo=None),  # older control processes send no ordered_at
             origin,
             name=guest.config_drive.display_name if guest.config_drive else guest.hostname,
             flavor=f"{guest.vcpus} VCPU, {guest.memory_mib} MiB, {guest.root_gib} GiB",

@@ -106,7 +106,7 @@ def _watchdog_actions(host: HostCapabilities) -> frozenset[str]:
 
 
 def _tpms(boards: list[MachineType]) -> dict[str, frozenset[str]]:
-    """Return the TPM models and versions that swtpm emulates. If libvirt lists no versions, both are supported."""
+    """Return the TPM models and versions that swtpm emulates. If libvirt lists no versions, all are supported."""
     able = [board for board in boards if "emulator" in board.tpm_backends]
     versions = frozenset[str]().union(*(board.tpm_versions or _TPM_VERSIONS for board in able))
     models = frozenset[str]().union(*(board.tpm_models for board in able)) & {"tpm-tis", "tpm-crb"}
