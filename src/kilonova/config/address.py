@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses to listen on."""
+"""Addresses (host and port) that a server listens on."""
 
 from typing import NamedTuple
 
 
 class Address(NamedTuple):
-    """A host and a port, written ``HOST:PORT``. An IPv6 host has brackets in the text, and none in ``host``."""
+    """A host and a port, written ``HOST:PORT``. An IPv6 address has brackets in the text, but not in ``host``."""
 
     host: str
     port: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of an agent process. They hold no database, no API and no user credentials."""
+"""Settings of an agent process. They contain no options of the database or the API, and no user credentials."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class AgentSettings:
     """The sections that an agent reads.
 
     ``needless``: names, as "[group] option", of secrets that are set in the files although agents do not use them.
-    ``options_of``: class of an external driver → options in the driver's section.
+    ``options_of``: function that returns the options of an external driver, given its class.
     """
 
     rabbit: RabbitSettings

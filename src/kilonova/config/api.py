@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[api] and the limits of request bodies."""
+"""[api], and the options that limit the size of request bodies."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ _LOOPBACK = Address("127.0.0.1", 8774)
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
-    """Options of the HTTP server, and those common to all APIs. Units: seconds where the name ends in ``_s``."""
+    """Options of the HTTP server, and options common to all APIs. Units: seconds where the name ends in ``_s``."""
 
     GROUP: ClassVar[str] = "api"
 
@@ -30,12 +30,15 @@ class ApiSettings:
         bool, Option("Refuse to delete a compute service that is up, with 409 (Kilonova's own).")
     ] = False
     enable_instance_password: Annotated[bool, Option()] = True
-    dhcp_domain: Annotated[str, Option("Domain added to the host name of a guest, unless that name has a domain.")] = (
-        "novalocal"
-    )
+    dhcp_domain: Annotated[
+        str, Option("Domain added to the host name of a guest, unless the name already includes a domain.")
+    ] = "novalocal"
     vendordata_jsonfile_path: Annotated[
         Path | None,
-        Option("File with a JSON object for config drives: vendor_data.json, and 'static' in vendor_data2.json."),
+        Option(
+            "File with a JSON object. Config drives contain it as vendor_data.json, and as 'static' in "
+            "vendor_data2.json."
+        ),
     ] = None
     use_forwarded_for: Annotated[
         bool,
@@ -50,17 +53,20 @@ class ApiSettings:
     read_only: Annotated[
         bool,
         Option(
-            "Refuse every request that changes anything with 503; `kilonova read-only` does so at run time "
+            "Answer 503 to every request that would change anything; `kilonova read-only` switches this at run time "
             "(Kilonova's own)."
         ),
     ] = False
     threads: Annotated[
-        int, Option("Threads, which is how many requests are handled at once (Kilonova's own).", min=1, max=64)
+        int,
+        Option(
+            "Number of threads, and so of requests that are handled at the same time (Kilonova's own).", min=1, max=64
+        ),
     ] = 16
     request_timeout_s: Annotated[
         float | None,
         Option(
-            "Timeout of a GET in seconds, after which it gets 503; 0: none (Kilonova's own).",
+            "Timeout of a GET in seconds, after which the request gets 503; 0: no timeout (Kilonova's own).",
             name="request_timeout",
             min=0.0,
             read=lambda seconds: seconds or None,
@@ -87,7 +93,7 @@ class ApiSettings:
     max_connections: Annotated[int, Option("Most open connections (Kilonova's own).", min=16)] = 8000
     cert_file: Annotated[str | None, Option("Certificate and its chain, for HTTPS (Kilonova's own).")] = None
     key_file: Annotated[
-        str | None, Option("Private key of cert_file; unset: in cert_file itself (Kilonova's own).")
+        str | None, Option("Private key of cert_file; unset: the key is in cert_file (Kilonova's own).")
     ] = None
 
 

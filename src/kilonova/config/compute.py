@@ -66,8 +66,8 @@ class ComputeSettings:
     running_deleted_instance_poll_interval_s: Annotated[
         int,
         Option(
-            "Interval of a host's reports of its guests, which make control processes remove stray guests, in seconds. "
-            "0 stands for 60; a negative value: only when an agent starts.",
+            "Seconds between two reports of all guests of a host, after which control processes remove stray guests. "
+            "0 stands for 60; a negative value: guests are reported only when the agent starts.",
             name="running_deleted_instance_poll_interval",
         ),
     ] = 1800
@@ -75,7 +75,7 @@ class ComputeSettings:
         int,
         Option(
             "Interval at which an agent reads the resources of its host and reports changes, in seconds. 0 stands for "
-            "60; a negative value: only when an agent starts.",
+            "60; a negative value: resources are read only when the agent starts.",
             name="update_resources_interval",
         ),
     ] = 0
@@ -106,12 +106,15 @@ class ComputeSettings:
     ] = 5
     non_inheritable_image_properties: Annotated[
         tuple[str, ...],
-        Option("Properties that an image of a server does not inherit from the server's own image."),
+        Option(
+            "Image properties that a snapshot or backup of a server does not inherit from the image that the server "
+            "runs."
+        ),
     ] = ("cache_in_nova", "bittorrent")
     shutdown_timeout_s: Annotated[
         float,
         Option(
-            "Seconds for a guest to shut down before it is powered off when its server is stopped. The image "
+            "When a server is stopped: seconds that its guest has to shut down before it is powered off. The image "
             "property os_shutdown_timeout overrides it.",
             name="shutdown_timeout",
             min=0,
@@ -120,7 +123,7 @@ class ComputeSettings:
     wait_soft_reboot_s: Annotated[
         float,
         Option(
-            "Seconds for a guest to shut down in a soft reboot before it is powered off.",
+            "In a soft reboot: seconds that the guest has to shut down before it is powered off.",
             name="wait_soft_reboot_seconds",
             group="libvirt",
             min=0,
@@ -130,7 +133,7 @@ class ComputeSettings:
         int,
         Option(
             "Interval of a host's reports of all power states, in seconds. 0 stands for 60; a negative value turns "
-            "them off.",
+            "these reports off.",
             name="sync_power_state_interval",
         ),
     ] = 600

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[conductor] and the timeouts of workflows that wait for agents."""
+"""[conductor], and the timeouts of workflows that wait for agents."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -16,8 +16,8 @@ class ConductorSettings:
     lease_time_s: Annotated[
         float,
         Option(
-            "Lease of a control process: seconds without a heartbeat after which others take over its work. Not "
-            "an option of Nova's.",
+            "Lease of a control process: seconds without a heartbeat after which other control processes take over "
+            "its work. Not an option of Nova's.",
             name="lease_time",
             min=1.0,
         ),
@@ -44,8 +44,8 @@ class ConductorSettings:
     consecutive_build_service_disable_threshold: Annotated[
         int,
         Option(
-            "Whether BuildFailureWeigher counts the failed builds of a host. 0: it does not. As in Nova "
-            "since Rocky, no number of them disables a service.",
+            "Whether BuildFailureWeigher counts the failed builds of a host. 0: it does not. As in Nova since Rocky, "
+            "failed builds never disable a service.",
             group="compute",
             min=0,
         ),

@@ -11,12 +11,12 @@ from kilonova.config.section import value_in
 from kilonova.config.settings import own_options
 from kilonova.errors import ConfigurationError
 
-#: Fields that describe a plug-in itself; they are not read from the files.
+#: Dataclass fields that describe a plug-in itself; their values are not read from configuration files.
 _NO_OPTIONS = frozenset({"name", "reason", "run_once", "runs_on_rebuild", "only_where_placed"})
 
 
 class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no types
-    """Kilonova's options. Plug-ins add theirs, each in a section named after its class."""
+    """Kilonova's options. Each plug-in adds its own options, in a section named after its class."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no
         _register(self)
 
     def options_of(self, plug_in: type[Any]) -> dict[str, Any]:
-        """Return field → value from section ``[ClassName]`` for the fields of a dataclass; {} for other classes.
+        """Return field → value from section ``[ClassName]`` for a dataclass's fields; {} if the class is no dataclass.
 
         Raises: ConfigurationError for a value that does not have the field's type.
         """
@@ -48,7 +48,7 @@ class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no
         return found
 
     def share(self) -> None:
-        """Load the same files into ``oslo_config.cfg.CONF``, which plug-ins written for Nova read."""
+        """Load this object's files into ``oslo_config.cfg.CONF``, too, which plug-ins written for Nova read."""
         _register(cfg.CONF)
         # older scheduler drivers read compute_topic
         cfg.CONF.register_opt(cfg.StrOpt("compute_topic", default="compute"))

@@ -25,7 +25,10 @@ def _tls(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConsoleProxySettings:
-    """Options of the console proxy. [vnc] enabled and [serial_console] enabled turn its two kinds of console on."""
+    """Options of the console proxy.
+
+    [vnc] enabled turns on its VNC consoles, [serial_console] enabled its serial consoles.
+    """
 
     GROUP: ClassVar[str] = "console"
 
@@ -57,7 +60,9 @@ class ConsoleProxySettings:
     ssl_ciphers: Annotated[str | None, Option("Ciphers that clients may use, in OpenSSL's notation.")] = None
     allowed_origins: Annotated[
         tuple[str, ...],
-        Option("Host names of allowed Origins, in addition to the host name of the request itself."),
+        Option(
+            "Host names allowed in the Origin header, in addition to the host name in the Host header of the request."
+        ),
     ] = ()
     max_connections: Annotated[int, Option("Most open console connections, of both kinds (Kilonova's own).", min=1)] = (
         500
@@ -74,7 +79,7 @@ class ConsoleProxySettings:
         ),
     ] = 3600
     enforce_session_timeout: Annotated[
-        bool, Option("Close consoles when their tokens expire, within half a minute.", group="consoleauth")
+        bool, Option("Close an open console when its token expires, at most half a minute later.", group="consoleauth")
     ] = False
 
 
@@ -93,7 +98,7 @@ def load_proxy_settings(files: Sequence[str]) -> ProxySettings:
 
     Raises: ConfigurationError naming the option.
     """
-    conf = cfg.ConfigOpts()  # registering all other options would double the memory of the proxy
+    conf = cfg.ConfigOpts()  # registering all of Kilonova's options would double the memory of the proxy
     for section in (ConsoleProxySettings, ConsoleSettings, LogSettings):
         for setting in settings_of(section):
             conf.register_opt(setting.oslo, group=None if setting.group == "DEFAULT" else setting.group)

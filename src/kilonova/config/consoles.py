@@ -32,7 +32,7 @@ class PortRange:
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSettings:
-    """Options of consoles. Control processes read the URLs for users, agents the addresses to listen on.
+    """Options of consoles. Control processes read the URLs for users; agents read the addresses to listen on.
 
     Defaults are those of nova.conf.
     """

@@ -13,10 +13,10 @@ class DatabaseSettings:
 
     GROUP: ClassVar[str] = "database"
 
-    connection: Annotated[str, Option("sqlite:///FILE, postgresql://… or mysql://…", secret=True)]
+    connection: Annotated[str, Option("URL of the database: sqlite:///FILE, postgresql://… or mysql://…", secret=True)]
     slave_connection: Annotated[
         str | None,
-        Option("A read replica for the periodic counts behind the metrics; it may lag.", secret=True),
+        Option("URL of a read replica, from which the counts in the metrics are read; it may lag behind.", secret=True),
     ] = None
     response_timeout_s: Annotated[
         float,

@@ -12,20 +12,21 @@ from kilonova.config.option import Option
 class FakeSettings:
     """The simulated hosts of this process.
 
-    ``scenario`` describes the hosts, ``host_names`` selects those of this process. Without both they are named
-    ``node1`` … ``nodeN``; ``host_prefix`` replaces ``node``.
+    ``scenario`` describes the hosts; ``host_names`` selects the hosts that this process runs. Without both, the hosts
+    are named ``node1`` … ``nodeN``; ``host_prefix`` replaces ``node``.
     """
 
     GROUP: ClassVar[str] = "fake"
 
-    hosts: Annotated[int, Option("Simulated hosts in this process (Kilonova's own).", min=0)] = 0
+    hosts: Annotated[int, Option("Number of simulated hosts in this process (Kilonova's own).", min=0)] = 0
     host_prefix: Annotated[
         str, Option("Prefix of the names of simulated hosts, before their number (Kilonova's own).")
     ] = "node"
     host_names: Annotated[
         tuple[str, ...],
         Option(
-            "Names of the simulated hosts of this process; with a scenario, a selection of its hosts (Kilonova's own)."
+            "Names of the simulated hosts of this process; with a scenario: which of its hosts this process runs "
+            "(Kilonova's own)."
         ),
     ] = ()
     read_images: Annotated[

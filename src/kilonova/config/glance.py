@@ -9,7 +9,7 @@ from kilonova.config.option import Option
 
 @dataclass(frozen=True, slots=True)
 class GlanceSettings:
-    """Endpoints of the image service. Without one, the images are those of the scenario."""
+    """Endpoints of the image service. If no endpoint is configured, the images are those of the scenario."""
 
     GROUP: ClassVar[str] = "glance"
 
@@ -17,8 +17,8 @@ class GlanceSettings:
     api_servers: Annotated[
         tuple[str, ...],
         Option(
-            "Several URLs of the image service, in place of endpoint_override: one is used until "
-            "it does not answer, then the next."
+            "Several URLs of the image service, in place of endpoint_override. One URL is used until it does not "
+            "answer, then the next URL."
         ),
     ] = ()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resources that a real host offers: CPUs, memory, disk, PCI devices; and metrics that it reports."""
+"""Options for a real host's resources (CPUs, memory, disk, PCI devices) and for the metrics that it reports."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -24,12 +24,12 @@ class HostResourceSettings:
     cpu_shared_set: Annotated[
         frozenset[int] | None,
         Option(
-            "Host CPUs for unpinned vCPUs, such as 0-3,^2. Unset: all, or none if cpu_dedicated_set is set.",
+            "Host CPUs for unpinned vCPUs, such as 0-3,^2. Unset: all CPUs, or no CPUs if cpu_dedicated_set is set.",
             read=_cpus,
         ),
     ] = None
     cpu_dedicated_set: Annotated[
-        frozenset[int] | None, Option("Host CPUs for pinned vCPUs, such as 4-15. Unset: none.", read=_cpus)
+        frozenset[int] | None, Option("Host CPUs for pinned vCPUs, such as 4-15. Unset: no CPUs.", read=_cpus)
     ] = None
     image_type_exclude_list: Annotated[
         tuple[str, ...], Option("Disk formats of images that the host does not report as supported, such as vmdk.")

@@ -21,7 +21,8 @@ class ImageSettings:
     shared_folder: Annotated[
         Path | None,
         Option(
-            "Path at which hosts have mounted the image service's folder of files, if they share it (Kilonova's own)."
+            "Path at which hosts have mounted the image service's data folder, if it is shared with them (Kilonova's "
+            "own)."
         ),
     ] = None
     ticket_lifetime_s: Annotated[
@@ -68,7 +69,7 @@ class ImageCacheSettings:
     remove_unused_original_minimum_age_s: Annotated[
         int,
         Option(
-            "Seconds after its last use by a guest before an image is removed from the cache.",
+            "An image is removed from the cache when no guest has used it for this number of seconds.",
             name="remove_unused_original_minimum_age_seconds",
             min=0,
         ),
@@ -76,8 +77,8 @@ class ImageCacheSettings:
     remove_unused_resized_minimum_age_s: Annotated[
         int,
         Option(
-            "Seconds after its last use by a guest before a cached empty file system, the base of ephemeral disks, "
-            "is removed.",
+            "A cached empty file system (backing file of ephemeral disks) is removed when no guest has used it for "
+            "this number of seconds.",
             name="remove_unused_resized_minimum_age_seconds",
             min=0,
         ),
@@ -93,10 +94,10 @@ class ImageCacheSettings:
 
     @property
     def unused_min_age_s(self) -> int | None:
-        """Seconds after which an unused image is removed; None: never."""
+        """Seconds after its last use at which an image is removed from the cache; None: never."""
         return self.remove_unused_original_minimum_age_s if self.remove_unused_base_images else None
 
     @property
     def verify(self) -> bool | str:
-        """Whether to check certificates, or the CA file to check them with: the ``verify`` of HTTP clients."""
+        """The ``verify`` argument of HTTP clients: whether to check certificates, or the CA file to check them with."""
         return not self.insecure and (self.cafile or True)

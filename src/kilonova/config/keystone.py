@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[keystone]: lookups in Keystone beside token validation, for which keystonemiddleware has its own options."""
+"""[keystone]: options of lookups in Keystone. Token validation has options of its own, those of keystonemiddleware."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -9,7 +9,7 @@ from kilonova.config.option import Option
 
 @dataclass(frozen=True, slots=True)
 class KeystoneSettings:
-    """Address of Keystone, and how its certificate is checked."""
+    """Address of Keystone, and options for the check of its certificate."""
 
     GROUP: ClassVar[str] = "keystone"
 
@@ -19,5 +19,5 @@ class KeystoneSettings:
 
     @property
     def verify(self) -> bool | str:
-        """Whether to check Keystone's certificate, or the CA file to check it with: the ``verify`` of HTTP clients."""
+        """The ``verify`` argument of HTTP clients: whether to check Keystone's certificate, or the CA file for that."""
         return not self.insecure and (self.cafile or True)

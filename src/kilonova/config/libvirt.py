@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[libvirt]: options of real guests. Read by every process that runs a libvirt host."""
+"""[libvirt]: options of real guests. Every process that runs a libvirt host reads them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,13 +26,13 @@ class LibvirtSettings:
     cpu_mode: Annotated[
         str,
         Option(
-            "CPU model of guests: host-model, the named model nearest to the host's CPU; host-passthrough, the "
-            "host's CPU itself; custom, that of cpu_models; none, the emulator's default. Unset: host-model, on ARM "
+            "CPU model of guests: host-model, the named model nearest to the host's CPU; host-passthrough, the host's "
+            "CPU itself; custom, the model in cpu_models; none, the emulator's default. Unset: host-model, on ARM "
             "host-passthrough; if libvirt supports neither, the emulator's maximum.",
             choices=("", "host-model", "host-passthrough", "custom", "none"),
         ),
     ] = ""
-    cpu_models: Annotated[tuple[str, ...], Option("CPU models for cpu_mode=custom; guests get the first.")] = ()
+    cpu_models: Annotated[tuple[str, ...], Option("CPU models for cpu_mode=custom; guests get the first model.")] = ()
     cpu_model_extra_flags: Annotated[
         tuple[str, ...], Option("CPU flags added to the model, or removed from it if prefixed with -.")
     ] = ()
@@ -52,7 +52,7 @@ class LibvirtSettings:
         int,
         Option(
             "Size in MiB of the emulator's cache of translated code, for each guest of virt_type qemu. 0: the "
-            "emulator's default, 1,024, as in Nova if unset.",
+            "emulator's default of 1,024, which is also Nova's default.",
             name="tb_cache_size",
             min=0,
         ),
@@ -99,8 +99,8 @@ class LibvirtSettings:
     images_type: Annotated[
         str,
         Option(
-            "Format of guest disks: qcow2, with the cached image as shared backing file; or raw. "
-            "default: as [DEFAULT] use_cow_images says.",
+            "Format of guest disks: qcow2, with the cached image as shared backing file; or raw. default: qcow2 or "
+            "raw according to [DEFAULT] use_cow_images.",
             choices=("default", "qcow2", "raw"),
         ),
     ] = "default"
@@ -139,7 +139,8 @@ class LibvirtSettings:
     snapshot_image_format: Annotated[
         str,
         Option(
-            "Format of images made of servers. Control processes read it. Unset: the format of the server's own image.",
+            "Format of snapshots and backups of servers. Control processes read this option. Unset: the format of the "
+            "server's image.",
             choices=("", "raw", "qcow2", "vmdk", "vdi"),
         ),
     ] = ""

@@ -22,7 +22,8 @@ from kilonova.config.section import read_section
 from kilonova.config.settings import Settings, sections
 from kilonova.errors import ConfigurationError
 
-#: (group, option) of secrets that agents do not need; on an agent's machine they endanger the cloud if it is breached.
+#: (group, option) of secrets that agents do not need. An attacker who reads them on a host's machine could attack the
+#: whole cloud.
 _NEEDLESS = (("database", "connection"), ("keystone_authtoken", "password"), ("service_user", "password"))
 
 
@@ -60,7 +61,10 @@ def load_agent_settings(files: Sequence[str]) -> AgentSettings:
 
 
 def _read(files: Sequence[str]) -> Configuration:
-    """Read the files and check every option. Raises: ConfigurationError; cfg.Error or ValueError for a bad value."""
+    """Read the files and check every option.
+
+    Raises: ConfigurationError; cfg.Error or ValueError for an invalid value.
+    """
     conf = Configuration()
     try:
         conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
@@ -85,6 +89,6 @@ def _undecodable(files: Sequence[str]) -> str:
 
 
 def _is_set(conf: Any, group: str, name: str) -> bool:
-    if group not in conf:  # an option of a library that has not registered it yet
+    if group not in conf:  # the option belongs to a library that has not registered it yet
         conf.register_opt(cfg.StrOpt(name, secret=True), group=group)
     return bool(conf[group][name])

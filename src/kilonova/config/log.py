@@ -16,7 +16,11 @@ class LogSettings:
     GROUP: ClassVar[str] = "DEFAULT"
 
     debug: Annotated[
-        bool, Option("Log at debug level, such as the hosts left by every filter. Read again from the files on SIGHUP.")
+        bool,
+        Option(
+            "Log at debug level, for example the hosts that pass each filter. On SIGHUP this option is read again "
+            "from the files."
+        ),
     ] = False
     use_json: Annotated[bool, Option("Log each line as a JSON object with the field names of oslo.log.")] = False
     log_file: Annotated[str | None, Option("Log file, relative to log_dir; unset: standard error.")] = None

@@ -26,9 +26,9 @@ class NotificationSettings:
     driver: Annotated[
         tuple[str, ...],
         Option(
-            "Drivers that send notifications, one a line: messagingv2 or messaging for a broker's queues, log for the "
-            "log, noop for none, or any other driver of oslo.messaging. Without a driver and without [notifications] "
-            "file, no notifications are sent.",
+            "Drivers that send notifications, one per line: messagingv2 or messaging for a broker's queues, log for "
+            "the log, noop for none, or any other driver of oslo.messaging. Without a driver and without "
+            "[notifications] file, no notifications are sent.",
             group=_OSLO,
             repeats=True,
             former=(("DEFAULT", "notification_driver"),),
@@ -139,7 +139,7 @@ class NotificationSettings:
 
 
 def conf_of_messaging(files: Sequence[str]) -> Any:
-    """Return an oslo.config object with the same files for oslo.messaging, whose defaults differ for shared options."""
+    """Return a separate oslo.config object for oslo.messaging, whose defaults for shared options differ."""
     conf = cfg.ConfigOpts()
     conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
     return conf

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of configuration files. Name, type and default are those of the field that holds the value."""
+"""Options of configuration files.
+
+An option has the name, type and default of the dataclass field that holds its value.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,17 +12,17 @@ from typing import Any, get_args, get_origin
 from oslo_config import cfg
 
 _KINDS: dict[Any, type[cfg.Opt]] = {int: cfg.IntOpt, float: cfg.FloatOpt, bool: cfg.BoolOpt, str: cfg.StrOpt}
-#: Types of fields that are constructed from the option's text. Other types need ``Option.read``.
+#: Field types whose constructor accepts the option's text. A type neither here nor in ``_KINDS`` needs ``Option.read``.
 _OF_TEXT = frozenset({Path})
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Format of a field in a configuration file, as far as the field's name and type do not define it.
+    """The properties of a field's option that do not follow from the field's name and type.
 
     ``name``, ``group``: set if they differ from the field's name and the section's group. ``former``: deprecated
-    (group, name) pairs that are still read. ``repeats``: whether each value of a tuple has a line of its own.
-    ``read``: converts the option's value to the field's; raises ValueError, whose text follows "[group] name: ".
+    (group, name) pairs that are still read. ``repeats``: whether each value of a tuple has a line of its own. ``read``:
+    converts the option's value to the field's; its ValueError is shown after "[group] name: ".
     """
 
     help: str | None = None
@@ -55,7 +58,7 @@ class Option:
         return kind(name, default=default, **common, **bounds)
 
     def to_field(self, value: Any, hint: Any) -> Any:
-        """Return the value of a field with the type ``hint`` for an option's value. Raises: ValueError."""
+        """Convert an option's value to the value of a field with the type ``hint``. Raises: ValueError."""
         if isinstance(value, list):
             return tuple(value)
         if value is None or (value == "" and bare_type(hint) in _OF_TEXT):

@@ -31,8 +31,8 @@ class PeriodicTaskSettings:
     usage_audit_period: Annotated[
         AuditPeriods,
         Option(
-            "The audit period: hour, day, month or year, optionally with @ and the minute, hour, day or month at which "
-            "it starts, such as day@6. UTC.",
+            "The audit period, in UTC: hour, day, month or year, optionally with @ and the minute, hour, day or month "
+            "at which it starts, such as day@6.",
             name="instance_usage_audit_period",
             read=AuditPeriods.parse,
         ),

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 from kilonova.config.option import Option
 from kilonova.placement.search_budget import DEFAULT_STEPS
 
-#: Project and user of consumers whose allocations were written before microversion 1.8, which has neither.
+#: Project and user of consumers whose allocations were written with a microversion before 1.8, which has no field for
+#: them.
 NO_OWNER = "00000000-0000-0000-0000-000000000000"
 
 
@@ -15,7 +16,7 @@ NO_OWNER = "00000000-0000-0000-0000-000000000000"
 class PlacementSettings:
     """Options of allocation candidates and consumers.
 
-    ``max_allocation_candidates`` -1 and ``max_search_steps`` 0 mean no limit.
+    ``max_allocation_candidates``: -1 for no limit. ``max_search_steps``: 0 for no limit.
     """
 
     GROUP: ClassVar[str] = "placement"
@@ -29,14 +30,16 @@ class PlacementSettings:
     max_search_steps: Annotated[
         int,
         Option(
-            "Most steps of a search for allocation candidates; a longer one is refused. 0: no limit (Kilonova's own).",
+            "Most steps of a search for allocation candidates; a longer search is refused. 0: no limit (Kilonova's "
+            "own).",
             min=0,
         ),
     ] = DEFAULT_STEPS
     allocation_candidates_generation_strategy: Annotated[
         str,
         Option(
-            "Order of candidates: depth-first lists all of one root provider, breadth-first one of each root in turn.",
+            "Order of candidates: depth-first lists all candidates of one root provider before those of the next; "
+            "breadth-first lists one candidate of each root provider in turn.",
             choices=("depth-first", "breadth-first"),
         ),
     ] = "depth-first"

@@ -19,7 +19,7 @@ class PrometheusSettings:
     metrics_port: Annotated[
         int,
         Option(
-            "Port that serves /metrics without a token; 0: none, only /operator/v1/metrics serves them "
+            "Port that serves /metrics without a token. 0: no port; only /operator/v1/metrics serves the metrics "
             "(Kilonova's own).",
             min=0,
             max=65535,

@@ -25,7 +25,7 @@ class QuotaSettings:
     driver: Annotated[
         str,
         Option(
-            f"Source of the limits: this cloud's database ({DB_QUOTAS}), none ({NO_QUOTAS}), Keystone "
+            f"Source of quota limits: this cloud's database ({DB_QUOTAS}), none ({NO_QUOTAS}), Keystone "
             f"({UNIFIED_LIMITS}), or an external class: its dotted path, or an entry point of "
             "kilonova.quota.drivers.",
         ),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[DEFAULT] transport_url and [oslo_messaging_rabbit]: the broker, for agent processes."""
+"""[DEFAULT] transport_url and [oslo_messaging_rabbit]: the connection to the broker, which agent processes need."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class RabbitSettings:
     ssl_key_file: Annotated[
         Path | None,
         Option(
-            "Private key of ssl_cert_file; unset: in ssl_cert_file itself.", former=((_GROUP, "kombu_ssl_keyfile"),)
+            "Private key of ssl_cert_file; unset: the key is in ssl_cert_file.", former=((_GROUP, "kombu_ssl_keyfile"),)
         ),
     ] = None
     rabbit_login_method: Annotated[
@@ -71,9 +71,9 @@ class RabbitSettings:
     heartbeat_timeout_threshold: Annotated[
         int,
         Option(
-            "AMQP heartbeat timeout in seconds; a connection is closed after twice that time of silence. The "
-            "broker may request less. Half-sent messages of a frozen process are void only then: keep it below half of "
-            "[conductor] lease_time (the default is Kilonova's own).",
+            "AMQP heartbeat timeout in seconds; a connection is closed after twice that time of silence. The broker "
+            "may request less. Until its connection is closed, a frozen process can complete a half-sent message when "
+            "it resumes, so keep this below half of [conductor] lease_time (the default is Kilonova's own).",
             min=1,
         ),
     ] = 10

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scheduler's options, one for each field of SchedulerConfig, which does not depend on oslo.config."""
+"""The scheduler's options, one for each field of SchedulerConfig (a class that does not depend on oslo.config)."""
 
 import dataclasses
 import hashlib
@@ -17,10 +17,10 @@ from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 
 LOG = logging.getLogger(__name__)
 
-#: Fields whose options are declared by :class:`~kilonova.config.compute.ComputeSettings`, which has them, too.
+#: Fields that :class:`~kilonova.config.compute.ComputeSettings` has, too, and whose options it declares.
 _SHARED = ("service_down_time", "default_availability_zone")
 _IN_SCHEDULER = Option(group="scheduler")
-#: Field → its option. Fields not listed are in [filter_scheduler], without bounds.
+#: Field → its option. The options of other fields are in [filter_scheduler], without bounds.
 _OPTIONS: Mapping[str, Option] = {
     "available_filters": Option(repeats=True, former=(("DEFAULT", "scheduler_available_filters"),)),
     "enabled_filters": Option(former=(("DEFAULT", "scheduler_default_filters"),)),
@@ -76,6 +76,6 @@ def read_scheduler(conf: Any) -> SchedulerConfig:
 
 
 def scheduling_digest(config: SchedulerConfig) -> str:
-    """Return a digest of the scheduler's configuration. Equal digests make equal decisions."""
+    """Return a digest of the scheduler's configuration. Processes with equal digests make the same decisions."""
     text = json.dumps(dataclasses.asdict(config), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sections of the settings: frozen dataclasses whose fields are annotated with an :class:`Option` each.
+"""Sections of the settings: frozen dataclasses, each field of which is annotated with an :class:`Option`.
 
 ``GROUP`` is the group in the file. A field without a default is a required option.
 """
@@ -25,7 +25,7 @@ SomeSection = TypeVar("SomeSection", bound=Section)
 
 
 class Setting(NamedTuple):
-    """A field of a section with the option that it is read from. ``hint`` is the field's type."""
+    """A field of a section, and the option that its value is read from. ``hint``: the field's type."""
 
     field: str
     hint: Any
@@ -46,7 +46,10 @@ def settings_of(section: type[Section]) -> Iterator[Setting]:
 
 
 def read_section(section: type[SomeSection], conf: Any) -> SomeSection:
-    """Return a section with its values from the files. Raises: ConfigurationError naming the option."""
+    """Return a section, with its values read from the configuration files.
+
+    Raises: ConfigurationError naming the option.
+    """
     values = {}
     for setting in settings_of(section):
         group, name = setting.group, setting.oslo.name
@@ -61,7 +64,7 @@ def read_section(section: type[SomeSection], conf: Any) -> SomeSection:
 
 
 def value_in(conf: Any, group: str, option: cfg.Opt) -> Any:
-    """Return the current value of an option. Raises: ValueError for a value that references itself by $NAME."""
+    """Return the current value of an option. Raises: ValueError if $NAME in the value refers to the same option."""
     try:
         return (conf if group == "DEFAULT" else conf[group])[option.dest]
     except RecursionError:
