@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Free loopback ports for servers that are started a little later, each in a process of its own.
+"""Free loopback ports for servers that will be started in other processes.
 
-Ports outside the kernel's ephemeral range are preferred: a client connection may occupy an ephemeral port before the
+Ports outside the kernel's ephemeral range are preferred: a client connection may take an ephemeral port before the
 server binds it.
 """
 
@@ -16,12 +16,12 @@ _OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_port() -> int:
-    """Return a port that is unused now."""
+    """Return a port that is unused at present."""
     return free_ports(1)[0]
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ``count`` different ports that are unused now."""
+    """Return ``count`` different ports that are unused at present."""
     end = _first_of_connections()
     found: list[int] = []
     with ExitStack() as held:
@@ -39,7 +39,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def can_listen(port: int) -> bool:
-    """Return whether a server could bind this port again, even with old connections in TIME_WAIT."""
+    """Return whether a server could bind this port now. Old connections in TIME_WAIT do not prevent that."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Glance in one process: migrates the schema, then serves at ``/``; images are plain files in its folder."""
+"""Glance in one process: migrates the schema, then serves the API at ``/``. Images are plain files in its folder."""
 
 import argparse
 import atexit
@@ -70,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run Glance for `kilonova up`.")
     parser.add_argument("--settings", type=Path, required=True)
     settings = load_glance(parser.parse_args().settings)
-    sys.argv[1:] = []  # or else oslo.config would parse the command line
+    sys.argv[1:] = []  # otherwise oslo.config would parse the command line
     limits = Limits(token_needed=True, probe_path="/v2/-", streams=_is_image_data, max_streams=_TRANSFERS)
     with made_to_last():
         application = prepare(settings)
@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def _is_image_data(method: str, path: str) -> bool:
-    """Whether a request uploads image data, whose size is unlimited."""
+    """Return whether a request uploads image data, the size of which is unlimited."""
     return method == "PUT" and path.endswith(("/file", "/stage"))
 
 
@@ -109,7 +109,7 @@ def prepare(settings: GlanceSettings) -> Callable[..., Any]:
 
 
 def _relocate_images(database: Path, images: Path) -> None:
-    """Update the image locations in the database to this folder, which may have been moved."""
+    """Update the image locations in the database to the folder ``images``, which may have been moved."""
     place = f"file://{images}/"
     elsewhere = "value LIKE 'file://%/' || image_id AND value <> ? || image_id"
     with closing(sqlite3.connect(database, timeout=sqlite.BUSY_TIMEOUT_S)) as connection, connection:
@@ -119,7 +119,7 @@ def _relocate_images(database: Path, images: Path) -> None:
 def _finish_tasks() -> None:
     """Wait for Glance's worker threads before the interpreter shuts down.
 
-    Glance's atexit handler runs when thread pools cannot be used any more, and its error would hide the reason for the
+    Glance's atexit handler runs after thread pools have become unusable, and its error would hide the reason for the
     exit.
     """
     from glance.common import wsgi_app  # noqa: PLC0415 - of the bundled service

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keystone in one process: creates schema, keys, accounts and catalogue, then serves at ``/identity`` and at ``/``.
+"""Keystone in one process: creates schema, keys, accounts and catalogue, then serves ``/identity`` and ``/``.
 
-Every step is idempotent, so that a start that was killed is completed by the next.
+Every step is idempotent: if a start is killed half way, the next start completes it.
 """
 
 import argparse
@@ -26,8 +26,8 @@ from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.settings import Account, CatalogEntry, KeystoneSettings, load_keystone
 from kilonova.server.limits import Limits
 
-# Rounds: bcrypt's minimum is enough for random passwords, and makes a login a quarter of a second faster. Cache:
-# without it, validating a token takes half a second.
+# password_hash_rounds: bcrypt's minimum is enough for random passwords, and makes a login a quarter of a second faster.
+# [cache]: without a cache, validating a token takes half a second.
 _CONF = """\
 # Written at every start by `kilonova up`.
 [DEFAULT]
@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run Keystone for `kilonova up`.")
     parser.add_argument("--settings", type=Path, required=True)
     settings = load_keystone(parser.parse_args().settings)
-    sys.argv[1:] = []  # or else oslo.config would parse the command line
+    sys.argv[1:] = []  # otherwise oslo.config would parse the command line
     with made_to_last():
         application = prepare(settings)
     mounted = DispatcherMiddleware(application, {"/identity": application})
@@ -141,7 +141,7 @@ def _make_accounts(bootstrapper: Any, settings: KeystoneSettings) -> None:
     bootstrapper.bootstrap()
     known = [_make_account(account, bootstrapper.default_domain_id) for account in settings.accounts[1:]]
     if any(known):
-        # Setting a password revokes all tokens issued in the same second, even those issued after it.
+        # Setting a password revokes all tokens issued in the same second, even those issued after the password was set.
         time.sleep(1 - time.time() % 1)
 
 
@@ -176,7 +176,7 @@ def _make_account(account: Account, domain_id: str) -> bool:
 
 
 def _publish(entry: CatalogEntry, region: str) -> None:
-    """Create or update one service with a public and an internal endpoint at the entry's address."""
+    """Create or update a service of the catalogue, with a public and an internal endpoint at the URL of ``entry``."""
     from keystone.common import driver_hints  # noqa: PLC0415 - of the bundled service
     from keystone.common.provider_api import ProviderAPIs as apis  # noqa: N813, PLC0415 - of the bundled service
 

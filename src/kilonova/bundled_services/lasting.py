@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Garbage collection switched off while a service is imported and set up.
+"""Suspends garbage collection while a service is imported and set up.
 
-Nearly all objects that Keystone and Glance create then live as long as the process. Scanning them repeatedly takes
-about a third of the import time, and more at exit.
+Nearly all objects that Keystone and Glance create then live as long as the process. Scanning these objects again and
+again would take about a third of the import time, and would also slow down the exit.
 """
 
 import gc
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def made_to_last() -> Iterator[None]:
-    """Suspend garbage collection, then collect once and exempt all existing objects from later collections."""
+    """Suspend garbage collection during the block; then collect once and exempt all objects from later collections."""
     gc.disable()
     try:
         yield

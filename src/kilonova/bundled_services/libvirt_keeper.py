@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parent process of a private libvirtd: isolates it from the system's libvirt, and reaps its guests.
+"""Parent process of a private libvirtd: isolates it from the system's libvirt, and reaps the processes of its guests.
 
 ::
 
@@ -7,13 +7,14 @@
                              ├─ QEMU of a guest   continues: a guest outlives libvirtd
                              └─ QEMU of a guest
 
-A QEMU process detaches from libvirtd and would become a child of process 1. As subreaper the keeper becomes its parent
-instead: in a container process 1 may reap late or never, and libvirt considers a guest running until it is reaped. So
-the keeper runs until the last guest of its libvirtd has exited.
+A QEMU process detaches from libvirtd, and would then become a child of process 1. In a container, process 1 may reap
+its children late or never, and libvirt considers a guest running until its process has been reaped. The keeper is
+therefore a subreaper, which becomes the parent instead, and runs until the last guest of its libvirtd has exited.
 
-As root, libvirtd and QEMU get mount and UTS namespaces: there `/run/libvirt` and similar paths are folders of the node,
-the host name is the node's, and the account that libvirtd requires exists. Cgroups and D-Bus, through which libvirt
-would register the guests with the system, are hidden. Other processes are not affected.
+As root, libvirtd and QEMU get mount and UTS namespaces: in them, `/run/libvirt` and similar paths are folders of this
+hypervisor node, the host name is that of the node, and the account that libvirtd requires exists. Cgroups and D-Bus,
+through which libvirt would register the guests with the system, are hidden. Processes outside of these namespaces are
+not affected.
 """
 
 import contextlib
@@ -56,8 +57,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def main() -> None:
     """Run libvirtd until it and its guests have exited.
 
-    Arguments: parent process, descriptor to report libvirtd's pid to, 1 to end guests with the parent, folder, host,
-    command. With an empty folder no namespaces are made.
+    Command line arguments: pid of the parent, file descriptor to which libvirtd's pid is written, 1 to kill the guests
+    when the parent exits, folder, host name, command of libvirtd. If the folder is empty, no namespaces are created.
     """
     parent, report = int(sys.argv[1]), int(sys.argv[2])
     ends_guests, folder, host, command = sys.argv[3] == "1", sys.argv[4], sys.argv[5], sys.argv[6:]
@@ -71,7 +72,8 @@ def main() -> None:
         sys.exit(f"{error.strerror}; root in this container cannot create namespaces: run as another user")
     except OSError as error:
         sys.exit(str(error))
-    # Blocked signals stay pending until sigwaitinfo(); a handler would miss one just before waitid() blocks.
+    # Blocked signals stay pending until sigwaitinfo(); a signal handler would miss a signal that arrives just before
+    # waitid() blocks.
     signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     die_with_parent(parent, signal.SIGTERM)
     os.write(report, f"{daemon.pid}\n".encode())
@@ -97,7 +99,10 @@ class _Keeper:
                     os.kill(self._daemon_pid, signal.SIGKILL)
 
     def _stop(self) -> None:
-        """Stop libvirtd. SIGTERM comes from the supervisor, or from the kernel when the supervisor has exited."""
+        """Stop libvirtd.
+
+        If the supervisor has exited, which also causes SIGTERM, kill the guests if that is requested.
+        """
         if not self._ended:
             os.kill(self._daemon_pid, signal.SIGTERM)
             signal.alarm(_STOP_S)
@@ -105,9 +110,9 @@ class _Keeper:
             _kill_children(but=self._daemon_pid)
 
     def _reap(self) -> bool:
-        """Reap the children that have exited; return whether any is left."""
+        """Reap the children that have exited; return whether any child is left."""
         try:
-            # The pid is not reused before waitpid() below.
+            # WNOWAIT: the kernel does not reuse the pid before the waitpid() below.
             while (exited := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)) is not None:
                 self._ended = self._ended or exited.si_pid == self._daemon_pid
                 os.waitpid(exited.si_pid, 0)
@@ -138,11 +143,11 @@ def _enter_namespaces(folder: Path, host: str) -> None:
     for line in reversed(Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()):
         _, place, kind, *_ = line.split(" ")
         if kind in ("cgroup", "cgroup2"):
-            _libc.umount2(place.encode(), _MNT_DETACH)  # libvirt's cgroups could otherwise collide with the system's
+            _libc.umount2(place.encode(), _MNT_DETACH)  # libvirt must not see the system's cgroups
 
 
 def _kill_children(but: int) -> None:
-    """Kill the guests. No child is reaped meanwhile, so no pid can be reused."""
+    """Kill all children except ``but``. No child is reaped meanwhile, so no pid can be reused."""
     own = os.getpid()
     for entry in os.scandir("/proc"):
         if entry.name.isdecimal() and int(entry.name) != but:

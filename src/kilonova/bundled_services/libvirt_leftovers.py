@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removal of files that a stopped libvirtd has left in its folder, before the next one starts there."""
+"""Removal of files that a stopped libvirtd has left in its folder, before libvirtd is started there again."""
 
 import glob
 import shutil
@@ -13,7 +13,8 @@ def forget_ended(notes: Path, sockets: Path, is_alive: Callable[[int], bool]) ->
     """Remove libvirtd's status files of guests whose processes exited while libvirtd was down.
 
     libvirtd expects these files on a tmpfs, which a reboot clears. Here they persist, and libvirtd would kill an
-    unrelated process that has got the pid. ``is_alive``: whether a pid belongs to a guest.
+    unrelated process that has got the pid of such a guest. ``is_alive``: returns whether a pid belongs to a guest of
+    this folder.
     """
     for note in notes.glob("*.xml"):
         pid = _process_in(note.read_text(encoding="utf-8", errors="replace"))
@@ -35,7 +36,7 @@ def tidy_logs(log: Path, of_guests: Path, definitions: Path) -> None:
 
 
 def _process_in(note: str) -> int | None:
-    """Return the pid in libvirtd's status file of a guest, or None if it has none."""
+    """Return the pid in libvirtd's status file of a guest, or None if the file contains no pid."""
     status = note.partition("<domstatus ")[2].partition(">")[0]
     digits = status.partition(" pid='")[2].partition("'")[0]
     return int(digits) if digits.isascii() and digits.isdigit() else None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private libvirtd in a folder. It stops with the process that started it; its guests keep running.
+"""A private libvirtd in a folder. It stops when the process that started it stops; its guests keep running.
 
-It is isolated from the system's libvirtd and its guests. As root it is a "system" libvirtd in its own namespaces
-(``libvirt_keeper.py``); as another user it is that user's "session" libvirtd, in other folders than usual. Started
-again in the same folder it is the same node, and finds its guests.
+It is isolated from the system's libvirtd and that libvirtd's guests. Run as root it is a "system" libvirtd in its own
+namespaces (``libvirt_keeper.py``); run as any other user it is a "session" libvirtd, with its files in this folder. If
+it is started again in the same folder, it has the same host UUID and finds its guests.
 """
 
 import contextlib
@@ -31,12 +31,13 @@ _START_S = 30.0
 _STOP_S = 15.0
 _END_S = 15.0
 _QUIT_S = 5.0
-#: The longest path of a socket that libvirt creates below the folder used as XDG_CONFIG_HOME.
+#: The longest path of a socket that libvirt creates below XDG_CONFIG_HOME, relative to that folder.
 _LONGEST = "/libvirt/qemu/channel/target/domain-10000-instance-00000001/org.qemu.guest_agent.0"
 _PROGRAMS = ("libvirtd", "qemu-system-x86_64", "qemu-img")
 _PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 _LAST_LINES = 10
-#: Paths of the QEMU driver within the folder: status files of running guests, sockets, guests' logs, definitions.
+#: Paths of libvirt's QEMU driver within the folder: status files of running guests, sockets, logs and definitions of
+#: guests.
 _PRIVATE_PLACES = ("run/qemu", "lib/qemu", "log/qemu", "etc/qemu")
 _SESSION_PLACES = ("run/libvirt/qemu/run", "libvirt/qemu", "cache/libvirt/qemu/log", "libvirt/qemu")
 _LIBVIRTD_CONF = """\
@@ -50,7 +51,7 @@ unix_sock_admin_perms = "0700"
 log_level = 3
 log_outputs = "3:file:{log}"
 """
-#: Access to the folder gives full control of the guests; QEMU runs as the user of libvirtd.
+#: QEMU runs as the same user as libvirtd. Only this user can access the folder, which gives full control of the guests.
 _QEMU_CONF = """\
 # Written at every start.
 user = "root"
@@ -65,27 +66,27 @@ stdio_handler = "file"
 swtpm_user = "root"
 swtpm_group = "root"
 """
-#: Ports of VNC consoles. Each libvirtd of a machine has its own range: two that search for a free port at the same time
-#: would find the same one.
+#: Ports of VNC consoles. Each libvirtd of a machine has its own range: two of them that search for a free port at the
+#: same time would find the same port.
 _SCREENS = """\
 remote_display_port_min = {first}
 remote_display_port_max = {last}
 """
 #: Makes libvirt probe the CPU of an emulator with two QMP commands instead of about 400, which take as long as the
-#: start of a guest without KVM. It is not set with KVM, where the two commands do not show all CPU features.
+#: start of a guest does without KVM. Not used with KVM, because then the two commands do not show all CPU features.
 _FEW_QUESTIONS = 'capability_filters = ["cpu-unavailable-features"]\n'
 _FIRST_PORT, _PORTS, _PORT_RANGES = 5900, 200, 130
 
 
 def missing_programs() -> tuple[str, ...]:
-    """Return the names of the programs that guests need and this machine lacks."""
+    """Return the names of missing programs that guests need."""
     return tuple(name for name in _PROGRAMS if shutil.which(name, path=_PATH) is None)
 
 
 class Libvirtd:
-    """One libvirtd. Start it from the main thread: it is killed when the thread that started it exits.
+    """One private libvirtd. Start it from the main thread: it is killed when the thread that started it exits.
 
-    ``host``: the host name that libvirtd sees; as root only. ``emulates``: only guests without KVM are expected.
+    ``host``: the host name that libvirtd sees; effective only for root. ``emulates``: no guest will use KVM.
     ``guests_end_with_parent``: kill the guests, too, when the process that started libvirtd exits.
     """
 
@@ -115,7 +116,7 @@ class Libvirtd:
         return f"{self._base}/run/libvirt-sock" if self._private else f"{self._base}/run/libvirt/libvirt-sock"
 
     def start(self) -> None:
-        """Start libvirtd and return at once. Raises: ConfigurationError, Unavailable."""
+        """Start libvirtd without waiting until it accepts connections. Raises: ConfigurationError, Unavailable."""
         if missing := missing_programs():
             raise ConfigurationError(f"this machine lacks {', '.join(missing)}")
         self._make_folders()
@@ -173,11 +174,11 @@ class Libvirtd:
             time.sleep(0.02)
 
     def obituary(self) -> str:
-        """Return an error text with the last lines that libvirtd wrote."""
+        """Return the error message for a libvirtd that has exited, with the last lines that it wrote."""
         return "\n  ".join([f"{self.name} ended; the last lines of {self.log}:", *self.last_words().splitlines()])
 
     def last_words(self) -> str:
-        """Return the last lines of libvirtd's start output and of its log, in this order."""
+        """Return the last lines of libvirtd's output at its start, followed by the last lines of its log."""
         texts = [
             path.read_text(errors="replace") for path in (self.folder / "log/start.log", self.log) if path.exists()
         ]
@@ -195,7 +196,7 @@ class Libvirtd:
             self._unlink()
 
     def kill(self) -> None:
-        """Kill libvirtd, as a crash would. It can be started again. Guests keep running."""
+        """Kill libvirtd to simulate a crash. It can be started again. Guests keep running."""
         if self.pidfd >= 0:
             _send(self.pidfd, signal.SIGKILL)
             _wait_for_end(self.pidfd, _END_S)
@@ -215,7 +216,7 @@ class Libvirtd:
         return found
 
     def processes(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield (pid, command) of all processes of this folder, including those started by earlier libvirtds in it."""
+        """Yield (pid, command) of all processes of this folder, including those that an earlier libvirtd started."""
         for entry in os.scandir("/proc"):
             if entry.name.isdecimal() and self._is_ours(int(entry.name)):
                 with contextlib.suppress(OSError):
@@ -224,7 +225,7 @@ class Libvirtd:
                         yield int(entry.name), words
 
     def end_guests(self) -> None:
-        """Kill every guest and every other emulator process that libvirtd has left behind."""
+        """Stop every guest and every other emulator process that libvirtd has left: with SIGTERM, then SIGKILL."""
         # on SIGTERM, QEMU flushes disks
         for number, timeout_s in ((signal.SIGTERM, _QUIT_S), (signal.SIGKILL, _END_S)):
             deadline = time.monotonic() + timeout_s
@@ -254,7 +255,7 @@ class Libvirtd:
         tidy_logs(self.log, self.folder / logs, self.folder / defined)
 
     def _open(self, pid: int) -> int | None:
-        """Return a pidfd, or None if the process has exited or its pid belongs to another process by now."""
+        """Return a pidfd of a process of this folder, or None if it has exited, even if its pid has been reused."""
         try:
             pidfd = os.pidfd_open(pid)
         except OSError:
@@ -265,7 +266,7 @@ class Libvirtd:
         return None
 
     def _is_ours(self, pid: int) -> bool:
-        """Return whether a process is of this folder, by its view of /run/libvirt or its command and environment."""
+        """Return whether a process belongs to this folder, by its /run/libvirt or its command and environment."""
         with contextlib.suppress(OSError):
             if self._private:
                 return Path("/proc", str(pid), "root", "run", "libvirt").samefile(self.folder / "run")
@@ -332,7 +333,7 @@ def _send(pidfd: int, number: signal.Signals) -> None:
 
 
 def _wait_for_end(pidfd: int, timeout_s: float) -> bool:
-    """Wait for a process. Return whether it exits within the timeout."""
+    """Wait until a process exits. Return whether it has exited within ``timeout_s``."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(max(0.0, timeout_s) * 1000))

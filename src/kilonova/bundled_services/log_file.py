@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log files of Keystone and Glance: rotated by size, one line a record, without values of SQL statements."""
+"""Log files of Keystone and Glance: rotated by size, with one line per record, without values of SQL statements."""
 
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ from kilonova.logs.rotation import LogFile
 
 
 def take_over(path: str | None) -> None:
-    """Redirect the log of a configured service to the file ``path``; None: to standard error."""
+    """Redirect the log of a service to the file ``path``, or to standard error if it is None."""
     setup.take_over(None if path is None else LogFile(Path(path), LOG_BYTES, LOGS_KEPT))
 
 
 def hide_sql_values(engines: Any = Engine) -> None:
-    """Omit the values of SQL statements from errors, on one engine or all: some values are passwords."""
+    """Omit the values of SQL statements from the errors of one engine, or of all engines: some values are passwords."""
     sqlalchemy.event.listen(engines, "engine_connect", _hide)
 
 

@@ -11,13 +11,13 @@ _libc = ctypes.CDLL(None, use_errno=True)  # loaded at import: no library may be
 
 
 def die_with_parent(parent_pid: int | None = None, by: signal.Signals = signal.SIGKILL) -> None:
-    """Make the kernel kill this process when its parent exits; exit at once if the parent has exited already.
+    """Make the kernel kill this process when its parent exits; exit immediately if the parent has already exited.
 
-    ``by``: the signal; other than SIGKILL for a process that first has to stop others.
+    ``by``: the signal; a process that has to stop other processes first needs a signal that it can handle.
 
-    Call it first in the child, or between fork and exec (it survives exec). ``parent_pid`` defaults to
-    multiprocessing's parent. The kernel watches the *thread* that forked: start children from a thread that lives as
-    long as the process, such as the main thread. Raises: OSError.
+    Call this first in the child, or between fork and exec (the setting survives exec). ``parent_pid`` defaults to the
+    parent process known to multiprocessing. The kernel watches the *thread* that forked: start children from a thread
+    that lives as long as the process, such as the main thread. Raises: OSError.
     """
     if _libc.prctl(_PR_SET_PDEATHSIG, by, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace the content of ``path`` with ``text``, mode 0600, atomically and durably."""
+    """Replace the file ``path`` atomically and durably by a file of mode 0600 that contains ``text``."""
     part = path.with_name(path.name + ".part")
     part.unlink(missing_ok=True)
     try:
@@ -16,7 +16,7 @@ def write_private(path: Path, text: str) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         part.unlink(missing_ok=True)
-        # add the path: the error of a full disk has none
+        # add the path, which the error of a full disk lacks
         raise OSError(error.errno, error.strerror, str(path)) from error
     part.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private RabbitMQ in a folder: on loopback, on its own ports. It stops with the process that started it.
+"""A private RabbitMQ in a folder, on its own loopback ports. It stops when the process that started it stops.
 
 It consists of two processes: ``epmd``, Erlang's name directory, and ``beam``, the broker itself. It does not read the
 files of the system's RabbitMQ and does not need its command line tools: users and queues come from a definitions file.
@@ -42,7 +42,7 @@ vm_memory_high_watermark.absolute = 512MB
 disk_free_limit.absolute = 100MB
 raft.wal_max_size_bytes = 67108864
 """
-#: Erlang's configuration of host names: localhost is listed here, so no name server or system file is used.
+#: Erlang's configuration of host names: it contains localhost, so that no name server or system file is needed.
 _HOSTS = """\
 {lookup, [file, native]}.
 {host, {127,0,0,1}, ["localhost"]}.
@@ -51,7 +51,10 @@ _HOSTS = """\
 
 @dataclass(frozen=True, slots=True)
 class ServerCertificate:
-    """The broker's TLS certificate. Clients may log in with certificates of ``ca_file``; their CN is the user name."""
+    """The broker's TLS certificate.
+
+    Clients may log in with certificates that ``ca_file`` signed; the CN of the certificate is the user name.
+    """
 
     ca_file: Path
     cert_file: Path
@@ -64,10 +67,10 @@ def is_installed() -> bool:
 
 
 class RabbitMQ:
-    """One broker. Start it from the main thread: it is killed when the thread that started it exits.
+    """One private broker. Start it from the main thread: it is killed when the thread that started it exits.
 
-    ``definitions``: imported by RabbitMQ at each start, before it listens. ``settings``: further lines of
-    rabbitmq.conf. As root, the broker runs as the user ``rabbitmq`` if that user can enter the folder.
+    ``definitions``: users and queues, which RabbitMQ imports at each start before it listens. ``settings``: further
+    lines of rabbitmq.conf. As root, the broker runs as the user ``rabbitmq`` if that user can enter the folder.
     Raises: ConfigurationError.
     """
 
@@ -103,14 +106,14 @@ class RabbitMQ:
         return self._beam.pid
 
     def start(self) -> None:
-        """Start the broker without waiting for it."""
+        """Start the broker without waiting until it accepts connections."""
         for name in ("data", "log", "home"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._choose_ports()
         self._write_files()
         self._hand_over()
         environment = self._environment()
-        # start epmd first, or else the broker starts one of its own
+        # start epmd first: otherwise the broker would start an epmd of its own
         if self._epmd is None or self._epmd.poll() is not None:
             epmd = ["epmd", "-port", str(self._ports["epmd"]), "-address", LOOPBACK]
             self._epmd = self._spawn(epmd, environment, "epmd.log")
@@ -143,7 +146,7 @@ class RabbitMQ:
             self._epmd = None
 
     def kill(self) -> None:
-        """Kill the broker, as a crash would. It can be started again; ``stop`` stops epmd, too."""
+        """Kill the broker to simulate a crash. It can be started again. epmd keeps running; only ``stop`` stops it."""
         if self._beam is not None:
             self._beam.kill()
             self._beam.wait()
@@ -172,7 +175,7 @@ class RabbitMQ:
         return (self.folder / "log" / "start.log").read_text(errors="replace")[-3000:]
 
     def _choose_ports(self) -> None:
-        """Choose the ports of the last start again, or free ports for those in use."""
+        """Choose the same ports as at the last start; replace those that are in use by free ports."""
         path = self.folder / "ports.json"
         kept: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
         others = iter(set(free_ports(2 * len(_PORTS))) - set(kept.values()))
@@ -212,7 +215,7 @@ class RabbitMQ:
         cookie.chmod(0o400)
 
     def _account(self) -> dict[str, Any]:
-        """Return the broker's user as arguments of ``subprocess``; empty to use the user of this process."""
+        """Return the broker's user as arguments of ``subprocess``; {} if it is the user of this process."""
         if os.geteuid() != 0 or not all(parent.stat().st_mode & 0o001 for parent in self.folder.parents):
             return {}
         try:
@@ -248,7 +251,7 @@ class RabbitMQ:
             "RABBITMQ_LOG_BASE": str(self.folder / "log"),
             "RABBITMQ_PID_FILE": str(self.folder / "data" / "pid"),
             "RABBITMQ_DIST_PORT": str(self._ports["erlang"]),
-            "RABBITMQ_ALLOW_INPUT": "1",  # the script replaces itself by the broker (exec)
+            "RABBITMQ_ALLOW_INPUT": "1",  # makes the script replace itself by the broker (exec)
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": arguments,
         }
 

@@ -18,6 +18,6 @@ warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
 
 def serve(application: Application, host: str, port: int, limits: Limits) -> None:
-    """Serve until a signal arrives; return when running requests are finished. Raises: Unavailable."""
+    """Serve until SIGTERM or SIGINT; return when running requests are finished. Raises: Unavailable."""
     with listen(host, port, "The address") as listener:
         serve_until_told(Server(application, listener, limits, _THREADS))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of bundled services: a JSON file each, mode 0600 because it contains passwords."""
+"""Settings of bundled services. Each service has a JSON file, of mode 0600 because it contains passwords."""
 
 import dataclasses
 import json
@@ -25,7 +25,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """One service of the catalogue with the URL given to clients."""
+    """One service of Keystone's catalogue, with the URL that clients use."""
 
     service_type: str
     name: str
@@ -34,7 +34,10 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True)
 class KeystoneSettings:
-    """Settings of Keystone. ``accounts[0]``: the administrator. ``catalog``: has Keystone's own URL as ``identity``."""
+    """Settings of Keystone. ``accounts[0]`` is the administrator.
+
+    ``catalog`` includes Keystone itself, as ``identity``.
+    """
 
     folder: str
     host: str
@@ -47,7 +50,7 @@ class KeystoneSettings:
 
 @dataclass(frozen=True, slots=True)
 class GlanceSettings:
-    """Settings of Glance. ``service``: account with which Glance validates tokens at Keystone's ``auth_url``."""
+    """Settings of Glance. ``service``: account with which Glance validates tokens; ``auth_url``: URL of Keystone."""
 
     folder: str
     host: str

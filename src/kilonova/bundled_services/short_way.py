@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A short symbolic link to a folder with a long path: the path of a socket has at most 107 bytes."""
+"""A short symbolic link to a folder with a long path, because the path of a Unix socket has at most 107 bytes."""
 
 import contextlib
 import hashlib
@@ -13,7 +13,10 @@ _PREFIX = "kn-"
 
 
 def short_way(folder: Path, below: int) -> str:
-    """Return the folder, or a link to it if socket paths in it would be too long. ``below``: bytes after the folder."""
+    """Return the folder, or a link to it if socket paths in it were too long.
+
+    ``below``: bytes after the folder's path.
+    """
     if len(os.fsencode(folder)) + below <= _SOCKET_PATH and " " not in str(folder):
         return str(folder)
     runtime = Path("/run") if os.geteuid() == 0 else Path(os.environ.get("XDG_RUNTIME_DIR") or "/run/user/0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adapts OpenStack services to SQLite: no half-migrated schema, no "database is locked"."""
+"""Adapts OpenStack services to SQLite: prevents half-migrated schemas and the error "database is locked"."""
 
 import sqlite3
 from collections.abc import Callable
@@ -19,10 +19,11 @@ def url(database: Path) -> str:
 
 
 def bring_up_to_date(database: Path, version: str, migrate: Callable[[Path], None]) -> None:
-    """Migrate ``database`` to the schema of ``version`` (any text that changes with it), if that is necessary.
+    """Migrate ``database`` to the schema of ``version``, unless it has that schema already.
 
-    SQLite runs most schema changes outside a transaction, so that a migration killed half way could never be completed.
-    So a copy is migrated, which then replaces the database.
+    ``version`` may be any text.
+    SQLite runs most schema changes outside a transaction, so a migration that was killed half way could never be
+    completed. Therefore a copy is migrated, which then replaces the database.
     """
     mark = database.with_suffix(".version")
     if database.exists() and mark.exists() and mark.read_text(encoding="utf-8") == version:
@@ -45,12 +46,12 @@ def bring_up_to_date(database: Path, version: str, migrate: Callable[[Path], Non
 
 
 def lock_on_first_write(engines: Any = Engine) -> None:
-    """Make transactions take SQLite's write lock at their first write, on one engine or all.
+    """Make transactions take SQLite's write lock at their first write, for one engine or for all engines.
 
-    oslo.db opens each transaction with a plain BEGIN. A transaction that reads and then writes fails at once if another
-    one has written in between, despite the busy timeout, so concurrent clients would get a 500. Here the
-    reads before the first write run outside the transaction, as under READ COMMITTED, which these services expect of a
-    database server.
+    oslo.db opens each transaction with a plain BEGIN. If a transaction reads and then writes, and another transaction
+    has written in between, its write fails immediately despite the busy timeout, so that concurrent clients would get a
+    500. With this function, reads before the first write run outside the transaction, as under the isolation level READ
+    COMMITTED, which these services expect of a database server.
     """
     sqlalchemy.event.listen(engines, "before_cursor_execute", _begin_late, retval=True)
 
