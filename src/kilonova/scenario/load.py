@@ -44,7 +44,7 @@ _POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Read a scenario; relative folders in its ``python_path`` are resolved from the folder of the file.
+    """Read a scenario; relative folders in its ``python_path`` are relative to the folder of the scenario file.
 
     Raises: ConfigurationError naming the file and the field.
     """
@@ -99,7 +99,9 @@ def _hosts(value: Any, where: str) -> tuple[SimulatedHost, ...]:
             hosts.append(_checked(_record(SimulatedHost, record, place), place))
             continue
         if not isinstance(count, int) or isinstance(count, bool) or count < 0 or "node" in record:
-            raise ConfigurationError(f"{place}: count must be a non-negative integer, and excludes node.")
+            raise ConfigurationError(
+                f"{place}: count must be a non-negative integer, and cannot be combined with node."
+            )
         first = _checked(_record(SimulatedHost, {"name": "node", **record}, place), place)
         hosts += [dataclasses.replace(first, name=f"{first.name}{number}") for number in range(1, count + 1)]
     return tuple(hosts)

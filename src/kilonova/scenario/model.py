@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of a scenario: hosts, aggregates, flavors, images, server groups, and servers with their expected hosts.
 
-Units as in the names. ``docs/scenarios.md`` describes every field for authors of scenarios.
+The names of fields contain their units. ``docs/scenarios.md`` describes every field for authors of scenarios.
 """
 
 import re
@@ -20,7 +20,7 @@ from kilonova.model.pci import STANDARD, PciPool
 from kilonova.model.provider import Inventory
 
 PROJECTS = ("admin", "demo")
-"""Projects that servers and groups may belong to: the administrator's, and that of an ordinary member."""
+"""Projects that servers and groups may belong to: that of an administrator, and that of an ordinary member."""
 
 DEFAULT_CAPABILITIES = Capabilities(
     hypervisor_type="fake",
@@ -38,9 +38,9 @@ DEFAULT_CAPABILITIES = Capabilities(
 _PROJECT_REFERENCE = re.compile(r"\$\{project:([^${}]*)\}")
 
 
-#: Traits of every simulated hypervisor unless its scenario lists them in ``lacks``: abilities that make no difference
-#: to a guest that only pretends to run. Traits of devices, volumes and networks, which a simulated guest cannot attach,
-#: are added by scenarios.
+#: Traits of every simulated hypervisor whose scenario does not list them in ``lacks``. They are abilities that need no
+#: simulation. Traits of devices, volumes and networks, which a simulated guest cannot attach, are not among them; a
+#: scenario may add them.
 CAPABILITY_TRAITS = (
     "COMPUTE_ADDRESS_SPACE_EMULATED",
     "COMPUTE_ADDRESS_SPACE_PASSTHROUGH",
@@ -51,7 +51,7 @@ CAPABILITY_TRAITS = (
 
 @dataclass(frozen=True, slots=True)
 class SimulatedCell:
-    """One NUMA cell. ``cpus``: shared CPUs; ``dedicated``: dedicated CPUs; ``cores``: hyperthread siblings by core.
+    """One NUMA cell. ``cpus``: shared CPUs; ``dedicated``: dedicated CPUs; ``cores``: the CPUs of each core.
 
     ``pages``: page size in KiB → number of pages.
     """
@@ -78,7 +78,7 @@ class SimulatedCell:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedPool:
-    """A pool of ``count`` equal PCI devices. ``numa_node``: number of their cell, None if unknown."""
+    """A pool of ``count`` equal PCI devices. ``numa_node``: number of the devices' NUMA cell, None if unknown."""
 
     vendor_id: str
     product_id: str
@@ -101,21 +101,21 @@ class SimulatedPool:
 class SimulatedHost:
     """One simulated hypervisor.
 
-    ``traits``: reported in addition to those derived from capabilities and models; ``lacks``: traits not reported.
-    ``models``: image property → supported device models. Spawns of guests that request another model fail; a property
-    that is not listed is not checked and yields no trait.
+    ``traits``: traits reported in addition to those derived from capabilities and models; ``lacks``: traits not
+    reported. ``models``: image property → supported device models. The spawn of a guest that requests any other model
+    fails. A property without an entry is not checked and yields no trait.
     ``metrics``: metrics that the host reports, by name.
     ``spawn_delay_s``, ``destroy_delay_s``: duration of a spawn and of a destroy. ``failing_spawns``: number of spawns
-    that fail before one succeeds (-1: all).
-    ``shutdown_delay_s``: time that its guests take to shut down when asked (-1: they never do); ``start_delay_s``: time
-    to power one on.
+    that fail before the first that succeeds (-1: all spawns fail).
+    ``shutdown_delay_s``: time that its guests take to shut down on request (-1: they never shut down);
+    ``start_delay_s``: time to power on a guest.
     ``move_delay_s``: duration of each step of a resize or cold migration. ``failing_moves``: number of moves to this
-    host that fail; live migrations fail before the copy starts. ``live_migration_s``: duration of the copy of a running
-    guest away from this host. ``failing_live_migrations``: number of those copies that fail at their end.
-    ``snapshot_delay_s``: duration of a copy of a disk, after which its image is uploaded. ``failing_snapshots``: number
-    of those copies that fail.
-    ``disabled``: reason why the operator disabled its compute service; empty if enabled. The simulated hypervisor does
-    not read it: the player of the scenario applies it.
+    host that fail; live migrations fail before the copy starts. ``live_migration_s``: time to copy a running guest from
+    this host to another. ``failing_live_migrations``: number of these copies that fail at their end.
+    ``snapshot_delay_s``: time to copy a disk, before the copy is uploaded as an image. ``failing_snapshots``: number of
+    these copies that fail.
+    ``disabled``: reason why the operator disabled the host's compute service; empty if the service is enabled. The
+    simulated hypervisor ignores this field; the player of the scenario disables the service.
     """
 
     name: str
@@ -166,19 +166,23 @@ class SimulatedHost:
 
     @property
     def missing_abilities(self) -> frozenset[Ability]:
-        """Return the driver abilities that this host lacks, compared with the driver of simulated hosts."""
+        """The abilities of the driver of simulated hosts that this host lacks."""
         named = self.capabilities.abilities
         return frozenset() if named is None else frozenset(Ability).difference(named)
 
     def why_not(self, image_properties: Mapping[str, Any]) -> str | None:
-        """Return why a guest of an image cannot be created here, or None. The text names no host: users read it."""
+        """Return the reason why this host cannot create a guest of an image, or None.
+
+        Users read it, so it names no host.
+        """
         model = unsupported(image_properties, self.models)
         return None if model is None else f"The hypervisor does not support {model.property}={model.value}."
 
     def reported_inventories(self, ratios: AllocationRatios) -> tuple[Inventory, ...]:
         """Return the inventories reported to Placement; resource classes with a total of zero are left out.
 
-        If the host has NUMA cells, they define the CPU counts: shared CPUs are VCPU, dedicated CPUs PCPU.
+        If the host has NUMA cells, their CPUs are counted instead of ``vcpus``: shared CPUs as VCPU, dedicated CPUs as
+        PCPU.
         """
         reserved = min(ratios.reserved_memory_mib, self.memory_mib)
         cells = self.devices.cells
@@ -196,7 +200,7 @@ class SimulatedHost:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioAggregate:
-    """A host aggregate. In ``metadata`` values ``${project:demo}`` stands for the id of that project."""
+    """A host aggregate. In the values of ``metadata``, ``${project:demo}`` stands for the id of the project demo."""
 
     name: str
     zone: str | None = None
@@ -238,9 +242,9 @@ class ScenarioServer:
 
     ``zone``: as in the API: ``ZONE``, ``ZONE:HOST`` or ``ZONE:HOST:NODE``.
     ``remote_address``: address of the client, for scheduler drivers that use it.
-    ``expect``: the hosts that may be used; empty if the request has to fail.
-    ``uses``: hosts of ``expect`` that have to be used at least once.
-    ``refused_by``: the rule that has to reject the last host, or ``spawn`` if the hypervisors have to fail.
+    ``expect``: hosts on which the servers may be; empty if the request must fail.
+    ``uses``: hosts of ``expect``, each of which must get at least one of the servers.
+    ``refused_by``: the rule that must reject the last remaining host, or ``spawn`` if the hypervisors must fail.
     """
 
     name: str
@@ -258,7 +262,7 @@ class ScenarioServer:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the servers, numbered as the API does for a request for several servers."""
+        """The names of the servers; several servers are numbered, as the API does it."""
         return (self.name,) if self.count == 1 else tuple(f"{self.name}-{number + 1}" for number in range(self.count))
 
     @property
@@ -272,8 +276,8 @@ class ScenarioServer:
 class Scenario:
     """A cluster and a workload.
 
-    ``options``: group → option → value, the operator's configuration; a list is a multi-valued option.
-    ``python_path``: folders of the modules that the options name.
+    ``options``: the operator's configuration, group → option → value; the value of a multi-valued option is a list.
+    ``python_path``: folders of the Python modules that the options name.
     """
 
     name: str

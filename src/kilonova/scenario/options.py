@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options written in the format of oslo.config."""
+"""Configuration options as the text of an oslo.config file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from kilonova.errors import ConfigurationError
 
 
 def conf_text(sections: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the text of an INI file. A list becomes a line for each item, as multi-valued options require.
+    """Return the text of an INI file. For a list, each item gets a line of its own, as multi-valued options require.
 
     Raises: ConfigurationError for a value of more than one line.
     """
@@ -28,7 +28,7 @@ def conf_text(sections: Mapping[str, Mapping[str, Any]]) -> str:
 def with_defaults(
     sections: Mapping[str, Mapping[str, Any]], defaults: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Return ``sections`` completed by the options that only ``defaults`` has."""
+    """Return ``sections``, with the options that only ``defaults`` has added."""
     return {
         name: {**defaults.get(name, {}), **sections.get(name, {})} for name in dict.fromkeys([*sections, *defaults])
     }

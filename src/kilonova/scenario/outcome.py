@@ -11,9 +11,9 @@ SPAWN = "spawn"
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """The host of a server, or None with the reason.
+    """The host of a server, or None if it was refused.
 
-    ``refused_by``: the rule that left no host, or ``spawn`` if the hosts failed to start the guest.
+    ``refused_by``: the rule that rejected the last hosts, or ``spawn`` if the hosts failed to start the guest.
     """
 
     host: str | None

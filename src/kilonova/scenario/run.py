@@ -4,7 +4,7 @@
 ::
 
     hosts ──▶ HostTable ──▶ decide ──▶ assume the use ──▶ spawn ──ok──▶ next server
-                              ▲                            │ the host fails it
+▲ │ spawn failed
                               └──── without that host ◀────┘
 """
 
@@ -38,7 +38,10 @@ _RANKED_KEPT = 10
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Settings for playing a scenario that are no scheduler options. Defaults are those of a control process."""
+    """Settings of the player of a scenario that are no options of the scheduler.
+
+    Defaults: those of a control process.
+    """
 
     ratios: AllocationRatios = field(default_factory=AllocationRatios)
     max_attempts: int = 3
@@ -48,7 +51,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The result of one server: its decisions, the hosts that failed its spawn, and its landing."""
+    """The result for one server: decisions, hosts that failed to spawn its guest, and its final host, if any."""
 
     name: str
     decisions: tuple[Decision, ...]
@@ -64,7 +67,7 @@ class Decider(Protocol):
 
 
 class _World:
-    """The hosts of a play with their current usage."""
+    """The simulated hosts with their current usage."""
 
     def __init__(self, scenario: Scenario, around: Surroundings) -> None:
         aggregates = tuple(
@@ -122,7 +125,7 @@ class _World:
         return replace(decision, ranked=ranked)
 
     def spawn(self, name: str, spec: RequestSpec) -> bool:
-        """Return whether the server's host starts the guest, and count a failure on that host."""
+        """Return whether the server's host starts the guest; if not, count a failed build of that host."""
         row = self._placed[name].row
         host = self._hosts[row]
         if host.why_not(spec.image.properties if spec.image else {}) is None:
@@ -136,7 +139,7 @@ class _World:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A server's host and its usage there."""
+    """A server's host, and the resources that the server uses there."""
 
     row: int
     amounts: Mapping[str, int]
@@ -148,8 +151,8 @@ class _Place:
 def play(scenario: Scenario, engine: Decider, surroundings: Surroundings | None = None) -> tuple[Played, ...]:
     """Play the requests of a scenario in their order and return the result of each server.
 
-    As in a running cloud, the servers of one request are placed all or none, a host that fails a spawn is excluded from
-    the server's next attempt, and a server with a forced host or node gets one attempt.
+    As in a running cloud, either all servers of a request get hosts or none does; a host that failed to spawn a guest
+    is excluded from the server's next attempts; and a server with a forced host or node gets only one attempt.
     """
     around = surroundings or Surroundings()
     scenario = with_project_ids(scenario, {project: project for project in PROJECTS})
@@ -258,7 +261,7 @@ def _spec(scenario: Scenario, asked: ScenarioServer, around: Surroundings) -> Re
 
 
 def report(scenario: Scenario, played: tuple[Played, ...]) -> str:
-    """Return a readable report: the host of each server, and the hosts that each rule removed."""
+    """Return a readable report: the host of each server, and the hosts that each rule rejected."""
     asked = {name: each for each in scenario.servers for name in each.names}
     lines = [f"{scenario.name}: {' '.join(scenario.about.split())}"]
     for server in played:
