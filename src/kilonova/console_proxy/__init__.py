@@ -8,5 +8,5 @@
                                        rfb.py       VNC: the security handshake, once with each side
                                        relay.py     bytes in both directions until one side ends ──▶ hypervisor
 
-In: a lookup of tokens, and listening sockets. Out: nothing. It uses no database, and never logs a token.
+In: a lookup of tokens, and listening sockets. Out: nothing. The proxy uses no database, and never logs a token.
 """

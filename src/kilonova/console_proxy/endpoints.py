@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two ends of a console as byte streams: the WebSocket of a user, and the socket of a hypervisor.
 
-An end that accepts no data for a minute is disconnected: its unsent data is buffered, and the other end is not read
-until that buffer is empty.
+Data for one end is buffered until that end accepts it; meanwhile nothing is read from the other end. An end that
+accepts no data for a minute is disconnected.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class HostEndpoint:
         return await self._reader.readexactly(count)
 
     async def write(self, data: bytes) -> None:
-        """Send bytes, and wait until the buffer has room again. Raises: StalledError, OSError."""
+        """Send bytes, and wait until the write buffer has room again. Raises: StalledError, OSError."""
         self._writer.write(data)
         await _in_time(self._writer.drain())
 
@@ -60,7 +60,7 @@ class ClientEndpoint:
         self._left = b""
 
     async def while_it_is_there(self, work: Coroutine[Any, Any, None]) -> None:
-        """Await ``work``, but cancel it when the client disconnects. Raises: ConnectionClosed, in that case."""
+        """Await ``work``, but cancel it and raise ConnectionClosed when the client disconnects."""
         doing, leaving = asyncio.create_task(work), asyncio.create_task(self._websocket.wait_closed())
         try:
             await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -73,7 +73,7 @@ class ClientEndpoint:
             await asyncio.gather(doing, leaving, return_exceptions=True)
 
     async def read(self) -> bytes:
-        """Return received bytes, at least one. Raises: ConnectionClosed at the end of the stream."""
+        """Return at least one received byte. Raises: ConnectionClosed at the end of the stream."""
         left, self._left = self._left, b""
         while not left:
             message = await self._websocket.recv()

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 
 class ConsoleLimits:
-    """Counter of consoles in use. ``limit``: maximum in total.
+    """Counter of consoles in use. ``limit``: maximum number of all consoles.
 
-    ``of_one``: maximum for each server, so that the users of one server cannot take all consoles.
+    ``of_one``: maximum number of consoles of each server, so that the users of one server cannot occupy them all.
     """
 
     def __init__(self, limit: int, of_one: int) -> None:

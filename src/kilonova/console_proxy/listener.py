@@ -31,18 +31,22 @@ _BINARY = Subprotocol("binary")
 #: Timeout of the opening handshake in seconds, including the check of the token.
 _OPEN_S = 30.0
 _CLOSE_S = 5.0
-#: Interval and timeout of pings in seconds; the interval is shorter than the read timeout of proxies such as nginx.
+#: Interval and timeout of pings in seconds; the interval is shorter than the usual read timeout of a reverse proxy such
+#: as nginx.
 _PING_S, _PONG_S = 30.0, 60.0
 _HANDSHAKE_S = 15.0
 _LARGEST_MESSAGE = 1 << 20
 _MESSAGES_WAITING = 4
-#: Number of connections allowed in addition to consoles: connections in their handshake, and downloads of files.
+#: Maximum number of connections that are not consoles: connections in their handshake, and downloads of files.
 _MORE_SOCKETS = 256
 _TRY_LATER, _FAILED, _NOT_ALLOWED = 1013, 1011, 1008
 
 
 class Sockets:
-    """Counter of all connections to the proxy. ``consoles``: maximum number of concurrent consoles."""
+    """Counter of all connections to the proxy, with their limit.
+
+    ``consoles``: maximum number of concurrent consoles.
+    """
 
     def __init__(self, consoles: int) -> None:
         self.limit = consoles + _MORE_SOCKETS
@@ -50,7 +54,7 @@ class Sockets:
 
 
 class ConsoleConnection(ServerConnection):
-    """A connection of a client. ``opened``: its token and its console, None until the token is checked."""
+    """A connection of a client. ``opened``: (token, console), or None until the token has been checked."""
 
     def __init__(self, *arguments: Any, sockets: Sockets, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -72,8 +76,8 @@ class ConsoleConnection(ServerConnection):
 class Listener:
     """Serves consoles of one protocol at one address.
 
-    ``idle_s``: seconds after which an idle console is closed; None is never. ``recheck_s``: interval of the checks of
-    the tokens of open consoles; None is no checks.
+    ``idle_s``: seconds after which an idle console is closed; None: never. ``recheck_s``: interval in seconds at which
+    the tokens of open consoles are checked again; None: never.
     """
 
     protocol: ConsoleProtocol
@@ -91,7 +95,7 @@ class Listener:
             ssl=tls,
             process_request=self._open,
             select_subprotocol=_subprotocol,
-            compression=None,  # compression is useless here: VNC compresses its data itself
+            compression=None,  # VNC compresses its data itself
             server_header="kilonova",
             open_timeout=_OPEN_S,
             close_timeout=_CLOSE_S,
@@ -150,7 +154,10 @@ class Listener:
             host.close()
 
     async def _shake_hands(self, client: ClientEndpoint, host: HostEndpoint) -> None:
-        """Do the handshakes of VNC with both ends. Raises: Unavailable, if an end does not support them."""
+        """For a VNC console, do the VNC handshakes with both ends.
+
+        Raises: Unavailable, if an end does not support them.
+        """
         if self.protocol is ConsoleProtocol.VNC:
             await rfb.enter(host)
             await rfb.welcome(client)
@@ -172,7 +179,7 @@ class Listener:
     async def _until_it_expires(self, token: str, every_s: float) -> Ended:
         while True:
             await asyncio.sleep(every_s)
-            with contextlib.suppress(Unavailable):  # a failed check must not close the user's console
+            with contextlib.suppress(Unavailable):  # keep the console open while tokens cannot be checked
                 if await self.desk.find(token) is None:
                     return _NOT_ALLOWED, "The token is no longer valid."
 
@@ -182,7 +189,7 @@ def _subprotocol(_: ServerConnection, offered: Sequence[Subprotocol]) -> Subprot
 
 
 async def _leave(websocket: ServerConnection, ended: Ended) -> None:
-    """Close a connection with a closing handshake; abort it if an end has stalled."""
+    """Close a connection with a closing handshake, or abort it if one of its ends has stalled."""
     if ended is STALLED:
         websocket.transport.abort()
         return

@@ -2,7 +2,7 @@
 """Token and origin of the request that opens a console.
 
 Clients send the token in one of three places: ``?token=…``; ``?path=%3Ftoken%3D…``, as in the URLs that the compute API
-returns; or in a cookie (noVNC before 1.1).
+returns; or a cookie named ``token`` (noVNC before 1.1).
 """
 
 import re
@@ -18,7 +18,7 @@ _WEB = frozenset({"http", "https"})
 def token_of(target: str, cookies: Sequence[str]) -> str | None:
     """Return the token of a request, or None if it has no well-formed token.
 
-    ``target``: path and query; ``cookies``: the values of its Cookie headers.
+    ``target``: path and query of the request; ``cookies``: values of its Cookie headers.
     """
     try:
         query = parse_qs(urlsplit(target).query, max_num_fields=32)
@@ -42,12 +42,13 @@ def _in_cookies(cookies: Sequence[str]) -> str:
 
 
 def may_come_from(origins: Sequence[str], host: str | None, allowed: Collection[str], *, over_tls: bool) -> bool:
-    """Return whether a web page may open a console. A client without an Origin is no browser, and is always allowed.
+    """Return whether a web page may open a console. A request without an Origin is not from a browser, and is allowed.
 
     Without this check, a foreign page could open consoles with the cookies of its visitors.
 
-    ``origins``: values of the Origin headers. ``host``: value of the Host header. ``allowed``: other host names whose
-    pages may open consoles. ``over_tls``: whether the browser uses TLS, to this proxy or to a reverse proxy before it.
+    ``origins``: values of the Origin headers. ``host``: value of the Host header. ``allowed``: host names, in addition
+    to ``host``, whose pages may open consoles. ``over_tls``: whether the browser uses TLS, to this proxy or to a
+    reverse proxy before it.
     """
     if not origins:
         return True

@@ -28,7 +28,7 @@ _START_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ProxyLimits:
-    """Limits of a proxy. ``connections``: concurrent consoles in total; ``of_one_server``: of each server.
+    """Limits of a proxy. ``connections``: most concurrent consoles; ``of_one_server``: most of them for one server.
 
     ``idle_s``, ``recheck_s``: as in :class:`Listener`.
     """
@@ -119,7 +119,7 @@ class ConsoleProxy:
             host, port = listening.getsockname()[:2]
             LOG.info("Serving %s consoles at %s port %d", protocol.value, host, port)
             if protocol is ConsoleProtocol.VNC and self._missing is not None:
-                LOG.warning("There is no noVNC at %s: browsers get a page with instructions", self._missing)
+                LOG.warning("noVNC is missing in %s: browsers get a page with instructions", self._missing)
 
     async def _stop(self) -> None:
         for server in self._servers:

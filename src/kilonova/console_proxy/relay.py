@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relay of bytes between the two ends of a console, until one end closes or both are idle for too long."""
+"""Relay of bytes between the two ends of a console, until one end closes or the idle timeout passes."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -28,8 +28,8 @@ async def relay(
 ) -> Ended:
     """Relay bytes in both directions, and return the reason for the end.
 
-    ``idle_s``: idle timeout, None for none; ``until``: tasks whose end closes the console, too; ``is_wrong``: returns
-    whether the first bytes of the console belong to another type of console.
+    ``idle_s``: idle timeout in seconds, or None; ``until``: tasks, the first of which to finish also closes the
+    console; ``is_wrong``: returns whether the first bytes from the hypervisor belong to another type of console.
     """
     loop = asyncio.get_running_loop()
     try:
@@ -56,7 +56,7 @@ async def relay(
                     await host.write(data)
 
             return await _first(to_client(), to_host(), until)
-    except TimeoutError:  # ETIMEDOUT of the connection to the host raises TimeoutError, too
+    except TimeoutError:  # besides the idle timeout, ETIMEDOUT of the connection to the host raises this
         return IDLE if idle.expired() else CONSOLE_ENDED
     except ConnectionClosed:
         return USER_LEFT

@@ -2,7 +2,7 @@
 """The handshakes of the VNC protocol: with the hypervisor and with the viewer, both without authentication.
 
 The viewer is authenticated by its token. A hypervisor that requires a password or certificates (VeNCrypt) is not
-supported, as the viewer could not give them.
+supported, because the viewer has neither.
 
 Source: RFC 6143 (The Remote Framebuffer Protocol), section 7.1.
 """
@@ -33,7 +33,7 @@ def is_greeting(said: bytes) -> bool:
 
 
 async def enter(host: Side) -> None:
-    """Do the handshake with a hypervisor. Raises: Unavailable, if it has no VNC console without a password."""
+    """Do the handshake with a hypervisor. Raises: Unavailable, if it offers no VNC console without authentication."""
     version = _A_VERSION.fullmatch(await host.read_exactly(len(_VERSION)))
     if version is None:
         raise Unavailable("The console is not a VNC console.")

@@ -25,13 +25,13 @@ from kilonova.console_proxy.web_files import WebFiles, response
 from kilonova.errors import Unavailable
 
 LOG = logging.getLogger(__name__)
-#: Maximum number of concurrent token lookups, and of requests that wait for one.
+#: Maximum number of concurrent token lookups; and maximum number of requests whose lookup is running or queued.
 _AT_A_TIME = 8
 _WAITING = 64
 
 
 class TokenDesk:
-    """Asynchronous lookup of tokens, in threads because the lookup blocks."""
+    """Asynchronous lookup of tokens. It runs in threads, because the client of the compute API blocks."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -53,7 +53,7 @@ class TokenDesk:
 
 
 class TokenCheck:
-    """Authorization of the requests at one address. ``files``: answers requests that open no console."""
+    """Authorization of requests to one listener. ``files``: answers requests that open no console."""
 
     def __init__(
         self, desk: TokenDesk, seats: ConsoleLimits, files: WebFiles, allowed_origins: Sequence[str], *, over_tls: bool
@@ -65,7 +65,7 @@ class TokenCheck:
         self._over_tls = over_tls
 
     async def answer(self, request: Request, client: str) -> Response | tuple[str, Console]:
-        """Return the token and the console of a request that may open a console, else the HTTP response to send."""
+        """Return (token, console) if the request may open a console; otherwise return the HTTP response to send."""
         headers = request.headers
         if "websocket" not in headers.get("Upgrade", "").lower():
             return self._files.answer(request)
@@ -73,7 +73,9 @@ class TokenCheck:
         hosts = headers.get_all("Host")
         host = hosts[0] if len(hosts) == 1 else None
         if not may_come_from(headers.get_all("Origin"), host, self._allowed_origins, over_tls=over_tls):
-            LOG.warning("%s: no console: opened by a page of another site: %.200r", client, headers.get("Origin"))
+            LOG.warning(
+                "%s: console refused: the request is from a page of another site: %.200r", client, headers.get("Origin")
+            )
             return response(HTTPStatus.FORBIDDEN)
         token = token_of(request.path, headers.get_all("Cookie"))
         try:
@@ -85,12 +87,12 @@ class TokenCheck:
             LOG.info("%s: no console: %s", client, "there is no token" if token is None else "the token is not valid")
             return response(HTTPStatus.FORBIDDEN)
         if not self._seats.is_free(console.instance_uuid):
-            LOG.warning("%s: no console of server %s: too many are in use", client, console.instance_uuid)
+            LOG.warning("%s: console of server %s refused: too many consoles are in use", client, console.instance_uuid)
             return response(HTTPStatus.SERVICE_UNAVAILABLE)
         return token, console
 
 
 def address_of(connection: ServerConnection) -> str:
-    """Return the client's address of a connection, for the log."""
+    """Return the address of a connection's client, for the log."""
     peer = connection.remote_address
     return str(peer[0]) if peer else "unknown"

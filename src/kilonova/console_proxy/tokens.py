@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lookup of the console of a token at the compute API, by a user with the role ``service`` (ADR 30)."""
+"""Lookup of a token's console by the compute API, as a user with the role ``service`` (ADR 30)."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,13 +10,13 @@ from keystoneauth1 import exceptions
 from kilonova.errors import Unavailable
 
 _OK, _NOT_FOUND = 200, 404
-#: First microversion that shows tokens of all console types.
+#: 2.31 is the first microversion that shows tokens of all console types.
 _VERSION = {"OpenStack-API-Version": "compute 2.31", "Accept": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """The console of a server. ``address``, ``port``: of the console at the hypervisor."""
+    """The console of a server. ``address``, ``port``: where its hypervisor listens."""
 
     instance_uuid: str
     address: str
@@ -31,7 +31,7 @@ class Tokens(Protocol):
 
 
 class ComputeApi:
-    """Lookup by the compute API. ``adapter``: keystoneauth's, for a user with the role ``service``. Thread-safe."""
+    """Lookup by the compute API. ``adapter``: keystoneauth Adapter of a user with the role ``service``. Thread-safe."""
 
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter

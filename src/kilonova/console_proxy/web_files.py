@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-#: Name of a noVNC page → its name in other versions of noVNC.
+#: Name of a noVNC page in old versions → its name in newer versions of noVNC.
 _OTHER_NAMES = {"vnc_auto.html": "vnc_lite.html"}
 _READ = frozenset({"GET", "HEAD"})
 _LARGEST = 16 << 20
@@ -23,7 +23,7 @@ Ubuntu: <code>apt-get install novnc</code>), or set <code>[DEFAULT] web</code> t
 
 
 class WebFiles:
-    """Answers requests that open no console. ``folder``: of noVNC; None if it is switched off."""
+    """Answers requests that open no console. ``folder``: of noVNC; None: no files are served."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder.resolve() if folder is not None else None
@@ -72,7 +72,7 @@ class WebFiles:
 
 
 def response(status: HTTPStatus, **more: str) -> Response:
-    """Return a response without a body, as a console client would take a body for bytes of the console."""
+    """Return a response without a body: a console client would take the body for output of the console."""
     headers = Headers({"Connection": "close", "Content-Length": "0", "Cache-Control": "no-store", **more})
     return Response(status.value, status.phrase, headers, b"")
 
@@ -87,7 +87,7 @@ def _body(request: Request, body: bytes, kind: str) -> Response:
             "Content-Length": str(len(body)),
             "Cache-Control": "no-cache",
             "X-Content-Type-Options": "nosniff",
-            "Referrer-Policy": "no-referrer",  # keeps the token, which is in the URL, from other sites
+            "Referrer-Policy": "no-referrer",  # the URL contains the token, which other sites must not get
         }
     )
     answer.body = b"" if request.method == "HEAD" else body

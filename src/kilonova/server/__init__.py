@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP/1.1 server for WSGI applications.
 
-A body is received completely before a thread runs the application, so slow clients use memory and file descriptors,
-both bounded, but no threads. Independent of the application. ADR 9: the reasons for an own HTTP server.
+A body is received completely before a thread runs the application, so a slow client uses a bounded amount of memory and
+a file descriptor, but no thread. The server does not depend on the application. ADR 9 gives the reasons for an HTTP
+server of Kilonova's own.
 """

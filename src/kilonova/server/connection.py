@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connection of one client. At most one thread at a time works on it; between two events no thread does.
+"""The connection of one client. At most one thread at a time handles it; no thread waits for its next event.
 
 ::
 
@@ -30,8 +30,8 @@ from kilonova.server.response import refusal
 
 CHUNK = 1 << 16
 _TLS_PIECE = 1 << 18
-_READS = 64  # Maximum number of reads from one client in a row.
-_TURNS = 16  # Maximum number of requests of one client answered in a row, before other clients get their turn.
+_READS = 64  # Maximum number of reads from one client before other clients get their turn.
+_TURNS = 16  # Maximum number of requests of one client that are answered before other clients get their turn.
 _GONE_AFTER_S = 1.0
 _LOOK_EVERY_S = 0.02
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -49,19 +49,19 @@ class Phase(Enum):
 
 
 class Host(Protocol):
-    """The server as connections see it."""
+    """The methods and attributes of the server that connections use."""
 
     limits: Limits
     stopping: bool
 
     def arm(self, connection: "Connection", events: int) -> None:
-        """Schedule :meth:`Connection.turn` for the next of these epoll events."""
+        """Schedule a call of :meth:`Connection.turn` for the next event of the epoll mask ``events``."""
 
     def answer(self, connection: "Connection", request: Request) -> bool:
         """Run the application and send its answer; return whether the connection is kept alive."""
 
     def admits(self, connection: "Connection", request: Request) -> bool:
-        """Return whether to wait for the body of a request, that is, whether the application accepts its token."""
+        """Return whether the application accepts the token of a request, so that the server reads the body."""
 
     def hold(self, connection: "Connection", size: int) -> None:
         """Add to the bytes held for incomplete requests of all connections; a negative size subtracts."""
@@ -130,7 +130,7 @@ class Connection:
             self._read()
 
     def _read(self) -> None:
-        # requests were left over from the last turn
+        # the last turn ended before all received requests were answered
         if self.ready or self.streaming is not None or self.refused is not None:
             self._answer_all()
             return
@@ -146,7 +146,8 @@ class Connection:
                 break
             if self.in_body and not self.request.admitted:
                 break
-            if len(data) < CHUNK and not self.tls:  # with TLS, data may be buffered in the TLS layer, unseen by epoll
+            # with TLS, the TLS layer may have buffered data, which epoll does not report
+            if len(data) < CHUNK and not self.tls:
                 break
         self._answer_all()
 
@@ -170,14 +171,18 @@ class Connection:
             if not self._answer(request):
                 return
         if self.ready or (self.streaming is not None and self.refused is None):
-            self.host.arm(self, WRITE)  # the WRITE event fires at once, but after the events of other connections
+            # the WRITE event occurs immediately, but is handled after the events of other connections
+            self.host.arm(self, WRITE)
         elif self.refused is not None:
             self._refuse(self.refused)
         else:
             self._await_more()
 
     def _answer(self, request: Request) -> bool:
-        """Answer a request; return whether the next one may be answered at once."""
+        """Answer a request.
+
+        Return False if the connection's next request has to wait until the answer has been sent.
+        """
         self.phase, self.until, self.begun = Phase.ANSWERING, NEVER, time.monotonic()
         self.kept = self.host.answer(self, request)
         if self.is_closed:
@@ -214,12 +219,12 @@ class Connection:
         self.host.arm(self, READ)
 
     def _admit(self) -> bool:
-        """Let the application check the token before more of the body is read; if it fails, run it without the body."""
+        """Make the application check the token before more of the body is read; if it is rejected, refuse the body."""
         began = time.monotonic()
         self.phase, self.until = Phase.ANSWERING, NEVER
         self.request.admitted = self.host.admits(self, self.request)
         self.phase = Phase.READING
-        self.begun += time.monotonic() - began  # exclude the time of the token check from the client's time limit
+        self.begun += time.monotonic() - began  # the time of the token check does not count towards the body timeout
         if not self.request.admitted:
             self._ask_without_body(401)
         return self.request.admitted
@@ -227,13 +232,16 @@ class Connection:
     # --- callbacks of the parser --------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
-        """Parse received bytes. Complete requests go to ``ready``, an error in the next request to ``refused``."""
+        """Parse received bytes.
+
+        Complete requests are added to ``ready``; an error in the next request is stored in ``refused``.
+        """
         if not (self.in_head or self.in_body):
             self.begun = self.since = time.monotonic()
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._end_with_last()  # upgrades are not supported: the request is answered as if it had not asked for one
+            self._end_with_last()  # protocol upgrades are not supported: the Upgrade header is ignored
         except httptools.HttpParserError as error:
             self.refused = self.refused or _reason(error)
         if self.in_head:
@@ -293,7 +301,7 @@ class Connection:
             raise _Enough
 
     def _ask_without_body(self, status: int) -> None:
-        """Let the application answer a request whose body is not read, in its own format; then close the connection."""
+        """Make the application refuse the request with ``status``, without its body; then close the connection."""
         request = self.request
         request.body_refused, request.body, request.keep_alive = status, b"", False
         self.in_body = False
@@ -320,7 +328,7 @@ class Connection:
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def send(self, *parts: bytes) -> None:
-        """Send as much as possible without blocking, and queue the rest."""
+        """Send as many bytes as possible without blocking, and queue the other bytes."""
         if self.out:
             self._owe([memoryview(part) for part in parts])
             return
@@ -384,7 +392,10 @@ class Connection:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def expire(self) -> None:
-        """Handle a timeout: refuse an incomplete request with 408, else close. The caller holds the lock."""
+        """Handle a timeout: refuse an incomplete request with 408; otherwise close the connection.
+
+        The caller holds the lock.
+        """
         if self.phase is Phase.READING and (self.in_head or self.in_body):
             self._refuse(Refused(408, "The request did not arrive in time."))
         else:
@@ -431,10 +442,10 @@ class Connection:
             self.sock.close()
 
     def client_gone(self) -> bool:
-        """Return whether the client has gone: the connection broke, or is half-closed and the answer takes over 1 s.
+        """Return whether the client has gone: the connection broke, or is half-closed for over 1 s.
 
-        A client that has shut down only its sending side cannot be told from a client that has gone; it gets its answer
-        if that takes no longer than that second.
+        A client that has shut down only its sending side cannot be distinguished from a client that has gone. It gets
+        its answer if the request takes no longer than that second.
         """
         now = time.monotonic()
         if self.gone or now - self.looked_at < _LOOK_EVERY_S:
@@ -449,7 +460,7 @@ class Connection:
 
 
 class _Enough(Exception):
-    """Raised in a callback to stop the parser: the rest of the input is ignored."""
+    """Raised by a callback of the parser to stop it: the remaining input is ignored."""
 
 
 def _reason(error: httptools.HttpParserError) -> Refused | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The listening socket of a server, its TLS context, and its limit of open files."""
+"""The listening socket of an HTTP server, its TLS context, and the process's limit of open files."""
 
 import errno
 import resource
@@ -15,7 +15,10 @@ _OWN_FILES = 256  # number of file descriptors reserved for the database, logs a
 
 
 def listen(host: str, port: int, name: str) -> socket.socket:
-    """Listen on an address. ``name``: its option, for errors. Raises: Unavailable, if it is in use or invalid."""
+    """Listen on an address. ``name``: the address's option, for errors.
+
+    Raises: Unavailable, if it is in use or invalid.
+    """
     deadline = time.monotonic() + _PORT_WAIT_S
     while True:
         listener: socket.socket | None = None
@@ -56,7 +59,10 @@ def _no_password() -> str:
 
 
 def connections_possible(wanted: int) -> int:
-    """Raise this process's limit of open files for ``wanted`` connections; return how many connections it allows."""
+    """Raise the limit of open files for ``wanted`` connections.
+
+    Return how many connections the resulting limit allows.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + _OWN_FILES
     if soft != resource.RLIM_INFINITY and soft < needed:

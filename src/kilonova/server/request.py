@@ -31,8 +31,8 @@ class Refused(Exception):
 class Request:
     """A request. ``named``: its headers, by their WSGI names; ``headers``: number of its header lines.
 
-    ``body_refused``: status with which the application is to refuse the request, whose body is not read; 0 if none.
-    ``streamed``: the application reads the body while it arrives, and ``body`` is the part that it has not read.
+    ``body_refused``: if not 0, the body is not read, and the application must refuse the request with this status.
+    ``streamed``: the application reads the body while it arrives; ``body`` is then the received part not read yet.
     ``admitted``: the server may wait for the body.
     """
 
@@ -119,9 +119,9 @@ class Request:
         self.path, self.query = path.partition(b"#")[0].decode("latin-1"), query.partition(b"#")[0].decode("latin-1")
 
     def environ(self, base: dict[str, Any], stream: Any = None) -> dict[str, Any]:
-        """Return the WSGI environment. ``base``: the part that all requests of a connection share.
+        """Return the WSGI environment. ``base``: the items that all requests of a connection have in common.
 
-        ``stream``: ``wsgi.input`` of a body that the application reads while it arrives.
+        ``stream``: the ``wsgi.input`` of a streamed body; None if the whole body has been received.
         """
         environ = base.copy()
         environ.update(self.named)
@@ -154,7 +154,7 @@ class Request:
 
 
 def _key_of(name: bytes) -> str:
-    """Return the WSGI name of a header; "" for a name with an underscore, as X_Auth_Token could forge X-Auth-Token."""
+    """Return the WSGI name of a header, or "" if it contains an underscore: X_Auth_Token could forge X-Auth-Token."""
     if b"_" in name:
         return _DROPPED
     key = name.decode("latin-1").upper().replace("-", "_")

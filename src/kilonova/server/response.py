@@ -42,7 +42,10 @@ class Response:
         return None
 
     def head(self, request: Request, *, keep: bool, length: int | None = None, chunked: bool = False) -> bytes:
-        """Return the status line and the headers. ``length``: of the body, used if the application sets none."""
+        """Return the status line and the headers.
+
+        ``length``: length of the body, used if the application sets no Content-Length.
+        """
         if not self.status:
             raise AssertionError("start_response was not called.")
         text = f"HTTP/1.1 {self.status}"
@@ -64,7 +67,7 @@ class Response:
 
 
 def joined(parts: Iterable[bytes]) -> bytes:
-    """Join the parts of a complete body, without a copy if there is only one."""
+    """Join the parts of a complete body; a single part is not copied."""
     if isinstance(parts, Sequence) and len(parts) == 1:
         one: bytes = parts[0]
         return one
@@ -73,7 +76,7 @@ def joined(parts: Iterable[bytes]) -> bytes:
 
 def date_header() -> bytes:
     """Return the Date header, cached for a second."""
-    global _clock  # noqa: PLW0603 - a cache of one value; two threads in a race only compute it twice
+    global _clock  # noqa: PLW0603 - a cache of one value; if two threads race, the value is only computed twice
     now = int(time.time())
     if _clock[0] != now:
         _clock = now, b"\r\nDate: " + formatdate(now, usegmt=True).encode()
@@ -81,7 +84,7 @@ def date_header() -> bytes:
 
 
 def refusal(status: int, reason: str) -> bytes:
-    """Return a complete answer of the server itself, after which the connection is closed."""
+    """Return a complete error response of the server itself. It announces that the connection will be closed."""
     body = f"{status} {http.HTTPStatus(status).phrase}\n\n{reason}\n".encode()
     retry = b"Retry-After: 1\r\n" if status == 503 else b""
     return (

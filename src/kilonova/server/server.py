@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server: threads that wait on one epoll; the thread that gets an event reads and answers complete requests.
+"""The server: threads that wait on one epoll object. The thread that gets an event reads and answers complete requests.
 
-An event wakes only one thread (EPOLLONESHOT), so a request costs one wait for the interpreter lock, also while another
+An event wakes only one thread (EPOLLONESHOT), so a request waits for the interpreter lock only once while another
 thread of the process computes. One more thread enforces the timeouts.
 """
 
@@ -32,9 +32,9 @@ Application = Callable[..., Iterable[bytes]]
 
 _SWEEP_S = 0.5
 _ACCEPTED_AT_ONCE = 64
-_KEPT = 1 << 20  # a larger answer, given as an iterator, is sent while the application produces it
+_KEPT = 1 << 20  # an answer that is larger and is an iterator is sent while the application produces it
 _TOO_MANY = "Too many uploads and downloads are under way."
-_ROOM_MADE = 16  # a 16th of the waiting connections is closed when there are too many
+_ROOM_MADE = 16  # when there are too many connections, one 16th of those that are not being answered is closed
 
 
 class Server:
@@ -116,7 +116,7 @@ class Server:
         for connection in list(self._connections.values()):
             if connection.lock.acquire(blocking=False):
                 connection.close()
-        # a handler that hangs may still use the descriptors below
+        # if a thread still runs, because its request hangs, it may use these two descriptors
         if not any(thread.is_alive() for thread in self._workers):
             self._epoll.close()
             os.close(self._end)
@@ -164,7 +164,7 @@ class Server:
                 self._make_room(lambda connection: connection.since)
         with contextlib.suppress(OSError, ValueError):  # the server may have been stopped concurrently
             self._epoll.modify(self._listener, READ | select.EPOLLONESHOT)
-        for connection in accepted[1:]:  # for other threads, as _take_turn() may take long
+        for connection in accepted[1:]:  # let other threads handle these, as _take_turn() may take long
             with connection.lock:
                 self.arm(connection, READ)
         for connection in accepted[:1]:
@@ -207,7 +207,7 @@ class Server:
                         connection.lock.release()
 
     def _make_room(self, key: Callable[[Connection], float]) -> None:
-        """Close a share of the waiting connections: first of the addresses with most connections, then by ``key``."""
+        """Close a 16th of the connections not being answered: of addresses with most connections, then by ``key``."""
         waiting = [each for each in list(self._connections.values()) if each.phase is not Phase.ANSWERING]
         of_address = Counter(connection.address for connection in waiting)
         waiting.sort(key=lambda connection: (-of_address[connection.address], key(connection)))
@@ -281,10 +281,11 @@ class Server:
             pieces = iter(parts)
             first = _first(pieces, _KEPT)
             if sum(map(len, first)) <= _KEPT:
-                permit.give_back()  # release the permit before sending: the client may start its next upload at once
+                # release the permit before sending: the client may start its next upload as soon as it gets the answer
+                permit.give_back()
                 return self._send(connection, request, response, first)
             return self._send_stream(connection, request, response, chain(first, pieces), permit)
-        except OSError as error:  # the connection failed; applications handle OSErrors of their own
+        except OSError as error:  # the connection failed; applications handle all OSErrors that they cause
             LOG.info("%s %s: %s", request.method, request.path[:200].encode("unicode_escape").decode(), error)
             connection.close()
         except Exception:
@@ -327,7 +328,7 @@ class Server:
             send_all(connection, chain(response.written, parts), chunked=chunked)
         except OSError:
             raise
-        except Exception as error:  # the connection is closed, as an error page would look like a part of this answer
+        except Exception as error:  # close the connection: an error page would be taken for a part of this answer
             LOG.exception("%s failed in the middle of its answer", request.method)
             raise ConnectionAbortedError("The application failed in the middle of its answer.") from error
         finally:
@@ -336,7 +337,7 @@ class Server:
 
 
 def _first(pieces: Iterator[bytes], size: int) -> list[bytes]:
-    """Return the first pieces, until they exceed ``size`` bytes, or all pieces."""
+    """Return pieces until together they exceed ``size`` bytes, or all pieces."""
     taken, found = 0, []
     for piece in pieces:
         found.append(piece)
@@ -347,7 +348,7 @@ def _first(pieces: Iterator[bytes], size: int) -> list[bytes]:
 
 
 class _Permit:
-    """A permit for one of the concurrent uploads and downloads. Both methods may be called more than once."""
+    """A permit for one upload or download, of which a limited number run concurrently. Both methods are idempotent."""
 
     def __init__(self, all_of_them: threading.BoundedSemaphore) -> None:
         self._all = all_of_them

@@ -20,7 +20,7 @@ class Serving(Protocol):
 def serve_until_told(server: Serving, on_hangup: Callable[[], None] | None = None) -> None:
     """Start a server, wait for SIGTERM or SIGINT, and stop the server. Call it from the main thread.
 
-    ``on_hangup``: handler of SIGHUP; without it SIGHUP ends the process as usual.
+    ``on_hangup``: handler of SIGHUP; if it is None, SIGHUP ends the process as usual.
     """
     received: set[int] = set()
     with wakeup() as signals:

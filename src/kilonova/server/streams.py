@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streamed bodies of unlimited size, which the application reads while they arrive or writes while they are sent.
+"""Streamed bodies of unlimited size: read by the application while they arrive, or written while they are sent.
 
 A client may be slow, as long as some data arrives within the idle timeout; the server limits the number of concurrent
 streams.
@@ -22,7 +22,7 @@ class BodyStream:
         self._request = request
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return ``size`` bytes, fewer only at the end of the body; a negative size or None returns all the rest."""
+        """Return ``size`` bytes, or fewer at the end of the body. A negative size or None: all remaining bytes."""
         parts: list[bytes] = []
         wanted = size if size is not None and size >= 0 else None
         while (wanted is None or wanted > 0) and (part := self._take(wanted)):
@@ -48,7 +48,7 @@ class BodyStream:
         return iter(self.readline, b"")
 
     def _take(self, most: int | None) -> bytes:
-        """Return at most ``most`` received bytes of the body; wait for some if needed; b"" at the end."""
+        """Return at most ``most`` bytes of the body, as soon as any have arrived; b"" at the end of the body."""
         request = self._request
         while not request.body and not request.complete:
             self._receive()
@@ -73,7 +73,7 @@ class BodyStream:
 
 
 def send_all(connection: Connection, parts: Iterable[bytes], *, chunked: bool) -> None:
-    """Send an answer piece by piece. Raises: OSError, if the client stops reading or leaves."""
+    """Send an answer piece by piece. Raises: OSError, if the client stops reading or closes the connection."""
     for part in parts:
         if part:
             if chunked:
@@ -87,7 +87,7 @@ def send_all(connection: Connection, parts: Iterable[bytes], *, chunked: bool) -
 
 
 def drain(connection: Connection) -> None:
-    """Wait until all output is sent. Raises: OSError, if the client stops reading or leaves."""
+    """Wait until all output has been sent. Raises: OSError, if the client stops reading or closes the connection."""
     while not connection.is_closed and not connection.send_rest():
         wait_for(connection, select.POLLOUT, connection.host.limits.write_s)
     if connection.is_closed:
