@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keystone client beside token validation: checks that a project exists, and reads unified limits."""
+"""Keystone client, which checks that a project exists and reads unified limits. It does not validate tokens."""

@@ -23,7 +23,7 @@ _SERVICE = ("endpoint_id", "endpoint_service_type", "endpoint_service_name", "en
 
 
 def projects_of(conf: Any, endpoint: str | None, *, verify: bool | str) -> Projects:
-    """Return the check of project ids: Keystone's, or one that accepts every id if no Keystone URL is configured.
+    """Return a check of project ids: by Keystone, or one that accepts every id if no Keystone URL is configured.
 
     ``endpoint``: URL of Keystone; None for [keystone_authtoken] auth_url.
     """
@@ -61,7 +61,8 @@ def told_of_token(conf: Any, token: str) -> Mapping[str, Any]:
 
 def limits_of(conf: Any) -> LimitSource:
     """Return the source of unified limits configured in [oslo_limit]. It connects to Keystone on first use."""
-    # Only this limit driver needs the SDK. Import it before threads start: concurrent imports of the SDK fail.
+    # Only this quota driver needs the SDK. It is imported before threads start, because concurrent imports of the SDK
+    # fail.
     from openstack.connection import Connection  # noqa: PLC0415 - start-up time
     from oslo_limit import opts  # noqa: PLC0415 - start-up time
 
@@ -95,17 +96,19 @@ def limits_of(conf: Any) -> LimitSource:
 def image_session_of(conf: Any) -> Session | None:
     """Return a session of Kilonova's own user for the image service.
 
-    The credentials are those of [glance] or else [service_user]; None if neither has any. Connects on first use.
+    The credentials are those of [glance], or else of [service_user]; None if neither section has credentials. The
+    session connects on first use.
     Raises: ConfigurationError.
     """
     return _own_session(conf, _IMAGES, _SILENCE_S)
 
 
 def compute_adapter_of(conf: Any) -> Adapter | None:
-    """Return a compute API client of Kilonova's own user, with the credentials of [nova] or else [service_user].
+    """Return a compute API client of Kilonova's own user, with the credentials of [nova], or else of [service_user].
 
     [nova] has the format that other services use for Nova; its ``endpoint_override`` takes precedence over the
-    catalogue. None if neither section has credentials. Connects on first use. Raises: ConfigurationError.
+    catalogue. Return None if neither section has credentials. The client connects on first use. Raises:
+    ConfigurationError.
     """
     loading.register_adapter_conf_options(conf, _COMPUTE, include_deprecated=False)
     conf.set_default("service_type", "compute", group=_COMPUTE)
@@ -116,9 +119,9 @@ def compute_adapter_of(conf: Any) -> Adapter | None:
 
 
 def _own_session(conf: Any, service: str, timeout_s: float) -> Session | None:
-    """Return a session of Kilonova's own user for a service, with the credentials of its section or [service_user].
+    """Return a session of Kilonova's own user, with the credentials in section ``service`` or else [service_user].
 
-    ``timeout_s``: default for the section's timeout. Raises: ConfigurationError.
+    ``timeout_s``: timeout if the section sets none. Raises: ConfigurationError.
     """
     for group in (service, _SERVICE_USER):
         loading.register_auth_conf_options(conf, group)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources of quota limits: the database, none, or an external driver such as unified limits."""
+"""Sources of quota limits: the database, an external driver such as unified limits, or no limits at all."""
 
 import logging
 from collections.abc import Callable
@@ -12,20 +12,20 @@ LOG = logging.getLogger(__name__)
 
 
 class LimitSource(Protocol):
-    """A source of limits, asked before those in the database."""
+    """A source of limits, which takes precedence over the limits in the database."""
 
     #: Whether writing limits through the compute API is refused.
     is_read_only: bool
 
     def of_project(self, project_id: str) -> Limits | None:
-        """Return the limits of a project, or None to use those in the database. Raises: Unavailable."""
+        """Return the limits of a project, or None if the limits in the database apply. Raises: Unavailable."""
 
     def defaults(self) -> Limits | None:
-        """Return the limits of a project without its own, or None to use those in the database. Raises: Unavailable."""
+        """Return the default limits, or None if the default limits in the database apply. Raises: Unavailable."""
 
 
 class StoredLimits:
-    """The limits in the database apply."""
+    """Source for which the limits in the database apply."""
 
     is_read_only = False
 
@@ -38,7 +38,7 @@ class StoredLimits:
 
 
 class Unlimited:
-    """No limits apply; those in the database are ignored."""
+    """Source without limits: the limits in the database are ignored."""
 
     is_read_only = False
 
@@ -51,7 +51,7 @@ class Unlimited:
 
 
 class OutsideLimits:
-    """An external quota driver. An exception or an invalid value of the driver becomes a 503 of the request."""
+    """An external quota driver. If the driver raises or returns an invalid value, the request is answered with 503."""
 
     def __init__(self, driver: Any) -> None:
         self._driver = driver

@@ -30,8 +30,9 @@ class AnyProject:
 
 
 class KeystoneProjects:
-    """Looks a project up in Keystone with the caller's own token. Passes if Keystone forbids the lookup or is down.
+    """Looks a project up in Keystone with the caller's token.
 
+    If Keystone forbids the lookup or is down, the check passes.
     ``url``: Keystone's address, with or without ``/v3``. ``verify``: a CA file, or whether certificates are checked.
     """
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unified limits, which Keystone keeps. Slow to import, so imported only for that quota driver."""
+"""Unified limits, which Keystone stores.
+
+This module is slow to import, so only the quota driver of that name imports it.
+"""
 
 import threading
 import time
@@ -30,11 +33,11 @@ RESOURCE_NAMES: Mapping[str, str] = {
 
 
 class KeystoneLimits:
-    """Unified limits: registered limits are the defaults, projects may override them, unregistered resources get zero.
+    """Unified limits. Registered limits are the defaults of all projects; an unregistered resource has the limit 0.
 
-    ``connect``: returns a connection of the SDK; called on first use.
+    A project's own limits override the defaults. ``connect``: returns a connection of the SDK; called on first use.
     ``service_type``, ``service_name``, ``region``: select the service in Keystone's catalogue; None matches any.
-    ``endpoint_id`` selects it in place of these.
+    ``endpoint_id``: selects the service by its endpoint, in place of these three.
     """
 
     is_read_only = True

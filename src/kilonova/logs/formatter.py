@@ -42,9 +42,9 @@ def bounded(text: str, limit: int) -> str:
 
 
 class OneLineFormatter(logging.Formatter):
-    """Formats with ``inner``, then escapes and cuts the line; a traceback follows in lines that begin with `` | ``.
+    """Formats a record with ``inner``, escapes and cuts the line, and appends traceback lines that begin with `` | ``.
 
-    ``%(request)s`` in the inner format is replaced by the ids of the request that the thread works for.
+    ``%(request)s`` in the inner format is replaced by the ids of the request that the thread handles.
     """
 
     def __init__(self, inner: logging.Formatter | None = None) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON formatter: one object a line, with the field names of oslo.log's ``use_json``, for log collectors."""
+"""JSON formatter for log collectors: one object per line, with the field names of oslo.log's ``use_json``."""
 
 import json
 import logging
@@ -11,7 +11,7 @@ from typing import Any
 from kilonova.logs import request_context
 from kilonova.logs.formatter import MAX_LINE, bounded, traceback_lines
 
-#: The request id at the end of lines about servers, logged by threads that work for many requests.
+#: The request id at the end of a line about a server, if the thread that logs the line handles many requests.
 _NAMED = re.compile(r"\[(req-[0-9a-f-]{36})\]$")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log of requests to other services with their request ids, by which their logs can be correlated with Kilonova's."""
+"""Log of requests to other OpenStack services. Each line has the request id in the other service's log."""
 
 import logging
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ _FAILURE = 500
 
 
 def tell(log: logging.Logger, service: str, method: str, path: str, status: int, headers: Mapping[str, str]) -> None:
-    """Log the answer of a service at debug level, or at info level for a status of 500 or more."""
+    """Log the response of ``service`` at debug level, or at info level if its status is 500 or more."""
     level = logging.INFO if status >= _FAILURE else logging.DEBUG
     if log.isEnabledFor(level):
         theirs = headers.get(HEADER) or headers.get(HEADER.lower()) or "without a request id"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rate limit for warnings that clients or other processes can cause at will."""
+"""Rate limit for warnings that clients or other processes could otherwise cause any number of times."""
 
 import logging
 import threading
@@ -12,7 +12,7 @@ _LONGEST = 500
 
 
 class RateLimitedLog:
-    """Logs the first warning of a kind at once, and then at most one a minute, with the number of suppressed ones."""
+    """Logs at most one warning of each kind per minute, with the number of warnings suppressed before it."""
 
     def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._log = log

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request that a thread works for: its ids for log lines and for requests to other services."""
+"""The request that a thread handles: its ids, for log lines and for requests to other services."""
 
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -10,7 +10,10 @@ HEADER = "X-OpenStack-Request-ID"
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Ids of a request. ``global_request_id``: the client's id for the request in all services, None if not given."""
+    """Ids of a request.
+
+    ``global_request_id``: the id that the client uses for this request in all services; None if the client sent none.
+    """
 
     request_id: str
     user_id: str = ""
@@ -25,8 +28,8 @@ class RequestContext:
 _current: ContextVar[RequestContext | None] = ContextVar("kilonova_request", default=None)
 
 
-class working_for:  # noqa: N801 - a context manager, entered for every request; a generator takes three times as long
-    """Context manager that sets the request that this thread works for."""
+class working_for:  # noqa: N801 - used by every request, and a generator as context manager takes three times as long
+    """Context manager that sets the request that this thread handles."""
 
     __slots__ = ("_request", "_token")
 

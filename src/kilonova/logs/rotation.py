@@ -14,7 +14,10 @@ _OUTPUT_AND_ERROR = (1, 2)
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A log file. At ``max_bytes`` it is renamed to ``path.1``, and ``kept`` old files are kept; 0 is no rotation."""
+    """A log file.
+
+    When it reaches ``max_bytes`` (0: never) it is renamed to ``path.1``; ``kept`` renamed files are kept.
+    """
 
     path: Path
     max_bytes: int = 0
@@ -24,8 +27,8 @@ class LogFile:
 class RotatingLog(RotatingFileHandler):
     """Handler that writes to a log file with mode 0600 and rotates it.
 
-    A supervisor may have redirected standard output and error to the same file, for text that is printed, not logged.
-    A rotation redirects them to the new file; otherwise they would write to the old one for ever.
+    A supervisor may have redirected standard output and error to the same file, for text that is printed, not logged. A
+    rotation redirects these two streams to the new file; otherwise they would write to the renamed file for ever.
     """
 
     def __init__(self, file: LogFile) -> None:
@@ -38,7 +41,7 @@ class RotatingLog(RotatingFileHandler):
         return os.fdopen(number, "a", encoding=self.encoding, errors=self.errors)
 
     def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802
-        """Return whether the file has reached ``max_bytes``, also by output of other writers."""
+        """Return whether the file has reached ``max_bytes``, including the output of other processes."""
         del record
         return 0 < self.maxBytes <= os.fstat(self._stream().fileno()).st_size
 
@@ -49,7 +52,7 @@ class RotatingLog(RotatingFileHandler):
             os.dup2(self._stream().fileno(), number)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Drop the record after an OSError, such as a full disk: an error message would go to the same disk."""
+        """Drop the record after an OSError, such as a full disk: an error message would need the same disk."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handleError(record)
 

@@ -26,12 +26,15 @@ def configure(*, debug: bool = False, file: LogFile | None = None, as_json: bool
 
 
 def set_level(*, debug: bool) -> None:
-    """Set the level of the root logger, which also applies to scheduling rules from plug-ins."""
+    """Set the level of the root logger, which the loggers of plug-ins inherit."""
     logging.getLogger().setLevel(logging.DEBUG if debug else logging.INFO)
 
 
 def take_over(file: LogFile | None) -> None:
-    """Redirect the log of an OpenStack service to Kilonova's output, with the levels and format that it has set up."""
+    """Redirect the log of an OpenStack service to ``file`` or standard error.
+
+    Keeps the levels and the format that it has set up.
+    """
     inner = next((handler.formatter for handler in logging.getLogger().handlers if handler.formatter), None)
     _log_to(file, OneLineFormatter(inner))
     threading.excepthook = _log_end_of_thread
