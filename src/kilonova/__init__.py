@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kilonova: OpenStack Compute and Placement with decisions on columns and an atomic claim."""
+"""Kilonova: the OpenStack Compute and Placement APIs, with scheduling on NumPy columns and atomic claims of hosts."""
 
 __version__ = "0.1.0"

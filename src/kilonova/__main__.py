@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m kilonova`` is the ``kilonova`` command."""
+"""Makes ``python -m kilonova`` run the ``kilonova`` command."""
 
 import sys
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deadline of a request: its work stops after a timeout, or when its client has gone.
+"""Deadline of a request: its processing stops after a timeout, or when the client has closed the connection.
 
 The code that receives a request sets the deadline of the thread that answers it; long loops call :func:`check`
-regularly, and database reads are cancelled at the deadline. Background threads have no deadline.
+regularly, and a database read that is running at the deadline is cancelled. Background threads have no deadline.
 """
 
 import time
@@ -14,7 +14,7 @@ from typing import TypeVar
 from kilonova.errors import ClientGone, DeadlineExceeded
 
 T = TypeVar("T")
-#: Number of items of a long list between two checks of the deadline: some tenths of a millisecond.
+#: The deadline is checked once for this number of items of a long list, which take some tenths of a millisecond.
 _ITEMS_BETWEEN_LOOKS = 64
 
 
@@ -22,7 +22,8 @@ _ITEMS_BETWEEN_LOOKS = 64
 class Deadline:
     """The deadline of a request.
 
-    ``ends_at``: time of its end by ``clock``, None for no timeout. ``client_gone``: returns whether the client left.
+    ``ends_at``: the time of ``clock`` at which the request times out; None for no timeout. ``client_gone``: function
+    that returns whether the client has closed the connection.
     """
 
     ends_at: float | None
@@ -33,7 +34,7 @@ class Deadline:
         return (self.ends_at is not None and self.clock() > self.ends_at) or self.client_gone()
 
     def check(self) -> None:
-        """Raise ClientGone or DeadlineExceeded if the deadline has passed."""
+        """Raise ClientGone if the client has closed the connection, or DeadlineExceeded if the timeout has passed."""
         if self.is_over():
             if self.client_gone():
                 raise ClientGone("The client has closed the connection.")
@@ -41,7 +42,7 @@ class Deadline:
 
 
 def nobody_left() -> bool:
-    """Return False: the ``client_gone`` of an HTTP server that cannot detect whether the client has gone."""
+    """Return False: the ``client_gone`` function for HTTP servers that cannot detect a closed connection."""
     return False
 
 
@@ -49,7 +50,7 @@ NEVER = Deadline(None, nobody_left)
 _current: ContextVar[Deadline | None] = ContextVar("kilonova_deadline", default=None)
 
 
-class running:  # noqa: N801 - a context manager, entered several times a request; a generator takes three times as long
+class running:  # noqa: N801 - several uses per request, and a generator as context manager takes three times as long
     """Context manager that sets the deadline of this thread."""
 
     __slots__ = ("_deadline", "_token")
@@ -75,14 +76,17 @@ def is_over() -> bool:
 
 
 def check() -> None:
-    """Check the deadline of this thread. Raises: ClientGone, DeadlineExceeded."""
+    """Raise ClientGone or DeadlineExceeded if the deadline of this thread has passed."""
     deadline = _current.get()
     if deadline is not None:
         deadline.check()
 
 
 def heeding(items: Iterable[T]) -> Iterator[T]:
-    """Yield the items of a long list, and check the deadline in between. Raises: ClientGone, DeadlineExceeded."""
+    """Yield the items of a long list, and check this thread's deadline every few items.
+
+    Raises: ClientGone, DeadlineExceeded.
+    """
     for number, item in enumerate(items):
         if number % _ITEMS_BETWEEN_LOOKS == 0:
             check()

@@ -12,7 +12,7 @@
     ├── Forbidden             the user lacks the permission
     │   └── OverQuota             free resources, or ask for a higher limit
     ├── Conflict              read again, then retry
-    │   ├── ClaimLost             a guard of the claim failed: decide again (internal, never reaches a client)
+│ ├── ClaimLost a guard of the claim failed: choose a host again (internal, never reaches a client)
     │   ├── ConcurrentUpdate      a generation or compare-and-swap did not match
     │   └── UnexpectedTaskState   another operation of the server is running
     ├── NoValidHost           retry later, or request less
@@ -101,7 +101,10 @@ class NoValidHost(KilonovaError):
 
 
 class RuleFailed(NoValidHost):
-    """A scheduling rule or driver raised, or returned an invalid result. The message names it; the cause is chained."""
+    """A scheduling rule or driver raised an exception or returned an invalid result.
+
+    The message names the rule or driver.
+    """
 
 
 class Unavailable(KilonovaError):
@@ -123,7 +126,7 @@ class FromNewerRelease(Unavailable):
 
 
 class AgentTooOld(Unavailable):
-    """An agent does not support a message that the request needs, or is two releases old."""
+    """An agent is two or more releases old, or does not support a message that the request needs."""
 
 
 class DeadlineExceeded(Unavailable):
@@ -135,7 +138,10 @@ class ClientGone(Unavailable):
 
 
 class StorageFull(Unavailable):
-    """A disk is full. The message is for clients; ``what``, with the disk and the system's error, is for operators."""
+    """A disk is full.
+
+    The message is for clients; ``what``, which names the disk and the system's error, is for operators.
+    """
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__("There is no disk space left to store this; nothing was changed.")
@@ -156,7 +162,7 @@ class DriverError(KilonovaError):
 
 
 class HypervisorAway(DriverError):
-    """The hypervisor is unreachable, or disconnected during a call, whose outcome is unknown."""
+    """The hypervisor is unreachable, or its connection broke during a call, the result of which is unknown."""
 
     def __init__(self) -> None:
         super().__init__("The hypervisor does not answer.")
@@ -188,11 +194,11 @@ class AbilityMissing(Unsupported):
 
 
 class UnsupportedGuest(DriverError):
-    """The host cannot run this guest, but is healthy: does not count as a failed build of the host."""
+    """The host cannot run this guest, but is healthy: the error does not count as a failed build of the host."""
 
 
 class ImageUnusable(DriverError):
-    """The image cannot be used, but the host is healthy: does not count as a failed build of the host."""
+    """The image cannot be used, but the host is healthy: the error does not count as a failed build of the host."""
 
 
 class SnapshotCancelled(DriverError):

@@ -13,9 +13,9 @@ def seconds_since_boot() -> float:
 
 
 class Lease:
-    """A lease that expires ``duration`` after the last heartbeat, here and in the database. Safe for all threads.
+    """A lease that expires ``duration`` after the last heartbeat, as its copy in the database does. Thread-safe.
 
-    It is not held before the first heartbeat.
+    The lease is not held before the first heartbeat.
     """
 
     def __init__(self, duration: timedelta, *, clock: Callable[[], float] = seconds_since_boot) -> None:
@@ -40,9 +40,10 @@ class Lease:
         return self._clock()
 
     def renew(self, since: float, duration: timedelta | None = None) -> None:
-        """Extend the lease after a successful heartbeat. ``since``: a time before the heartbeat was sent.
+        """Extend the lease after a successful heartbeat.
 
-        ``duration``: new duration of the lease, as told in the answer to the heartbeat; None keeps the old one.
+        ``since``: a result of :meth:`now` from before the heartbeat was sent.
+        ``duration``: new duration of the lease, from the reply to the heartbeat; None keeps the old duration.
         """
         with self._lock:
             self.duration = duration or self.duration

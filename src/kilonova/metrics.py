@@ -36,8 +36,8 @@ _STEP_ENDS = frozenset(Phase) - {Phase.STEP_BEGINS, Phase.BROKE, Phase.STUCK}
 class Sources:
     """Functions that return the values of gauges at a scrape. Units: all are counts.
 
-    ``under_way``: the database's current time and its counts of running workflows; raises database errors.
-    ``waiting_writes``: queued jobs of the database writer. ``waiting_work``: queue → queued pieces of work.
+    ``under_way``: the database's current time, and counts of running workflows; raises database errors.
+    ``waiting_writes``: queued jobs of the database writer. ``waiting_work``: queue → number of queued tasks.
     ``odd_guests``: kind of stray → number of guests, from the database.
     ``parked``: number of workflows that wait for the reply of an agent.
     """
@@ -57,13 +57,13 @@ class Metrics:
         ProcessCollector(registry=self._registry)
         self._finished = Counter(
             "kilonova_workflows_finished",
-            "Workflows that have ended, or wait for an operator since.",
+            "Workflows that have ended, or that wait for an operator.",
             ["kind", "outcome"],
             registry=self._registry,
         )
         self._steps = Histogram(
             "kilonova_workflow_step_seconds",
-            "How long steps of workflows took, from their beginning to the commit that ended them.",
+            "Duration of workflow steps, from their start to the commit of their result.",
             ["kind", "step", "direction"],
             buckets=_STEP_S,
             registry=self._registry,
@@ -87,7 +87,9 @@ class Metrics:
             "kilonova_servers_decided", "Servers for which a host was chosen or not found.", registry=self._registry
         )
         self._claims_lost = Counter(
-            "kilonova_claims_lost", "Claims that lost a race, so that a host was chosen again.", registry=self._registry
+            "kilonova_claims_lost",
+            "Claims that lost a race, after which a host was chosen again.",
+            registry=self._registry,
         )
 
         self._notifications = Counter(
@@ -115,7 +117,7 @@ class Metrics:
             self._finished_as(event.kind, outcome).inc()
 
     def decided(self, servers: int, seconds: float) -> None:
-        """Count a decision for ``servers`` servers that took ``seconds``."""
+        """Count a decision that chose hosts for ``servers`` servers within ``seconds``."""
         self._decisions.observe(seconds)
         self._decided.inc(servers)
 
@@ -132,13 +134,13 @@ class Metrics:
         self._claims_lost.inc()
 
     def text(self, accept: str | None = None) -> tuple[bytes, str]:
-        """Return all metrics in a format that the client accepts, and its media type."""
+        """Return all metrics in a format that the client accepts, and the media type of that format."""
         encode, media_type = choose_encoder(accept or "")
         return encode(self._registry), media_type
 
 
 class _UnderWay(Collector):
-    """Collector of gauges, whose values are looked up at each scrape."""
+    """Collector of the gauges, which reads their values from ``sources`` at each scrape."""
 
     def __init__(self, sources: Sources, clock: Callable[[], float]) -> None:
         self._sources = sources
@@ -150,7 +152,7 @@ class _UnderWay(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         counted = self._count()
-        answers = GaugeMetricFamily("kilonova_database_answers", "1 if the database answered the queries, else 0.")
+        answers = GaugeMetricFamily("kilonova_database_answers", "1 if the database answered the last queries, else 0.")
         answers.add_metric((), 0 if counted is None else 1)
         yield answers
         if counted is not None:
@@ -190,7 +192,8 @@ def _families(now: datetime, counted: Sequence[Count]) -> Iterable[GaugeMetricFa
         labels=["kind", "step", "state"],
     )
     by_labels: dict[tuple[str, str, str], list[Count]] = defaultdict(list)
-    for each in counted:  # stuck workflows have two counts for the same labels: forward and undoing
+    # workflows stuck at a step may have two counts with the same labels: of their ``do`` and of their ``undo``
+    for each in counted:
         by_labels[each.kind, each.step, state_of(each)].append(each)
     for labels, together in by_labels.items():
         flows.add_metric(labels, sum(each.workflows for each in together))

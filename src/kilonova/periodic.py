@@ -19,8 +19,8 @@ LOG = logging.getLogger(__name__)
 class TaskRun:
     """Status of a periodic task.
 
-    ``interval_s``: from the end of a run to the start of the next one. ``last_start``: None before the first run.
-    ``last_duration_s``, ``last_error``: of the last finished run; ``last_error`` is None if it succeeded.
+    ``interval_s``: seconds from the end of a run to the start of the next run. ``last_start``: None before the first
+    run. ``last_duration_s``, ``last_error``: of the last finished run; ``last_error`` is None if it succeeded.
     ``next_start``: None during a run, and after the task was stopped. Times are UTC, by the clock of this machine.
     """
 
@@ -35,11 +35,11 @@ class TaskRun:
 
 
 class PeriodicThread:
-    """A thread that runs ``task`` every ``every_s`` seconds; a function as ``every_s`` allows a changing interval.
+    """A thread that runs ``task`` every ``every_s`` seconds; ``every_s`` may be a function if the interval changes.
 
-    ``from_start``: whether the first run is at once, not after the first interval. ``description``: the task in one
-    line, for operators. A failure is logged with the prefix ``complaint`` and does not stop the thread. An Unavailable
-    is logged only once, until a run succeeds or the error changes.
+    ``from_start``: whether the first run starts immediately instead of after the first interval. ``description``: the
+    task in one line, for operators. An error of ``task`` is logged with the prefix ``complaint`` and does not stop the
+    thread. If several runs in a row fail with an Unavailable of the same message, only the first is logged.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class PeriodicThread:
         self._from_start = from_start
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        #: Replaced as a whole at each change, so that reading it needs no lock.
+        #: Each change replaces the whole object, so that readers need no lock.
         self._last = TaskRun(name=name, description=description, interval_s=0.0)
 
     @property
     def periodic_threads(self) -> Sequence["PeriodicThread"]:
-        """A tuple of only this thread."""
+        """A tuple with this thread as its only item."""
         return (self,)
 
     @property
@@ -92,7 +92,7 @@ class PeriodicThread:
             self._thread.join()
 
     def rest(self, seconds: float) -> bool:
-        """Sleep during a run; return True, and at once, if the thread is to stop."""
+        """Sleep during a run. Return True, before ``seconds`` have passed, if the thread is to stop."""
         return self._stop.wait(seconds)
 
     def _run(self) -> None:
@@ -132,7 +132,7 @@ class PeriodicThread:
 
 @runtime_checkable
 class OwnsPeriodicThreads(Protocol):
-    """A part of a process that has periodic threads."""
+    """A part of a process. The part has periodic threads."""
 
     @property
     def periodic_threads(self) -> Sequence[PeriodicThread]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a process: started in order, and stopped in reverse order, also after a failed start."""
+"""Start of a process's parts in order, and their stop in reverse order, also after a failed start."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Part(Protocol):
-    """A part of a process that can be started and stopped. ``stop`` is called once, also if ``start`` failed."""
+    """A part of a process that can be started and stopped. ``stop`` is called once, even if ``start`` failed."""
 
     @property
     def name(self) -> str: ...
@@ -23,7 +23,7 @@ class Part(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PartOf:
-    """A part made of two functions."""
+    """A part whose ``start`` and ``stop`` are functions passed to it."""
 
     name: str
     start: Callable[[], object]
@@ -50,7 +50,7 @@ class ProcessParts:
 
     @contextmanager
     def stopped_on_failure(self) -> Iterator[None]:
-        """Run a block; if it raises, stop all started parts and re-raise."""
+        """Context manager that stops all started parts if its block raises."""
         try:
             yield
         except BaseException:
@@ -58,7 +58,10 @@ class ProcessParts:
             raise
 
     def stop(self) -> None:
-        """Stop all parts in reverse order. If the stop of a part fails, log that and stop the other parts."""
+        """Stop all parts in reverse order.
+
+        If ``stop`` of a part fails, log the error and continue with the other parts.
+        """
         while self._started:
             name, stop = self._started.pop()
             try:

@@ -2,8 +2,9 @@
 """Wake-up of a blocking system call by a signal.
 
 Python runs a signal handler between two bytecodes. A signal that arrives after the last check of the interpreter and
-before the thread blocks in the kernel leaves the thread blocked, and its handler waits until another signal comes. The
-descriptor of a :class:`Wakeup` is written by the C handler itself, so a call that also waits for it returns.
+before the thread blocks in the kernel does not interrupt that call, and its Python handler runs only after another
+signal. The C handler, however, writes to the descriptor of a :class:`Wakeup`, so a call that also waits for this
+descriptor returns.
 """
 
 import os
@@ -11,12 +12,13 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Signals that one read takes. More of them end the next wait at once, which does no harm.
+#: Maximum number of signals, one byte each, that one read consumes. Further signals make the next wait return
+#: immediately, which is harmless.
 _AT_ONCE = 4096
 
 
 class Wakeup:
-    """Readable after a signal that has a handler, also for ``poll`` and ``select``."""
+    """A file for ``poll`` and ``select`` that becomes readable when a signal with a Python handler arrives."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -31,9 +33,9 @@ class Wakeup:
 
 @contextmanager
 def wakeup() -> Iterator[Wakeup]:
-    """Yield the wake-up of this process. Call it from the main thread."""
+    """Yield a :class:`Wakeup` for all signals of this process. Call this from the main thread."""
     readable, writable = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    os.set_blocking(readable, True)  # a positional parameter of the standard library
+    os.set_blocking(readable, True)  # os.set_blocking has only positional parameters
     previous = signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
     try:
         yield Wakeup(readable)
