@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``kilonova`` application: imports only the requested command, and turns errors into one line and an exit code."""
+"""The ``kilonova`` application: imports only the requested command, and reports errors as one line and an exit code."""
 
 import importlib
 import os
@@ -21,8 +21,8 @@ from kilonova.errors import (
     full_disk,
 )
 
-# Command → function for typer, or typer.Typer with subcommands, in a module named after the command. The help lists
-# commands under these headings, in this order.
+# Heading of the help → command → "module:attribute". The attribute is a function for typer, or a typer.Typer with
+# subcommands; the module is named after the command. The help keeps this order.
 COMMANDS: Mapping[str, Mapping[str, str]] = {
     "A cloud on this machine": {
         "up": "kilonova.cli.commands.up:up",
@@ -57,16 +57,17 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-# All exceptions of typer for invalid arguments, which may come from libraries that it includes.
+# All base classes of typer's exception for invalid arguments. Exceptions of libraries that typer contains may have only
+# some of them.
 _USAGE_ERRORS = tuple(
     kind for kind in typer.BadParameter.__mro__ if issubclass(kind, Exception) and kind.__module__.startswith("typer")
 )
 
 
 def run(command: Callable[..., Any], argv: Sequence[str]) -> int:
-    """Run the command that `build` returned. Return its exit code, as `main` does."""
-    if sys.stdout is None:  # stdout was closed before the start: discard the output
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
+    """Run ``command``, a result of :func:`build`, with the arguments ``argv``. Return the exit code of the process."""
+    if sys.stdout is None:  # stdout was closed before the start: discard all output
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - stays open until the process exits
     try:
         result = command(args=argv, prog_name="kilonova", standalone_mode=False)
         sys.stdout.flush()
@@ -75,7 +76,7 @@ def run(command: Callable[..., Any], argv: Sequence[str]) -> int:
     except StorageFull as error:
         return _complain(error.what, code=1)
     except Unavailable as error:
-        # the lines after the first quote the output of a child process
+        # from the second line on, the message is the output of a child process
         return _complain(*error.message.splitlines(), code=1)
     except (ConfigurationError, InvalidRequest) as error:
         return _complain(error.message, code=2)
@@ -97,19 +98,19 @@ def run(command: Callable[..., Any], argv: Sequence[str]) -> int:
 
 
 def _complain(*lines: str, code: int) -> int:
-    """Print each text as one line, without control characters from input."""
+    """Print each text as one line, with control characters replaced by spaces."""
     first, *further = map(_as_line, lines or ("",))
     print(f"kilonova: {first}", *further, sep="\n", file=sys.stderr)
     return code
 
 
 def _as_line(text: str) -> str:
-    """Return a text without line breaks and without control characters of terminals."""
+    """Return a text with line breaks and control characters replaced by spaces."""
     return "".join(each if each.isprintable() else " " for each in " ".join(text.splitlines()))
 
 
 def _write_no_more() -> None:
-    """Discard buffered output, else flushing it at exit would fail."""
+    """Discard buffered output: flushing it at exit would fail."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -119,7 +120,7 @@ def _write_no_more() -> None:
 
 
 def build(wanted: str) -> Callable[..., Any]:
-    """Build the application with the requested command only, or with all commands for help and unknown commands."""
+    """Build the application with the command ``wanted`` only; with all commands if there is no such command."""
     app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
 
     @app.callback()

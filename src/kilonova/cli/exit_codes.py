@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exit codes of commands that report findings by exit code 1."""
+"""Exit codes of commands whose exit code 1 means that they have found something."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +9,9 @@ from kilonova.errors import ConfigurationError, KilonovaError
 
 @contextmanager
 def one_is_an_answer() -> Iterator[None]:
-    """Make a command exit with 2 for errors, because its exit code 1 reports findings.
+    """Make a command exit with code 2 for all errors, because its exit code 1 means that it has found something.
 
-    Raises: ConfigurationError for any error of Kilonova.
+    Raises: ConfigurationError in place of any other KilonovaError.
     """
     try:
         yield

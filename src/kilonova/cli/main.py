@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entry point of the ``kilonova`` command. Imports little at first, so that Ctrl-C works from the start."""
+"""Entry point of the ``kilonova`` command. It imports most modules only after Ctrl-C has been made to work."""
 
 import signal
 import sys
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _ended_by_ctrl_c() -> Iterator[None]:
-    """Make Ctrl-C kill the process silently while modules are imported: there is nothing to clean up yet."""
+    """Make Ctrl-C kill the process without a traceback while modules are imported, when nothing needs clean-up yet."""
     is_python_s = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not is_python_s or threading.current_thread() is not threading.main_thread():
         yield

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access of commands to a running cloud: connection, shared options, names of servers, and printing."""
+"""Access of commands to a running cloud: connection, shared options, lookup of servers by name, and printing."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connection to a running cloud as any client: through ``clouds.yaml``, Keystone and the catalogue."""
+"""Connection to a running cloud, made as by any OpenStack client: with ``clouds.yaml``, Keystone and the catalogue."""
 
 import logging
 import os
@@ -31,14 +31,20 @@ logging.getLogger("keystoneauth").addHandler(logging.NullHandler())
 
 @dataclass(frozen=True, slots=True)
 class CloudName:
-    """A cloud in a ``clouds.yaml``; without a file, the standard places are searched."""
+    """A cloud in a ``clouds.yaml``.
+
+    ``file`` None: openstacksdk searches for a ``clouds.yaml`` in its standard places.
+    """
 
     name: str
     file: Path | None = None
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment for a client of this cloud, without other variables that would configure the client."""
+        """Environment variables for a client of this cloud.
+
+        All inherited variables that begin with ``OS_`` are removed.
+        """
         kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
         if self.file is not None:
             kept[FILE_VARIABLE] = str(self.file)
@@ -46,10 +52,10 @@ class CloudName:
 
 
 def find_cloud(data: Path | None, os_cloud: str | None) -> CloudName:
-    """Return the cloud that ``--data``, the environment, the default data folder or the standard places define.
+    """Return the cloud of ``--data``, of the environment, of the default data folder, or of the SDK's standard places.
 
-    The first of them counts. Raises: ConfigurationError if the folder of ``--data`` has no ``clouds.yaml``, or a file
-    is invalid.
+    The first of these four that is given or exists is used. Raises: ConfigurationError if the folder of ``--data`` has
+    no ``clouds.yaml``, or if the file is invalid.
     """
     name = os_cloud or os.environ.get(CLOUD_VARIABLE) or DEFAULT_CLOUD
     if data is not None:
@@ -64,7 +70,7 @@ def find_cloud(data: Path | None, os_cloud: str | None) -> CloudName:
 
 
 def _clouds_in(file: Path) -> Mapping[str, Any]:
-    """Return cloud name → its settings from a file. Raises: ConfigurationError naming the file."""
+    """Return cloud name → settings from a ``clouds.yaml``. Raises: ConfigurationError naming the file."""
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     except OSError as error:
@@ -78,10 +84,10 @@ def _clouds_in(file: Path) -> Mapping[str, Any]:
 
 
 class Connection:
-    """Calls to one cloud as one of its users. Errors are converted to Kilonova's own.
+    """Calls the APIs of one cloud as one of its users. Failures are raised as Kilonova's own exceptions.
 
-    Every call raises Unavailable if the cloud or the service cannot be reached; Forbidden, NotFound or Conflict; and
-    InvalidRequest for all other 4xx answers.
+    A call raises Unavailable if the service cannot be reached, or answers with a 5xx status; Forbidden for status 401
+    or 403; NotFound for 404; Conflict for 409; InvalidRequest for any other 4xx status.
     """
 
     def __init__(self, cloud: CloudName) -> None:
@@ -112,7 +118,10 @@ class Connection:
         return self.call("GET", service, path, version, params=query)
 
     def call(self, method: str, service: str, path: str, version: str | None = None, **arguments: Any) -> Any:
-        """Return the decoded answer, or None if it is empty. ``service``: type in the catalogue."""
+        """Send a request. Return the decoded answer, or None if it is empty.
+
+        ``service``: service type in the catalogue.
+        """
         adapter = Adapter(self._session, service_type=service, interface="public", region_name=self._region)
         headers = {"OpenStack-API-Version": f"{service} {version}"} if version else {}
         try:
@@ -125,7 +134,7 @@ class Connection:
 
 
 class _Answer(dict[str, Any]):
-    """The answer of a service. Reading a missing field raises Unavailable, because the service is at fault."""
+    """The answer of a service. Reading a field that the service has not sent raises Unavailable."""
 
     def __init__(self, content: Mapping[str, Any], service: str) -> None:
         super().__init__(content)
@@ -136,7 +145,7 @@ class _Answer(dict[str, Any]):
 
 
 def _answer(reply: requests.Response, service: str) -> _Answer | None:
-    """Return the decoded answer, or None for an empty one to a change. Raises: Unavailable if it is no JSON object."""
+    """Return the decoded answer; None if it is empty and not to a GET. Raises: Unavailable if it is no JSON object."""
     if not reply.content and reply.request.method != "GET":
         return None
     try:

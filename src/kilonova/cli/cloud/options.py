@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared options of commands for a running cloud, and the connection that they select."""
+"""Common options of commands for a running cloud, and the connection to the cloud that these options select."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-if TYPE_CHECKING:  # slow to import, and not needed to show the help
+if TYPE_CHECKING:  # these modules are slow to import, and --help does not need them
     from kilonova.cli.cloud.connection import Connection
 
 OPERATOR = "kilonova"
@@ -22,13 +22,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the operator API's a
 
 
 class Api(Protocol):
-    """The part of a connection that reading commands need."""
+    """The method of a connection that commands which only read need."""
 
     def get(self, service: str, path: str, version: str | None = None, **query: str) -> Any: ...
 
 
 class WritableApi(Api, Protocol):
-    """The part of a connection that changing commands need."""
+    """The methods of a connection that commands which change something need."""
 
     def call(self, method: str, service: str, path: str, version: str | None = None, **arguments: Any) -> Any: ...
 

@@ -15,7 +15,7 @@ _WIDTH_OF_A_PIPE = 120
 
 
 def output_console() -> Console:
-    """Return the output console: as wide as the terminal, or of a fixed width if not a terminal."""
+    """Return the console for output: as wide as the terminal, or of a fixed width if output is no terminal."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_WIDTH_OF_A_PIPE)
 
@@ -31,7 +31,7 @@ def plain_table() -> Table:
 
 
 def host_text(place: Mapping[str, Any]) -> str:
-    """Return the name of a host, with its hypervisor's if that differs."""
+    """Return the name of a host, followed by that of its hypervisor node if the two differ."""
     host, node = str(place["host"]), str(place["node"])
     return host if host == node else f"{host} ({node})"
 
@@ -45,7 +45,7 @@ def hosts_text(count: int) -> str:
 
 
 def removed_text(step: Mapping[str, Any]) -> Text:
-    """Return how many hosts a step removed and why, and their names if known."""
+    """Return the number of hosts that a rule rejected, with the reason, and with their names if known."""
     text = Text()
     text.append(f"{hosts_text(step['hosts_in'] - step['hosts_out'])}, {step['reason']}", style="yellow")
     if step.get("removed"):
@@ -55,7 +55,7 @@ def removed_text(step: Mapping[str, Any]) -> Text:
 
 
 def unread_lines(*answers: Mapping[str, Any]) -> list[Text]:
-    """Return lines on request data that no rule reads, without duplicates, and on rules that may read any data."""
+    """Return a line for each item of request data that no rule reads, and one for rules that may read any data."""
     texts = dict.fromkeys(each["text"] for answer in answers for each in answer["unread"])
     lines = [Text(f"Not read: {text}.", style="yellow") for text in texts]
     if rules := dict.fromkeys(rule for answer in answers for rule in answer["may_read_anything"]):
@@ -77,7 +77,7 @@ def ranking_table(ranked: Sequence[Mapping[str, Any]], chosen: str | None) -> Ta
 
 
 def hosts_table(hosts: Sequence[Mapping[str, Any]]) -> Table:
-    """Return a table of hosts with all reasons that reject each of them."""
+    """Return a table of hosts, with all reasons why each host is rejected."""
     table = plain_table()
     table.add_column("Host", overflow="fold")
     table.add_column("What keeps it out", overflow="fold", ratio=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a server by the name or id that an operator gave."""
+"""Finds the id of a server by the name that an operator gave."""
 
 import re
 
@@ -10,7 +10,7 @@ UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def server_id(api: Api, name: str, *, neither: str = "no server") -> str:
-    """Return the id of the only server with this name. ``neither``: start of the error message if no server has it.
+    """Return the id of the only server with this name. ``neither``: start of the error message if there is none.
 
     Raises: InvalidRequest if no server or several servers have the name.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared options of commands that read a cloud's configuration, and the settings that they select."""
+"""Common options of commands that read a cloud's configuration, and the settings that these options select."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ import typer
 from kilonova.cli.up.data_folder import conf_of_folder
 from kilonova.errors import ConfigurationError
 
-if TYPE_CHECKING:  # slow to import, and not needed to show the help
+if TYPE_CHECKING:  # these modules are slow to import, and --help does not need them
     from kilonova.config.settings import Settings
 
 ConfigFiles = Annotated[list[str] | None, typer.Option("--config-file", help="Configuration file; later ones win.")]
@@ -21,7 +21,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def settings_of_cloud(config_file: Sequence[str] | None, data: Path | None) -> "Settings":
-    """Return the settings of the configuration files, or else of the data folder or the default data folder.
+    """Return the settings in the configuration files, or else those of the folder ``data`` or the default data folder.
 
     Raises: ConfigurationError.
     """

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands, one module each, named after the command; ``kilonova.cli.application`` imports only the requested one."""
+"""Commands. Each module is named after its command; ``kilonova.cli.application`` imports only the requested module."""

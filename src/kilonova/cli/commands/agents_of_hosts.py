@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output of ``kilonova hosts``: process, message version and missing abilities of each host's agent."""
+"""Output of ``kilonova hosts``: for each host, its agent's process and message version, and its missing abilities."""
 
 from collections.abc import Mapping
 from typing import Any

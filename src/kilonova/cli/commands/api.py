@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova api`: a control process, which serves the APIs with scheduler, conductor and configured simulated hosts."""
+"""`kilonova api`: a control process, with the APIs, the scheduler, the conductor and the configured simulated hosts."""
 
 import atexit
 import gc
@@ -16,8 +16,8 @@ from kilonova.errors import ConfigurationError
 
 CONFIG_VARIABLE = "KILONOVA_CONFIG"
 _SWITCH_INTERVAL_S = 0.0005
-#: Threshold of the cyclic garbage collector. Requests leave no cycles; the default of 700 would collect every two
-#: requests.
+#: Threshold of the cyclic garbage collector. Requests leave no reference cycles, and with Python's default of 700 a
+#: collection would run every two requests.
 _COLLECT_AFTER = 20_000
 
 
@@ -65,7 +65,7 @@ def application() -> Callable[..., Any]:
     settings = load_settings(files)
     configure_log(settings.log)
     control = start_control_process(settings)
-    gc.freeze()  # the garbage collector need not scan modules, routes and schemas: they live as long as the process
+    gc.freeze()  # exempt modules, routes and schemas, which live as long as the process, from garbage collection
     atexit.register(control.close)
     return control.application
 

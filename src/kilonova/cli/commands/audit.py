@@ -34,7 +34,7 @@ def isolation(
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check every flavor with every image and project on every host for leaks; exit code 1 if there are any."""
+    """Check every flavor with every image and project on every host for isolation leaks; exit code 1 if any exist."""
     return report_isolation(connect(data, os_cloud), as_json=as_json)
 
 
@@ -50,7 +50,7 @@ def rules(
 
 
 def report_unread(api: Api, *, as_json: bool) -> int:
-    """Print the properties in a cloud that no rule reads. Return the exit code: 1 if there are any."""
+    """Print the properties that no rule reads. Return the exit code: 1 if there are such properties."""
     report: Mapping[str, Any] = api.get(OPERATOR, "/rules")["rules"]
     if as_json:
         print_json({"rules": report})
@@ -60,7 +60,7 @@ def report_unread(api: Api, *, as_json: bool) -> int:
 
 
 def show_unread(report: Mapping[str, Any], console: Console) -> None:
-    """Print the unread properties, or why they are unknown, and the numbers of examined objects."""
+    """Print the properties that no rule reads, or why they are unknown, and how many objects were examined."""
     for line in unread_lines(report):
         console.print(line, soft_wrap=True)
     examined = report["examined"]
@@ -75,7 +75,7 @@ def show_unread(report: Mapping[str, Any], console: Console) -> None:
 
 
 def report_isolation(api: Api, *, as_json: bool) -> int:
-    """Print the isolation audit of a cloud. Return the exit code: 1 for findings, 0 for notes only or none."""
+    """Print the isolation audit of a cloud. Return the exit code: 1 if it has findings other than notes."""
     report: Mapping[str, Any] = api.get(OPERATOR, "/isolation")["isolation"]
     if as_json:
         print_json({"isolation": report})
@@ -85,7 +85,7 @@ def report_isolation(api: Api, *, as_json: bool) -> int:
 
 
 def show(report: Mapping[str, Any], console: Console) -> None:
-    """Print the pools, the findings, and the numbers of examined objects."""
+    """Print the isolated pools of hosts, the findings, and how many objects were examined."""
     if report["pools"]:
         console.print(_pools(report))
         console.print()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova backup` and `kilonova restore`: saves a complete embedded cloud, even while it runs, and restores it."""
+"""`kilonova backup` and `kilonova restore`: save a complete cloud of `kilonova up`, even while it runs; restore it."""
 
 import os
 import sys
@@ -26,12 +26,18 @@ def backup(
     target: Annotated[Path, typer.Argument(metavar="DIR", help="The backup: a new or empty folder.")],
     data: _Data = None,
 ) -> None:
-    """Back up a cloud of `kilonova up`: databases, keys, passwords, images, simulated hosts. It may be running."""
+    """Back up a cloud of `kilonova up`: databases, keys, passwords, images, simulated hosts.
+
+    The cloud may be running.
+    """
     folder, target = _absolute(data or default_folder()), _absolute(target)
     os.umask(0o077)
     with _progress() as progress:
         saved = backup_files.back_up(folder, target, _shown(progress))
-    print(f"{folder} is saved as {target} ({saved / 2**20:.1f} MiB). It contains passwords and keys: keep it private.")
+    print(
+        f"{folder} has been saved as {target} ({saved / 2**20:.1f} MiB). The backup contains passwords and keys: "
+        "keep it private."
+    )
 
 
 def restore(
@@ -43,7 +49,7 @@ def restore(
     os.umask(0o077)
     with _progress() as progress:
         backup_files.restore(source, folder, _shown(progress))
-    print(f"{source} is restored to {folder}. Start it with: kilonova up --data {folder}")
+    print(f"{source} has been restored to {folder}. Start it with: kilonova up --data {folder}")
 
 
 def _progress() -> Progress:

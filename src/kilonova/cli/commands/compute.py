@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova compute`: agent processes, which have no access to a cloud except through the broker."""
+"""`kilonova compute`: an agent process, whose only access to the cloud is the broker; and its enrolment."""
 
 import logging
 from typing import Annotated
@@ -39,7 +39,7 @@ def _serve(config_file: list[str]) -> None:
     configure_log(settings.log)
     for option in settings.needless:
         LOG.warning(
-            "%s is set, but agents do not need it: remove the secret, which an attacker on this machine could read",
+            "%s is set, but agents do not need it: remove this secret, which an attacker on this machine could read",
             option,
         )
     serve_until_told(process, reread_debug(lambda: load_agent_settings(config_file).log))

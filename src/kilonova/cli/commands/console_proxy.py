@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova console-proxy`: connects browsers and other WebSocket clients that have a token to consoles of guests."""
+"""`kilonova console-proxy`: connects WebSocket clients that have a token, such as browsers, to consoles of guests."""
 
 import ssl
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +8,7 @@ import typer
 
 from kilonova.errors import ConfigurationError
 
-if TYPE_CHECKING:  # slow to import, and not needed to show the help
+if TYPE_CHECKING:  # these modules are slow to import, and --help does not need them
     from kilonova.config.console_proxy import ConsoleProxySettings, ProxySettings
     from kilonova.console_proxy.proxy import ConsoleProxy
 
@@ -36,7 +36,10 @@ def console_proxy(
 
 
 def make_proxy(settings: "ProxySettings") -> "ConsoleProxy":
-    """Return the proxy that the settings describe, listening. Raises: ConfigurationError, Unavailable."""
+    """Return the proxy that the settings describe, with open listening sockets.
+
+    Raises: ConfigurationError, Unavailable.
+    """
     from kilonova.console_proxy.proxy import ConsoleProxy, ProxyLimits  # noqa: PLC0415 - start-up time
     from kilonova.console_proxy.tokens import ComputeApi  # noqa: PLC0415 - start-up time
     from kilonova.identity.keystone import compute_adapter_of  # noqa: PLC0415 - start-up time

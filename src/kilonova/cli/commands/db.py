@@ -10,7 +10,7 @@ from rich.progress import Progress
 from kilonova.cli.cloud.settings import ConfigFiles, DataFolder, settings_of_cloud
 from kilonova.errors import InvalidRequest
 
-#: Response timeout of the database during schema changes, in seconds; long, because no request waits.
+#: Response timeout of the database during schema changes, in seconds. It is long because no request waits for them.
 _TIMEOUT_S = 120.0
 
 _MAYBE_MORE, _SOME_FAILED = 1, 2
@@ -78,13 +78,12 @@ def purge(
 def online_data_migrations(
     config_file: ConfigFiles = None,
     data: DataFolder = None,
-    max_count: Annotated[
-        int | None, typer.Option("--max-count", metavar="N", help="Change N rows at most, then exit.")
-    ] = None,
+    max_count: Annotated[int | None, typer.Option("--max-count", metavar="N", help="Stop after N rows.")] = None,
 ) -> int:
-    """Migrate data of earlier releases to the current format. The cloud may run. Can be interrupted and repeated.
+    """Migrate data of earlier releases to the current format. The cloud may be running.
 
-    Exit code 0: complete; 1: --max-count was reached, more rows may be left; 2: some rows cannot be migrated.
+    Can be interrupted and repeated.
+    Exit code 0: complete; 1: --max-count was reached, so more rows may be left; 2: some rows cannot be migrated.
     """
     from kilonova.db import online_migrations, schema  # noqa: PLC0415 - start-up time
     from kilonova.db.database import Database  # noqa: PLC0415 - start-up time

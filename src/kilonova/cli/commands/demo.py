@@ -17,7 +17,7 @@ from kilonova.scenario.load import load_scenario
 from kilonova.scenario.model import PROJECTS, Scenario, with_project_ids
 from kilonova.scenario.outcome import surprises
 
-if TYPE_CHECKING:  # slow to import, and not needed to show the help
+if TYPE_CHECKING:  # these modules are slow to import, and --help does not need them
     from kilonova.cli.scenarios.player import ScenarioPlayer
 
 
@@ -27,12 +27,13 @@ def demo(
     os_cloud: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Administrator's cloud in clouds.yaml; that of the ordinary member is NAME-demo."
+            metavar="NAME",
+            help=("Cloud of the administrator in clouds.yaml. NAME-demo must be the cloud of an ordinary member."),
         ),
     ] = None,
     clean: Annotated[bool, typer.Option("--clean", help="Only remove the resources of an earlier run.")] = False,
 ) -> int:
-    """Play a scenario with the `openstack` client and show the host of each server, and why."""
+    """Play a scenario with the `openstack` client, and show for each server its host and the reasons."""
     from kilonova.cli.cloud.connection import CloudName, Connection, find_cloud  # noqa: PLC0415 - start-up time
     from kilonova.cli.scenarios.cloud_match import differences  # noqa: PLC0415  # slow to import
     from kilonova.cli.scenarios.player import OpenStackClient, ScenarioPlayer, Seat  # noqa: PLC0415 - start-up time
@@ -71,7 +72,7 @@ def demo(
 
 
 def tell(scenario: Scenario, player: "ScenarioPlayer", console: Console) -> int:
-    """Print the host of every server and the reasons. Return the exit code: 1 for an unexpected result."""
+    """Print the host of every server, and why it got that host. Return the exit code: 1 for an unexpected result."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, ratio in (("Server", None), ("Project", None), ("Host", None), ("Why", 1)):
         table.add_column(heading, overflow="fold", ratio=ratio)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova compute enrol``, ``agents`` and ``revoke``: agents allowed at the broker, and their hosts.
+"""``kilonova compute enrol``, ``agents`` and ``revoke``: which agents are enrolled, and for which hosts.
 
-The commands write to the database; running control processes notice within seconds.
+The commands write to the database; running control processes apply the change within seconds.
 """
 
 import re
@@ -18,7 +18,7 @@ from kilonova.cli.cloud.printing import counted, output_console, plain_table, pr
 from kilonova.cli.cloud.settings import ConfigFiles, DataFolder, settings_of_cloud
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 
-if TYPE_CHECKING:  # slow to import, and not needed to show the help
+if TYPE_CHECKING:  # these modules are slow to import, and --help does not need them
     from kilonova.cli.up.agent_account import AgentAccount, Certificate
     from kilonova.config.settings import Settings
     from kilonova.db.database import Database
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 def add_commands(app: typer.Typer) -> None:
-    """Add the commands to those of ``kilonova compute``."""
+    """Add these commands to the Typer app of ``kilonova compute``."""
     app.command()(enrol)
     app.command()(agents)
     app.command()(revoke)
@@ -42,23 +42,28 @@ def enrol(
     name: Name,
     host: Annotated[list[str] | None, typer.Option(metavar="HOST", help="A host of this agent; repeatable.")] = None,
     hosts_from: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File with hosts of this agent, one a line; # starts a comment.")
+        Path | None,
+        typer.Option(metavar="FILE", help=("File with hosts of this agent, one per line; # starts a comment.")),
     ] = None,
     remove_host: Annotated[
-        list[str] | None, typer.Option(metavar="HOST", help="A host to take away from this agent; repeatable.")
+        list[str] | None, typer.Option(metavar="HOST", help="A host that this agent no longer has; repeatable.")
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The agent's configuration file, to be written.", show_default="NAME.conf"),
     ] = None,
     definitions: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File to write RabbitMQ definitions to: account and queues.")
+        Path | None,
+        typer.Option(metavar="FILE", help=("File to which RabbitMQ definitions (account and queues) are written.")),
     ] = None,
     cert_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Client certificate instead of a password, a file on the agent's machine; its common name is NAME.",
+            help=(
+                "Client certificate in place of a password: a file on the agent's machine. The certificate's common "
+                "name must be NAME."
+            ),
         ),
     ] = None,
     key_file: Annotated[
@@ -67,7 +72,7 @@ def enrol(
     config_file: ConfigFiles = None,
     data: DataFolder = None,
 ) -> None:
-    """Enrol an agent for hosts, and write its configuration file. Repeat for a new password or more hosts."""
+    """Enrol an agent for hosts, and write its configuration file. Repeat this for a new password or more hosts."""
     from kilonova.bundled_services.private_file import write_private  # noqa: PLC0415 - start-up time
     from kilonova.cli.up.agent_account import AgentAccount  # noqa: PLC0415 - start-up time
     from kilonova.db import enrolment  # noqa: PLC0415 - start-up time
@@ -125,7 +130,7 @@ def agents(
 
 
 def revoke(name: Name, config_file: ConfigFiles = None, data: DataFolder = None) -> None:
-    """Revoke an agent: its messages are ignored. Its hosts and their servers stay, without an agent."""
+    """Revoke an agent: its messages are ignored. Its hosts and their servers remain, but the hosts have no agent."""
     from kilonova.cli.up.agent_account import revocation_commands  # noqa: PLC0415 - start-up time
     from kilonova.db import enrolment  # noqa: PLC0415 - start-up time
 
@@ -168,7 +173,10 @@ def _hosts_in(file: Path) -> Iterator[str]:
 
 
 def _require_writable(path: Path) -> None:
-    """Raise InvalidRequest if a file cannot be written. Checked first: a new password that is not saved is lost."""
+    """Raise InvalidRequest if a file cannot be written.
+
+    Call this before creating a password: if unsaved, it is lost.
+    """
     if path.is_dir():
         raise InvalidRequest(f"{path} is a folder")
     if not path.parent.is_dir():
@@ -199,7 +207,10 @@ def _find(database: "Database", name: str) -> "EnrolledAgent | None":
 
 
 def _write(database: "Database", job: Callable[..., Result]) -> Result:
-    """Run a write transaction. Conflict and NotFound become InvalidRequest, for the exit code of bad input."""
+    """Run a write transaction.
+
+    Convert Conflict and NotFound to InvalidRequest, which has the exit code of bad input.
+    """
     try:
         return database.write(job)
     except (Conflict, NotFound) as error:
@@ -214,7 +225,7 @@ def _proof(account: "AgentAccount") -> str:
 
 
 def _print_commands(commands: Sequence[str]) -> None:
-    for command in commands:  # print(), because the rich console would wrap lines that users copy
+    for command in commands:  # not with the rich console, which would wrap lines that users copy
         print(f"  {command}")
 
 

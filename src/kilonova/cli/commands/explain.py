@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova explain``: shows scheduling decisions rule by rule, and why other hosts were rejected."""
+"""``kilonova explain``: shows stored scheduling decisions rule by rule, and why hosts were rejected."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ def explain(
     host: Annotated[str, typer.Option(metavar="NAME", help="Show all reasons that rejected this host.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show which rules removed which hosts for a server, and how the others were ranked."""
+    """Show which hosts each rule rejected for a server, and how the remaining hosts were ranked."""
     query = query_of(replay=replay, hosts=hosts, host=host)
     decisions = find_decisions(connect(data, os_cloud), name, **query)
     if as_json:
@@ -59,7 +59,7 @@ def query_of(*, replay: bool, hosts: bool, host: str) -> dict[str, str]:
 
 
 def find_decisions(api: Api, name: str, **query: str) -> Decisions:
-    """Return the decisions of a request, or of a server with the newest first. Raises: InvalidRequest for none."""
+    """Return the decisions of a request, or of a server (newest first). Raises: InvalidRequest if there are none."""
     try:
         return _decisions(api, name, query)
     except NotFound:
@@ -80,7 +80,7 @@ def _decisions(api: Api, name: str, query: Mapping[str, str]) -> Decisions:
 
 
 def show(decisions: Decisions, console: Console) -> None:
-    """Print the funnel and ranking of each decision."""
+    """Print each decision: the hosts that each rule rejected, and the ranking of the remaining hosts."""
     attempts = _attempts(decisions)
     for number, decision in enumerate(decisions):
         if number:
@@ -146,7 +146,7 @@ def _show_replay(replay: Mapping[str, Any], console: Console) -> None:
         console.print()
         console.print(hosts_table(replay["hosts"]))
         if more := replay["matching_hosts"] - len(replay["hosts"]):
-            console.print(f"and {more} more: choose with --host")
+            console.print(f"and {more} more hosts: select one with --host")
 
 
 def _funnel(steps: Sequence[Mapping[str, Any]]) -> Table:

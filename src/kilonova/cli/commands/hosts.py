@@ -17,11 +17,14 @@ app.command("remove-guest")(remove_guest)
 def hosts(
     context: typer.Context,
     strays: Annotated[
-        bool, typer.Option("--strays", help="List stray guests: those not where their servers are recorded.")
+        bool,
+        typer.Option(
+            "--strays", help=("List stray guests, which are not where their servers are recorded, instead of hosts.")
+        ),
     ] = False,
-    host: Annotated[str, typer.Option(metavar="HOST", help="Only this host, or strays of this host.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most entries.")] = 100,
-    marker: Annotated[str, typer.Option(metavar="LAST", help="Only entries after this one.")] = "",
+    host: Annotated[str, typer.Option(metavar="HOST", help="List only this host, or only its stray guests.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 100,
+    marker: Annotated[str, typer.Option(metavar="LAST", help="List only entries after this one.")] = "",
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova images``: lists the image cache of a host with the guests that use each image, and unused times."""
+"""``kilonova images``: lists the images in a host's cache, their users (guests) and the time since last use."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ def images(
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the images that a host caches, with their sizes, unused times, and the guests that use them."""
+    """List the images that a host caches, with their sizes, the guests that use them, and the time since last use."""
     try:
         answer = connect(data, os_cloud).get(OPERATOR, f"/hosts/{quote(host, safe='')}/images")
     except NotFound as error:

@@ -12,7 +12,7 @@ from kilonova.cli.cloud.printing import output_console, plain_table, print_json
 
 
 def tasks(data: DataFolder = None, os_cloud: AdminCloud = None, as_json: AsJson = False) -> None:
-    """List the periodic tasks of the control process that answers, with their last runs. Times are in UTC."""
+    """List the periodic tasks of one control process (the one that answers) with their last runs. Times are in UTC."""
     list_tasks(connect(data, os_cloud), as_json=as_json)
 
 

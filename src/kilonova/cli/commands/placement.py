@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Find and repair inconsistencies of inventories and allocations.")
 
-#: Maximum number of rounds of audit and repair: a repair may reveal another finding.
+#: Maximum number of rounds of audit and repair. A repair may reveal an inconsistency that the audit finds only then.
 _ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A finding and its state: ``found`` (no repair tried), ``repaired``, or ``left`` with the reason."""
+    """A finding and its state: ``found`` (repair not requested), ``repaired``, or ``left`` (failed for ``reason``)."""
 
     finding: "Finding"
     state: str
@@ -46,7 +46,7 @@ def audit(
     fix: Annotated[bool, typer.Option("--fix", help="Repair each finding, in a transaction of its own.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> int:
-    """Find and explain inconsistencies in the database; exit code 1 if any are found, or left by --fix."""
+    """Find and explain inconsistencies in the database; exit code 1 if any are found, or if --fix leaves any."""
     from kilonova.db.database import Database  # noqa: PLC0415 - slow to import and needed by this command only
 
     database = Database(settings_of_cloud(config_file, data).database.connection)
@@ -58,7 +58,7 @@ def audit(
 
 
 def _require_usable(database: "Database") -> None:
-    """Raise ConfigurationError unless the database has this release's schema: an audit does not change it."""
+    """Raise ConfigurationError unless the database has this release's schema. An audit does not upgrade the schema."""
     from kilonova.db import schema  # noqa: PLC0415 - start-up time
 
     where = database.url.render_as_string(hide_password=True)

@@ -14,7 +14,7 @@ from kilonova.cli.cloud.settings import AsJson, ConfigFiles, DataFolder, setting
 from kilonova.cli.up.data_folder import conf_of_folder
 from kilonova.errors import ConfigurationError, InvalidRequest
 
-if TYPE_CHECKING:  # slow to import, and not needed to show the help
+if TYPE_CHECKING:  # these modules are slow to import, and --help does not need them
     from kilonova.api.policy import Credentials, Policy
 
 _FROM_INPUT = "-"
@@ -25,7 +25,10 @@ PolicyFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Policy file to use instead of [oslo_policy] policy_file.")
 ]
 Filter = Annotated[
-    str | None, typer.Argument(metavar="TEXT", help="Only rules with this text in their name or routes.")
+    str | None,
+    typer.Argument(
+        metavar="TEXT", help=("List only rules with this text in their name or in a route that they guard.")
+    ),
 ]
 
 
@@ -37,7 +40,7 @@ def list_rules(
     policy_file: PolicyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List every rule with its current check, its default if it differs, and the routes that it guards."""
+    """List every rule with its current check, its default check if that differs, and the routes that it guards."""
     policy = _policy(_conf(config_file, data), policy_file)
     rules = [_described(policy, each) for each in sorted(policy.rules, key=lambda each: str(each.name))]
     rules = [each for each in rules if text is None or text in " ".join([each["name"], *each["routes"]])]
@@ -76,7 +79,7 @@ def sample(
         Path | None, typer.Option(metavar="FILE", help="File to write; default: standard output.")
     ] = None,
 ) -> None:
-    """Write a policy.yaml with every rule and its default, all commented out."""
+    """Write a policy.yaml in which every rule is listed with its default, commented out."""
     from kilonova.api.policy import BASE_RULES  # noqa: PLC0415 - start-up time
     from kilonova.cli.commands.policy_sample import sample_text  # noqa: PLC0415 - start-up time
     from kilonova.cli.wiring.apis import RULES  # noqa: PLC0415 - start-up time
@@ -100,7 +103,7 @@ def check(
     data: DataFolder = None,
     policy_file: PolicyFile = None,
     rule: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only this rule; exit code 1 if it refuses the caller.")
+        str | None, typer.Option(metavar="NAME", help="Check only this rule; exit code 1 if it refuses the caller.")
     ] = None,
     token: Annotated[
         str | None,
@@ -121,7 +124,7 @@ def check(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check the policy files; with a caller, list which rules pass or refuse that caller.
+    """Check the policy files; if a caller is given, list which rules pass or refuse that caller.
 
     Exit code 2 for unknown rule names and for invalid checks.
     """
@@ -138,7 +141,9 @@ def check(
             print(each)
         wrong = [each for each in policy.findings if not each.is_harmless]
         if wrong:
-            raise ConfigurationError(f"{counted(len(wrong), 'line')} of the policy files without the intended effect")
+            raise ConfigurationError(
+                f"{counted(len(wrong), 'line')} of the policy files will not have the intended effect"
+            )
         print(f"The policy files are valid: they set {policy.set_by_files} of {counted(len(known), 'rule')}.")
         return 0
     target = {"project_id": target_project or credentials.project_id, "user_id": target_user or credentials.user_id}
@@ -164,7 +169,7 @@ def _caller(
 
     if token is not None:
         if user or project or roles:
-            raise InvalidRequest("--token excludes --user, --project and --role")
+            raise InvalidRequest("--token cannot be combined with --user, --project or --role")
         from kilonova.identity.keystone import told_of_token  # noqa: PLC0415 - start-up time
 
         told = told_of_token(conf, sys.stdin.readline().strip() if token == _FROM_INPUT else token)
@@ -186,7 +191,7 @@ def _caller(
 
 
 def _conf(config_file: Sequence[str] | None, data: Path | None) -> Any:
-    """Return the oslo.config of a cloud; without files if no cloud is given and none is in the default folder."""
+    """Return the oslo.config object of a cloud, or one without files if no cloud is given or in the default folder."""
     if config_file or data or conf_of_folder(None).is_file():
         return settings_of_cloud(config_file, data).conf
     return _without_files()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generator of a sample policy.yaml: every rule with its default, purpose and routes, in comments."""
+"""Generator of a sample policy.yaml, in which each rule has comments with its default, purpose and routes."""
 
 import textwrap
 from collections.abc import Iterable

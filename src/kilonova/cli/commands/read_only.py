@@ -13,7 +13,7 @@ from kilonova.cli.cloud.settings import ConfigFiles, DataFolder, settings_of_clo
 from kilonova.cli.exit_codes import one_is_an_answer
 from kilonova.errors import InvalidRequest
 
-if TYPE_CHECKING:  # slow to import, and not needed to show the help
+if TYPE_CHECKING:  # these modules are slow to import, and --help does not need them
     from kilonova.db.database import Database
 
 app = typer.Typer(no_args_is_help=True, help="Make the APIs read-only, while the cloud runs or before it starts.")
@@ -26,7 +26,7 @@ def on(
     data: DataFolder = None,
     reason: Annotated[str, typer.Option(help="Reason, shown to clients.")] = "",
 ) -> None:
-    """Refuse changing requests with 503, in every control process. Running operations continue."""
+    """Answer 503 to requests that change anything, in every control process. Running operations continue."""
     from kilonova.api.read_only import KNOWN_FOR_S  # noqa: PLC0415 - start-up time
     from kilonova.db import switches  # noqa: PLC0415 - start-up time
 
@@ -40,7 +40,7 @@ def on(
 
 @app.command()
 def off(config_file: ConfigFiles = None, data: DataFolder = None) -> None:
-    """Accept changing requests again."""
+    """Accept requests that change anything again."""
     from kilonova.api.read_only import KNOWN_FOR_S  # noqa: PLC0415 - start-up time
     from kilonova.db import switches  # noqa: PLC0415 - start-up time
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova servers``: operations of administrators on servers for which Nova has no API."""
+"""``kilonova servers``: operations on servers that administrators need and Nova's API lacks."""
 
 from typing import Annotated
 
@@ -34,11 +34,14 @@ def count(
 @app.command("leave-group")
 def leave_group(
     server: _Server,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Id of its server group.")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Id of the server group.")],
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
 ) -> None:
-    """Remove a server from its server group. It stays on its host, and the policy no longer applies to it."""
+    """Remove a server from its server group.
+
+    The server stays on its host, and the group's policy no longer applies to it.
+    """
     api = connect(data, os_cloud)
     _change(api, "POST", server, "leave-group", {"leave_group": {"server_group": group}})
     print(f"Server {server} is no longer a member of server group {group}.")
@@ -48,13 +51,16 @@ def leave_group(
 def set_hints(
     server: _Server,
     hints: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME=VALUE…", help="All hints of the server; names may repeat.")
+        list[str] | None, typer.Argument(metavar="NAME=VALUE…", help="All new hints; a name may be repeated.")
     ] = None,
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replace the scheduler hints of a server except that of its group. Its next moves use them."""
+    """Replace the scheduler hints of a server, except the hint of its group.
+
+    The next moves of the server use the new hints.
+    """
     given: dict[str, list[str]] = {}
     for name, value in map(_pair, hints or ()):
         given.setdefault(name, []).append(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova simulate``: changes guests of a simulated host behind Kilonova's back, to see how the cloud reacts."""
+"""``kilonova simulate``: changes guests of a simulated host without Kilonova's knowledge, to test its reaction."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -19,7 +19,10 @@ from kilonova.model.instance import PowerState
 Host = Annotated[str, typer.Argument(metavar="HOST", help="A simulated host.")]
 Guest = Annotated[str, typer.Argument(metavar="SERVER", help="Id of the guest's server.")]
 StateDir = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="[fake] state_dir of the host's process, instead of --data.")
+    Path | None,
+    typer.Option(
+        metavar="DIR", help=("The folder in [fake] state_dir of the process that runs the host; in place of --data.")
+    ),
 ]
 
 app = typer.Typer(
@@ -30,7 +33,7 @@ app = typer.Typer(
 
 @app.command()
 def guests(host: Host, data: DataFolder = None, state_dir: StateDir = None) -> None:
-    """List the guests of a host with the states on its hypervisor."""
+    """List the guests of a host, with their power states on the simulated hypervisor."""
     table = plain_table()
     for name in ("Server", "State"):
         table.add_column(name, overflow="fold")
@@ -41,7 +44,7 @@ def guests(host: Host, data: DataFolder = None, state_dir: StateDir = None) -> N
 
 @app.command()
 def stop(host: Host, server: Guest, data: DataFolder = None, state_dir: StateDir = None) -> None:
-    """Power a guest off, as the guest itself or its hypervisor could."""
+    """Power a guest off, as if the guest had shut down or its hypervisor had stopped it."""
     _change(host, server, data, state_dir, _into(PowerState.SHUTDOWN))
 
 
@@ -71,7 +74,10 @@ def remove(host: Host, server: Guest, data: DataFolder = None, state_dir: StateD
 
 @app.command("power-loss")
 def power_loss(host: Host, data: DataFolder = None, state_dir: StateDir = None) -> None:
-    """Cut the power of a host: all its guests are off. Restart its agent to simulate the boot of the host."""
+    """Cut the power of a host, which powers off all its guests.
+
+    Restart the host's agent to simulate the host's boot.
+    """
     off = _into(PowerState.SHUTDOWN)
     _put(host, data, state_dir, lambda places: {uuid: off(place) for uuid, place in places.items()})
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova status`: checks before and after an upgrade, printed as by ``nova-status``; periodic tasks."""
+"""`kilonova status`: checks before and after an upgrade, printed as by ``nova-status``; and lists periodic tasks."""
 
 import logging
 import textwrap
@@ -13,7 +13,7 @@ from kilonova.cli.cloud.settings import AsJson, ConfigFiles, DataFolder, setting
 from kilonova.cli.commands.periodic_tasks import tasks
 from kilonova.errors import ConfigurationError
 
-if TYPE_CHECKING:  # slow to import, and not needed to show the help
+if TYPE_CHECKING:  # these modules are slow to import, and --help does not need them
     from kilonova.cli.commands.upgrade_checks import Checked
 
 app = typer.Typer(no_args_is_help=True, help="Check whether a cloud is ready for an upgrade, list periodic tasks.")
@@ -27,7 +27,7 @@ _TITLE = "Upgrade Check Results"
 def upgrade_check(config_file: ConfigFiles = None, data: DataFolder = None, as_json: AsJson = False) -> int:
     """Check configuration, database, agents and running workflows before or after an upgrade.
 
-    Exit code 0: success; 1: warnings; 2: a problem has to be solved first; 255: a check failed to run.
+    Exit code 0: success; 1: warnings; 2: a problem must be solved before the upgrade; 255: a check failed to run.
     """
     from kilonova.cli.commands.upgrade_checks import check_all  # noqa: PLC0415 - start-up time
 
@@ -37,7 +37,7 @@ def upgrade_check(config_file: ConfigFiles = None, data: DataFolder = None, as_j
         checked = list(check_all(settings))
     except ConfigurationError:
         raise
-    except Exception as error:  # noqa: BLE001 - the exit code says so
+    except Exception as error:  # noqa: BLE001 - the exit code reports the failure
         print(f"kilonova: a check failed to run: {type(error).__name__}: {error}")
         return _UNEXPECTED
     if as_json:
@@ -49,7 +49,7 @@ def upgrade_check(config_file: ConfigFiles = None, data: DataFolder = None, as_j
 
 
 def table_of(checked: Iterable["Checked"]) -> str:
-    """Return the results in the frame of ``nova-status``."""
+    """Return the results as a text table in the format of ``nova-status``."""
     blocks = [[_TITLE]]
     for one in checked:
         details = textwrap.wrap(f"Details: {one.details or 'None'}", _WIDTH, subsequent_indent="  ")

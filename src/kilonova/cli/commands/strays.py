@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stray guests and their removal: a part of ``kilonova hosts``."""
+"""Stray guests and their removal, for ``kilonova hosts``."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from kilonova.errors import Conflict, InvalidRequest, NotFound
 
 
 def list_strays(api: Api, query: Mapping[str, str], *, as_json: bool) -> None:
-    """Print the stray guests that hosts have reported. ``query``: optional ``host``, ``limit`` and ``marker``."""
+    """Print the stray guests that hosts have reported. ``query`` may have ``host``, ``limit`` and ``marker``."""
     answer = api.get(OPERATOR, "/strays", **{name: value for name, value in query.items() if value})
     if as_json:
         print_json(answer)
@@ -40,7 +40,7 @@ def remove_guest(
     elif answer["removal"]["host_was_asked"]:
         print(f"Host {host} removes guest {guest}.")
     else:
-        print(f"Host {host} is not reachable. It removes guest {guest} when it reports its guests again.")
+        print(f"Host {host} is not reachable. It will remove guest {guest} when it reports its guests again.")
 
 
 # --- output -----------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova up``: options of a cloud on this machine, which ``cli/up/supervisor.py`` runs."""
+"""``kilonova up``: the options of a cloud on this machine. ``cli/up/supervisor.py`` runs the cloud."""
 
 import sys
 from pathlib import Path
@@ -31,7 +31,7 @@ def up(
         ),
     ] = None,
     hypervisor: Annotated[
-        Hypervisor, typer.Option(help="libvirt: this machine is a host with real guests in QEMU.")
+        Hypervisor, typer.Option(help="Kind of hosts; with libvirt, this machine is a host with real guests in QEMU.")
     ] = Hypervisor.SIMULATED,
     guests_on_stop: Annotated[
         GuestsOnStop, typer.Option(help="Whether real guests keep running when the cloud is stopped.")
@@ -64,11 +64,17 @@ def up(
     ] = None,
     config_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Settings for the control process that override the generated ones."),
+        typer.Option(
+            metavar="FILE",
+            help=("Configuration file of the control process; its options override the generated options."),
+        ),
     ] = None,
     bundled_services: Annotated[
         bool,
-        typer.Option("--companions/--no-companions", help="Start Keystone and Glance, or use those of --config-file."),
+        typer.Option(
+            "--companions/--no-companions",
+            help=("Start Keystone and Glance, or use the Keystone and Glance named in --config-file."),
+        ),
     ] = True,
     console_proxy: Annotated[
         bool, typer.Option("--console-proxy/--no-console-proxy", help="Start a console proxy (40 MiB of memory).")

@@ -21,12 +21,12 @@ from kilonova.messaging.codec import OLDEST, VERSION
 _GIB = 2**30
 _LITTLE, _TOO_LITTLE = 2 * _GIB, _GIB // 10
 _SHOWN = 5
-#: Usual delay until another process takes over the work of one that has stopped.
+#: Usual delay until another control process takes over the work of a control process that has stopped.
 _GRACE = timedelta(seconds=60)
 
 
 class Result(IntEnum):
-    """Results as in ``nova-status``: the worst is the exit code."""
+    """Results of a check, as in ``nova-status``. The worst result is the exit code."""
 
     SUCCESS = 0
     WARNING = 1
@@ -148,7 +148,9 @@ def _leases(database: Database) -> Checked:
         return Checked("Leases", Result.SUCCESS)
     told = _some([f"{each.uuid} on {each.machine or 'an unknown machine'}" for each in ended])
     return Checked(
-        "Leases", Result.WARNING, f"Unfinished work of stopped control processes waits for a running one: {told}."
+        "Leases",
+        Result.WARNING,
+        f"Unfinished work of stopped control processes waits for a running control process: {told}.",
     )
 
 

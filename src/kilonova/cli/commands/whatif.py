@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova whatif``: shows the hosts that servers would get, why others are rejected, and nearest misses."""
+"""``kilonova whatif``: shows which hosts servers would get, why other hosts are rejected, and the nearest misses."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Protocol
@@ -27,12 +27,12 @@ _SERVERS_SHOWN = 10
 
 
 class Api(Protocol):
-    """The part of a connection that this command needs."""
+    """The method of a connection that this command needs."""
 
     def call(self, method: str, service: str, path: str, version: str | None = None, **arguments: Any) -> Any: ...
 
 
-def whatif(  # one option for each part of a request
+def whatif(  # each option is a part of the request
     flavor: Annotated[str, typer.Option(metavar="NAME|ID", help="The flavor.")],
     image: Annotated[str | None, typer.Option(metavar="NAME|ID", help="The image; default: none.")] = None,
     zone: Annotated[str | None, typer.Option(metavar="ZONE[:HOST[:NODE]]", help="The availability zone.")] = None,
@@ -82,7 +82,7 @@ def hints_of(texts: Sequence[str]) -> dict[str, list[str]]:
 
 
 def ask(api: Api, body: Mapping[str, Any], host_filter: str, *, with_hosts: bool) -> dict[str, Any]:
-    """Return the answer of the operator API; with hosts, its pages are merged."""
+    """Return the operator API's answer; with ``with_hosts``, all pages of its list of hosts are merged."""
     query = {"host": host_filter} if host_filter else {}
     if not with_hosts:
         query["limit"] = "0"
@@ -97,7 +97,7 @@ def ask(api: Api, body: Mapping[str, Any], host_filter: str, *, with_hosts: bool
 
 
 def show(found: Mapping[str, Any], console: Console) -> None:
-    """Print funnel, ranking and nearest misses of the explained server, and the hosts of all servers."""
+    """Print the host of each server; and for the explained server its funnel, ranking and nearest misses."""
     servers, number = found["servers"], found["explained_server"]
     server = servers[number - 1]
     if number > 1:
@@ -133,7 +133,8 @@ def _funnel(steps: Sequence[Mapping[str, Any]], rules: Sequence[Mapping[str, Any
     table.add_column("Removed, and why", overflow="fold", ratio=1)
     asked = {step["rule"]: step for step in steps}
     known = {rule["rule"] for rule in rules}
-    # The first row of a later server is not a rule: it counts the hosts that the previous server left.
+    # In the table of the second or a later server, the first row is no rule: it counts the hosts left after the
+    # previous server.
     earlier = [{**step, "failed": "", "only_hindrance": 0} for step in steps if step["rule"] not in known]
     for rule in (*earlier, *rules):
         step = asked.pop(rule["rule"], None)

@@ -30,12 +30,16 @@ def workflows() -> None:
 @app.command("list")
 def list_(
     kind: Annotated[
-        str, typer.Option(metavar="KIND", help="Only workflows of this kind: build, resize, delete, …")
+        str, typer.Option(metavar="KIND", help="List only workflows of this kind: build, resize, delete, …")
     ] = "",
-    stuck: Annotated[bool, typer.Option("--stuck", help="Only stuck workflows, which wait for an operator.")] = False,
-    server: Annotated[str, typer.Option(metavar="SERVER", help="Only workflows of this server (name or id).")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most entries.")] = 100,
-    marker: Annotated[str, typer.Option(metavar="WORKFLOW", help="Only workflows after this one.")] = "",
+    stuck: Annotated[
+        bool, typer.Option("--stuck", help=("List only stuck workflows, which wait for an operator."))
+    ] = False,
+    server: Annotated[
+        str, typer.Option(metavar="SERVER", help=("List only workflows of this server (name or id)."))
+    ] = "",
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 100,
+    marker: Annotated[str, typer.Option(metavar="WORKFLOW", help="List only workflows after this one.")] = "",
     data: DataFolder = None,
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,
@@ -75,7 +79,7 @@ def retry(workflow: Workflow, data: DataFolder = None, os_cloud: AdminCloud = No
 
 @app.command()
 def abandon(workflow: Workflow, data: DataFolder = None, os_cloud: AdminCloud = None, as_json: AsJson = False) -> None:
-    """Abandon a stuck workflow. Its server stays in error and keeps its resources until it is deleted."""
+    """Abandon a stuck workflow. Its server stays in ERROR, and keeps its resources until the server is deleted."""
     answer = act(connect(data, os_cloud), workflow, "abandon")
     if as_json:
         print_json(answer)
@@ -84,7 +88,7 @@ def abandon(workflow: Workflow, data: DataFolder = None, os_cloud: AdminCloud = 
 
 
 def find(api: Api, uuid: str) -> Mapping[str, Any]:
-    """Return the operator API's description of a workflow. Raises: InvalidRequest if it is not running."""
+    """Return the operator API's description of a workflow. Raises: InvalidRequest if the workflow does not exist."""
     _require_uuid(uuid)
     try:
         answer: Mapping[str, Any] = api.get(OPERATOR, f"/workflows/{uuid}")
@@ -94,7 +98,7 @@ def find(api: Api, uuid: str) -> Mapping[str, Any]:
 
 
 def act(api: WritableApi, uuid: str, action: str) -> Mapping[str, Any]:
-    """Retry or abandon a workflow. Raises: InvalidRequest if it is not running or not stuck."""
+    """Retry or abandon a workflow. Raises: InvalidRequest if the workflow does not exist or is not stuck."""
     _require_uuid(uuid)
     try:
         answer: Mapping[str, Any] = api.call("POST", OPERATOR, f"/workflows/{uuid}/{action}")
@@ -186,7 +190,7 @@ def _reasons(failure: Mapping[str, Any] | None) -> list[Text]:
 
 
 def show_abandoned(given_up: Mapping[str, Any], console: Console) -> None:
-    """Print the resources that an abandoned workflow leaves behind, and how to release them."""
+    """Print the resources that an abandoned workflow leaves behind, and the command that releases them."""
     server = given_up["server_id"]
     console.print(f"{given_up['kind']} of server {server} is abandoned; the server stays in error.")
     if given_up["hosts"]:

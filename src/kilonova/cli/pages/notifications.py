@@ -162,7 +162,7 @@ _AGGREGATE = Aggregate(1, "788608ec-ebdc-45c5-bc7f-e5f24ab92c80", "my-aggregate"
 _KEYPAIR = Keypair(
     1, "fake", "my-key", "ssh", "1e:2c:9b:56:79:4b:45:77:f9:ca:7a:98:2c:b0:d5:3c", "ssh-ed25519 AAAAC3NzaC1lZDI1 me"
 )
-#: Title of a sample → the event it shows.
+#: Title of a sample → the event from which the sample notifications are built.
 _SAMPLES: Mapping[str, ResourceEvent] = {
     "End of a reboot": ServerActed("reboot", Phase.END, _SERVER, host="node1", kind="reboot"),
     "Failure of a reboot": ServerActed(
@@ -194,7 +194,7 @@ _PUBLISHERS: Mapping[PublishedBy, str] = {
     PublishedBy.API: "`nova-api`",
     PublishedBy.CONDUCTOR: "`nova-conductor`",
 }
-#: Rows of events that no server workflow sends: (versioned, unversioned, publisher, payload, when).
+#: Events that no server workflow sends: (versioned name, unversioned name, publisher, payload, occasion).
 _OTHERS: tuple[tuple[str, str, str, str, str], ...] = (
     ("instance.lock, instance.unlock", "", "nova-api", "InstanceActionPayload", "a server is locked or unlocked"),
     (

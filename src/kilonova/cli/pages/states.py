@@ -32,7 +32,8 @@ The table lists the `status` that the API shows for each vm_state, and the tasks
 |---|---|---|
 """
 _TASKS: tuple[TaskState | None, ...] = (None, *TaskState)
-#: Up to this number, a row lists the tasks in which an action is refused, else those in which it can start.
+#: If an action is refused in at most this number of tasks, its row lists these; otherwise it lists the tasks in which
+#: the action can start.
 _MOST_EXCLUDED = 3
 
 
@@ -113,11 +114,11 @@ _CENTRES: Mapping[VmState, tuple[int, int]] = {
     VmState.DELETED: (840, 740),
 }
 _ASIDE = 12  # Distance in pixels between two arrows of opposite directions.
-_LABEL_AT = 0.37  # Position of a label on its arrow, so that labels of opposite arrows do not overlap.
+_LABEL_AT = 0.37  # Position of a label as a fraction of its arrow's length; labels of opposite arrows do not overlap.
 
 
 def svg() -> str:
-    """Return the SVG picture: one arrow for all actions between two states; actions from every state are a footnote."""
+    """Return the SVG picture. One arrow stands for all actions between two states; a footnote lists other actions."""
     arrows: dict[tuple[VmState, VmState], list[str]] = defaultdict(list)
     for kind, transition in TRANSITIONS.items():
         if transition.settled is None or transition.states == ANY_STATE:
@@ -170,6 +171,6 @@ def _arrow(start: VmState, end: VmState, kinds: list[str]) -> str:
 
 
 def _border(along: float, across: float) -> float:
-    """Return the distance in pixels from a box's centre to its border in a direction."""
+    """Return the distance in pixels from a box's centre to its border in the direction (``along``, ``across``)."""
     sides = [size / 2 / abs(part) for size, part in ((_BOX_WIDTH, along), (_BOX_HEIGHT, across)) if abs(part) > 1e-9]
     return min(sides) + 2

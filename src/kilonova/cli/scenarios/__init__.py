@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenarios for commands: lookup, comparison with the running cloud, and playing."""
+"""Scenarios, as used by commands: finding their files, comparing them with the running cloud, and playing them."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of the running cloud with a scenario."""
+"""Comparison of a running cloud with the cloud that a scenario describes."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _HYPERVISORS_WITH_SIZES = "2.53"
 
 
 def differences(scenario: Scenario, api: Api) -> tuple[str, ...]:
-    """Return a text for each difference between the running cloud and the scenario: hosts, their sizes, options."""
+    """Return a text for each difference between the running cloud and the scenario in hosts, host sizes and options."""
     running = api.get(OPERATOR, "/options")["options"]
     found = [*_host_differences(scenario, api), *_option_differences(scenario, running)]
     if any(host.failing_spawns for host in scenario.hosts):

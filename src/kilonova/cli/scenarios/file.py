@@ -7,7 +7,7 @@ import kilonova
 from kilonova.errors import ConfigurationError
 
 _PACKAGE = Path(kilonova.__file__).parent
-# location in an installed package, location in a source checkout
+# folder of scenarios in an installed package, and in a source checkout
 _FOLDERS = (_PACKAGE / "scenarios", _PACKAGE.parent.parent / "scenarios")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plays a scenario: reads the cloud through its API, changes it through the stock ``openstack`` client."""
+"""Plays a scenario in a running cloud. Reads use the cloud's API; changes use the stock ``openstack`` client."""
 
 import shlex
 import shutil
@@ -35,7 +35,7 @@ _FLAVORS_WITH_SPECS = "2.61"
 
 
 class OpenStackClient:
-    """The installed ``openstack`` client, as one user. ``say``: called with each command before it runs."""
+    """The installed ``openstack`` client, run as one user. ``say``: called with each command line before it runs."""
 
     def __init__(self, cloud: CloudName, say: Callable[[str], None]) -> None:
         self._cloud = cloud
@@ -70,7 +70,7 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A user of the cloud: ``api`` for reading, ``client`` for changes."""
+    """The connections of one user of the cloud: ``api`` for reads, ``client`` for changes."""
 
     api: Api
     client: Client
@@ -78,14 +78,17 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The landing of one server, and the reasons in words."""
+    """The host of one server, or the failure of its request; and the reasons, one text each."""
 
     landing: Landing
     why: tuple[str, ...]
 
 
 class ScenarioPlayer:
-    """A scenario in a cloud, its project references replaced by ids. ``seats``: project → its user."""
+    """Plays a scenario whose project references have been replaced by ids.
+
+    ``seats``: project → connections of its user.
+    """
 
     def __init__(self, scenario: Scenario, seats: Mapping[str, Seat]) -> None:
         self._scenario = scenario
@@ -95,7 +98,7 @@ class ScenarioPlayer:
     # --- reading the cloud --------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Create missing aggregates, flavors, images and server groups; disable the scenario's disabled services."""
+        """Create missing aggregates, flavors, images and server groups. Disable services that the scenario disables."""
         self._disable()
         aggregates = _by_name(self._aggregates())
         for aggregate in self._scenario.aggregates:
@@ -129,7 +132,7 @@ class ScenarioPlayer:
         return listed
 
     def _servers(self, project: str) -> dict[str, Any]:
-        """Return name → server for the scenario's servers that exist in a project."""
+        """Return name → server for those servers of the scenario that exist in a project."""
         listed = self._seats[project].api.get("compute", "/servers/detail")["servers"]
         names = {name for asked in self._scenario.servers if asked.project == project for name in asked.names}
         return {server["name"]: server for server in listed if server["name"] in names}
@@ -234,7 +237,7 @@ class ScenarioPlayer:
     # --- results ------------------------------------------------------------------------------------------------------
 
     def stories(self) -> dict[str, Story]:
-        """Return for each server name its host or failure, and the explanation of the decision."""
+        """Return server name → its host or failure, with the explanation of its scheduling decisions."""
         listed = self._admin.api.get("compute", "/servers/detail", all_tenants="1")["servers"]
         hosts = {server["id"]: server.get("OS-EXT-SRV-ATTR:host") for server in listed}
         return {
@@ -253,7 +256,10 @@ class ScenarioPlayer:
         return Story(Landing(None, emptied[-1] if emptied else SPAWN), (*why, f"fault: {fault}"))
 
     def _decisions(self, server_id: str) -> Sequence[Mapping[str, Any]]:
-        """Return the scheduling decisions of a server, oldest first. They are stored a moment after they are made."""
+        """Return the scheduling decisions of a server, oldest first.
+
+        Retries, because decisions are stored asynchronously.
+        """
         for attempt in range(10):
             try:
                 found = self._admin.api.get(OPERATOR, f"/decisions/{server_id}")
@@ -267,7 +273,7 @@ class ScenarioPlayer:
     # --- clean-up -----------------------------------------------------------------------------------------------------
 
     def clean(self) -> None:
-        """Delete the scenario's resources by name, except those that every new cloud has."""
+        """Delete all resources with names of the scenario, except resources that every new cloud has."""
         for project, seat in self._seats.items():
             self._delete_servers(project)
             wanted = {group.name for group in self._scenario.groups if group.project == project}
@@ -297,7 +303,7 @@ class ScenarioPlayer:
         deadline = time.monotonic() + _SETTLE_S
         while self._servers(project):
             if time.monotonic() > deadline:
-                raise Unavailable(f"the servers were not deleted within {_SETTLE_S:.0f} s")
+                raise Unavailable(f"some servers were not deleted within {_SETTLE_S:.0f} s")
             time.sleep(_POLL_S)
 
 

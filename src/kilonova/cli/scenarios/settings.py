@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of a control process for a scenario, and playing the scenario with these settings."""
+"""Settings that a control process has for a scenario; and the player of a scenario with these settings."""
 
 import sys
 import tempfile
@@ -28,7 +28,7 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 
 def settings_of(scenario: Scenario) -> Settings:
-    """Return the settings that ``kilonova up --scenario`` gives its control process. Raises: ConfigurationError."""
+    """Return the settings that the control process of ``kilonova up --scenario`` has. Raises: ConfigurationError."""
     with _file_of(scenario) as file:
         settings = load_settings([file])
     require_known_options(scenario, settings, besides=_sections_of_plug_ins(settings.scheduler))
@@ -57,14 +57,14 @@ def require_known_options(scenario: Scenario, settings: Settings, *, besides: Ab
 
 
 def _sections_of_plug_ins(scheduler: SchedulerConfig) -> frozenset[str]:
-    """Return the class names at the end of the dotted paths in the scheduler's options."""
+    """Return the last component, a class name, of each dotted path in the scheduler's options."""
     many = (scheduler.available_filters, scheduler.enabled_filters, scheduler.weight_classes, scheduler.request_filters)
     paths = [*(path for paths in many for path in paths), scheduler.driver]
     return frozenset(path.strip().rpartition(".")[2] for path in paths)
 
 
 def play_with_settings(scenario: Scenario) -> tuple[Played, ...]:
-    """Play a scenario with the engine that its options define. Raises: ConfigurationError."""
+    """Play a scenario with the scheduling rules and the driver that its options select. Raises: ConfigurationError."""
     import_from(scenario)
     with _file_of(scenario) as file:
         settings = load_settings([file])
@@ -81,7 +81,7 @@ def play_with_settings(scenario: Scenario) -> tuple[Played, ...]:
 
 
 class DriverAtPlay:
-    """A scheduler driver that decides instead of the engine, one server at a time."""
+    """An external scheduler driver as the engine of a scenario's player. It decides for one server at a time."""
 
     def __init__(self, driver: OutsideDriver, engine: Engine) -> None:
         self._driver = driver
@@ -90,10 +90,10 @@ class DriverAtPlay:
     def decide(self, hosts: HostTable, spec: RequestSpec, *, limit: int) -> Decision:
         """Return the driver's choice for one server of the request."""
         one = replace(spec, instance_uuids=spec.instance_uuids[:1])
-        del limit  # an external driver returns one host for a server
+        del limit  # an external driver returns only one host for a server
         return self._driver.answer(one, hosts).decide(hosts)
 
 
 def import_from(scenario: Scenario) -> None:
-    """Add the scenario's folders to ``sys.path``, for the modules that its options name."""
+    """Add the scenario's folders to ``sys.path``, so that the modules that its options name can be imported."""
     sys.path += [folder for folder in scenario.python_path if folder not in sys.path]

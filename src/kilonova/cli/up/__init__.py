@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova up``: a whole cloud on one machine, as child processes of one supervisor."""
+"""``kilonova up``: a whole cloud on one machine, whose processes are children of one supervisor process."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The account of an agent at the broker: its configuration file, and the commands that create the account.
+"""The account of an agent at the broker: the agent's configuration file, and the commands that create the account.
 
-The random password is stored in the configuration file only; the broker gets a salted hash of it.
+The random password is stored in the configuration file only; the broker stores a salted hash of it.
 """
 
 import json
@@ -24,14 +24,14 @@ _HEADER = """\
 # Written by `kilonova compute enrol {name}`, and again when that is repeated; put other options in a file of your own.
 # A reader of this file can act as this agent for its hosts: keep it private.
 """
-#: Options with which a control process authenticates at the broker; they are not copied to agents.
+#: Options by which a control process authenticates at the broker. They are not copied to the configuration of agents.
 _FILES = frozenset({"ssl_cert_file", "ssl_key_file"})
 _OF_CONTROL = frozenset({("rabbit_login_method", "EXTERNAL")})
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A client certificate and its key, as files on the agent's machine. Its common name is the agent's name."""
+    """Paths of a client certificate and its key on the agent's machine. The common name must be the agent's name."""
 
     cert_file: Path
     key_file: Path | None = None
@@ -39,7 +39,7 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class AgentAccount:
-    """An agent with its broker and its credentials. ``certificate``: its client certificate; None: a ``password``."""
+    """An agent, its broker and its credentials: either ``certificate`` (a client certificate) or ``password``."""
 
     name: str
     broker: RabbitSettings
@@ -48,9 +48,10 @@ class AgentAccount:
 
     @classmethod
     def make(cls, name: str, broker: RabbitSettings, certificate: Certificate | None = None) -> "AgentAccount":
-        """Return an account with a new random password, or with a certificate.
+        """Return an account with ``certificate``, or with a new random password if it is None.
 
-        ``broker``: settings of the control processes. Raises: InvalidRequest, ConfigurationError.
+        ``broker``: settings of the broker in the control processes' configuration. Raises: InvalidRequest,
+        ConfigurationError.
         """
         check_agent_name(name)
         if broker.transport_url is None:
@@ -83,14 +84,14 @@ class AgentAccount:
         return _HEADER.format(name=self.name) + conf_text(sections)
 
     def definitions(self) -> str:
-        """Return the RabbitMQ definitions (JSON) of the account, its permissions, its queues and its exchange."""
+        """Return the RabbitMQ definitions (JSON) of the account, with permissions, queues and exchange."""
         user = agent_user(self.name, self.password)
         return json.dumps(definitions(self.virtual_host, [user], [self.name]), indent=2) + "\n"
 
     def commands(self, *, is_known: bool) -> tuple[str, ...]:
-        """Return the commands that create the account by hand. Control processes create the queues.
+        """Return the commands with which an operator creates the account. Control processes create its queues.
 
-        ``is_known``: whether the broker has the account already.
+        ``is_known``: whether the account exists at the broker.
         """
         user = agent_user(self.name, self.password)
         at = _at(self.virtual_host)
@@ -118,7 +119,7 @@ def revocation_commands(name: str, virtual_host: str) -> tuple[str, ...]:
 
 
 def url_text(url: TransportUrl, user: str, password: str | None) -> str:
-    """Return ``transport_url`` for another user of the same broker."""
+    """Return the text of a ``transport_url`` with the broker addresses of ``url``, but for ``user``."""
     account = quote(user, safe="") + ("" if password is None else f":{quote(password, safe='')}")
     places = ",".join(f"{account}@{_place(broker)}" for broker in url.brokers)
     return f"rabbit://{places}/{quote(url.virtual_host, safe='')}"
@@ -130,7 +131,7 @@ def _place(broker: BrokerAddress) -> str:
 
 
 def _shared_options(broker: RabbitSettings) -> dict[str, Any]:
-    """Return the broker options that agents need, too, if they differ from their defaults."""
+    """Return the control processes' broker options that agents need, too, and that differ from their defaults."""
     defaults = RabbitSettings()
     found = {
         each.oslo.name: getattr(broker, each.field)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Broker and agent processes of ``kilonova up --agents N``, which replace the hosts in the control process.
+"""Broker and agent processes of ``kilonova up --agents N``. The agent processes run the hosts of the cloud.
 
 ::
 
@@ -8,7 +8,7 @@
                ├── kilonova compute     agent1: DIR/agents/agent1.conf, DIR/log/agent1.log
                └── kilonova compute …
 
-Passwords are new at every start: the broker reads them from its definitions, each agent from its own file.
+Passwords are new at every start. The broker reads them from its definitions file, each agent from its own file.
 """
 
 import os
@@ -58,10 +58,10 @@ _SECTIONS_OF_AGENTS = (
 _OPTIONS_OF_AGENTS = frozenset(
     (setting.group, setting.oslo.name) for section in _SECTIONS_OF_AGENTS for setting in settings_of(section)
 )
-#: Interval in seconds at which the database is polled for reported hosts.
+#: Minimum interval in seconds of queries to the database for reported hosts.
 _READ_EVERY_S = 0.2
 _OWN = re.compile(r"agent[0-9]+")
-#: Short retry intervals, because the broker starts at the same time.
+#: Short intervals between connection attempts, because the broker is started at the same time.
 _QUICK: Mapping[str, Any] = {"rabbit_retry_interval": 0.2, "rabbit_retry_backoff": 0.1, "rabbit_interval_max": 2.0}
 _HEADER = "# Written at every start by `kilonova up`.\n"
 
@@ -71,7 +71,8 @@ Sections = Mapping[str, Mapping[str, Any]]
 def require_possible(agents: int, hosts: int, operator: Sections, own_host: str | None = None) -> None:
     """Check that the requested agents can be started. Raises: ConfigurationError.
 
-    ``hosts``: number of simulated hosts. ``own_host``: the host of real guests, which gets an agent process of its own.
+    ``hosts``: number of simulated hosts. ``own_host``: name of the host of real guests, if any, which gets an agent
+    process of its own.
     """
     if not agents:
         return
@@ -82,7 +83,7 @@ def require_possible(agents: int, hosts: int, operator: Sections, own_host: str 
     there_are = hosts + (own_host is not None)
     if agents > there_are:
         raise ConfigurationError(
-            f"--agents {agents} exceeds the number of hosts ({there_are}), and each agent needs a host"
+            f"--agents {agents} exceeds the number of hosts ({there_are}), but each agent needs a host"
         )
     if own_host is not None and hosts and agents == 1:
         raise ConfigurationError("--agents 1 is too few: the host of real guests needs an agent process of its own")
@@ -91,9 +92,9 @@ def require_possible(agents: int, hosts: int, operator: Sections, own_host: str 
 
 
 def share_out(hosts: Sequence[str], agents: int, own_host: str | None = None) -> dict[str, tuple[str, ...]]:
-    """Return agent → its hosts: consecutive hosts, in shares that differ by one host at most.
+    """Return agent → its hosts. Each agent gets consecutive hosts; the numbers of hosts differ by at most one.
 
-    ``own_host``: assigned to the last agent, alone.
+    ``own_host``: the host of real guests, if any, which is the only host of the last agent.
     """
     if own_host is not None:
         return {**(share_out(hosts, agents - 1) if hosts else {}), f"agent{agents}": (own_host,)}
@@ -108,7 +109,7 @@ def share_out(hosts: Sequence[str], agents: int, own_host: str | None = None) ->
 
 
 class OwnBroker:
-    """The RabbitMQ of this cloud, watched like a child process. Start it from the main thread."""
+    """The RabbitMQ of this cloud, which the supervisor watches like a child process. Start it from the main thread."""
 
     name = "broker"
 
@@ -153,9 +154,9 @@ class OwnBroker:
 
 
 class AgentSide:
-    """The broker and the agents of a cloud. Starts the broker at once: create it in the main thread.
+    """The broker and the agents of a cloud. The constructor starts the broker: call it in the main thread.
 
-    ``shares``: agent → its hosts. ``real``: the host of real guests, if any.
+    ``shares``: agent → its hosts. ``real``: the host of real guests, if there is one.
     """
 
     def __init__(
@@ -175,9 +176,9 @@ class AgentSide:
         self._reported: set[str] = set()
 
     def enrol(self, conf: Sequence[Path]) -> None:
-        """Enrol these agents and revoke all others. ``conf``: files of the control process, which is not running yet.
+        """Enrol the agents in ``shares``, and revoke agents of earlier starts.
 
-        Raises: ConfigurationError.
+        Call this before the control process starts.
         """
         from kilonova.config.load import load_settings  # noqa: PLC0415 - what follows is slow to import
         from kilonova.db import schema  # noqa: PLC0415 - start-up time
@@ -189,17 +190,17 @@ class AgentSide:
         self._database.write(self._enrol)
 
     def start_agents(self, options: Sequence[Sections], python_path: Sequence[str]) -> Iterator["AgentChild"]:
-        """Write the configuration files of each agent, and start it.
+        """Write the configuration files of each agent, start the agents, and yield their processes.
 
-        ``options``: those of the scenario, then those of the operator, which win; agents get only options that they
-        read.
+        ``options``: the options of the scenario, then those of the operator, which override them. An agent's file gets
+        only options that agents read.
         """
         for name, hosts in self.shares.items():
             files = self._write(self.broker.account(name), hosts, options)
             yield AgentChild(self, name, files, self._folder, python_path)
 
     def has_reported(self, agent: str) -> bool:
-        """Return whether an agent has reported all its hosts to control processes in this run."""
+        """Return whether an agent has, since the start of this cloud, reported all its hosts to control processes."""
         from kilonova.db import agent_sessions  # noqa: PLC0415 - start-up time
 
         assert self._database is not None
@@ -211,7 +212,7 @@ class AgentSide:
         return self._reported.issuperset(self.shares[agent])
 
     def stop(self) -> None:
-        """Stop the broker, after all other processes."""
+        """Stop the broker. Call this after all other processes have been stopped."""
         if self._database is not None:
             self._database.close()
         self.broker.stop()
@@ -221,7 +222,7 @@ class AgentSide:
 
         before = {agent.name: agent for agent in enrolment.list_all(tx.connection) if _OWN.fullmatch(agent.name)}
         for name in before:
-            enrolment.revoke(tx, name)  # revoke first, so that the hosts can be assigned to other agents
+            enrolment.revoke(tx, name)  # revoke all agents first, so that their hosts can be assigned to other agents
         agent_sessions.end_of(tx, before)
         for name, hosts in self.shares.items():
             has = enrolment.get(tx.connection, name).hosts if name in before else ()
@@ -252,7 +253,7 @@ class AgentSide:
 
 
 class AgentChild(Child):
-    """An agent process. It counts as up when its hosts have been reported."""
+    """An agent process. It counts as up once it has reported all its hosts."""
 
     def __init__(
         self, side: AgentSide, name: str, files: Sequence[Path], folder: Path, python_path: Sequence[str]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The message of ``kilonova up`` when its cloud is up: the next commands to type."""
+"""The message that ``kilonova up`` prints when its cloud is up, with commands to type next."""
 
 import shlex
 import sys
@@ -16,7 +16,7 @@ class Announcement:
     """The message and its inputs.
 
     ``bundled_services``: whether the cloud runs its own Keystone and Glance. ``unlimited``: whether quotas are off.
-    ``data``: command line option that selects this cloud, or "".
+    ``data``: the option ``--data`` that selects this cloud in other commands, or "" if they need none.
     """
 
     cloud: Cloud
@@ -48,11 +48,11 @@ class Announcement:
                 limit = f"{openstack} quota set --instances 10 demo"
                 yield f"Projects may have any number of servers here; limit one with: {limit}"
         if self.agents:
-            yield f"Who has which hosts: {_installed('kilonova')} compute agents{self.data}"
+            yield f"To list the hosts of each agent: {_installed('kilonova')} compute agents{self.data}"
 
 
 def _installed(name: str) -> str:
-    """Return the path of an installed command, as short as possible for a shell in the current folder."""
+    """Return the path of an installed command for a shell, relative if it is below the current folder."""
     client = Path(sys.executable).with_name(name)
     if not client.exists():
         return name

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backups of an embedded cloud: a folder with its databases, keys, images and simulated hypervisors, and a list.
+"""Backups of a cloud of ``kilonova up``: a folder with databases, keys, images and simulated hypervisors, and a list.
 
 ::
 
     BACKUP/backup.json       list of files with sizes and SHA-256 sums
            kilonova.db …     the data folder, without logs, locks and files written at every start
 
-The databases are copied by SQLite's online backup, each from a single snapshot, while the cloud runs. Data copied at
-different moments is reconciled here: the images are those listed in the copy of Glance's database, and the guests are
-all that existed before or after the copy of Kilonova's database (guests with a removal record in that database are
-removed when their host starts; other strays are kept and reported, as always).
+The databases are copied by SQLite's online backup, each from a single snapshot, while the cloud runs. This module
+reconciles data that was copied at different moments. The backup has the image files that are listed in its copy of
+Glance's database. It has all guests that existed before or after the copy of Kilonova's database was made; after a
+restore, a host removes guests for which that database has a removal record, and reports and keeps other stray guests.
 """
 
 import hashlib
@@ -31,7 +31,8 @@ _FORMAT = 1
 DATABASES = ("kilonova.db", "keystone/keystone.db", "glance/glance.db")
 _IMAGES = "glance/images"
 _HYPERVISORS = "hypervisors"
-#: Folders not in a backup: logs, temporary files, and files that the next start creates.
+#: Folders not copied as they are: logs, temporary files, files that each start creates; images and simulated
+#: hypervisors are copied separately.
 _LEFT_OUT = ("log", "broker", "agents", "glance/staging", "glance/tasks", "glance/locks", _IMAGES, _HYPERVISORS)
 _LEFT_OUT_SUFFIXES = (".db", "-wal", "-shm", "-journal", ".lock", ".part", ".new")
 _CHUNK = 2**20
@@ -46,12 +47,12 @@ Progress = Callable[[str, int, int], None]
 
 
 def back_up(data: Path, target: Path, on_progress: Progress = lambda _what, _done, _total: None) -> int:
-    """Save the data folder of an embedded cloud as ``target``, completely or not at all. Return the bytes saved.
+    """Save the data folder of a cloud as ``target``, completely or not at all. Return the number of bytes saved.
 
     Raises: ConfigurationError if the cloud does not exist or ``target`` is in use; OSError.
     """
     if not (data / "kilonova.db").is_file():
-        raise ConfigurationError(f"{data} holds no embedded cloud (no kilonova.db)")
+        raise ConfigurationError(f"{data} is not the data folder of a cloud: it has no kilonova.db")
     with _written_as_a_whole(target) as draft:
         guests = _guests(data)
         for name in DATABASES:
@@ -71,7 +72,7 @@ def back_up(data: Path, target: Path, on_progress: Progress = lambda _what, _don
 
 
 def restore(backup: Path, data: Path, on_progress: Progress = lambda _what, _done, _total: None) -> int:
-    """Restore ``backup`` as the data folder ``data``, completely or not at all. Return the bytes restored.
+    """Restore ``backup`` as the data folder ``data``, completely or not at all. Return the number of bytes restored.
 
     Raises: ConfigurationError if the backup is invalid or damaged, or ``data`` is in use; OSError.
     """
@@ -92,7 +93,7 @@ def restore(backup: Path, data: Path, on_progress: Progress = lambda _what, _don
 
 
 class _written_as_a_whole:  # noqa: N801 - used as a function
-    """A new folder that gets its final name if the block succeeds, and is removed otherwise."""
+    """Context manager of a new folder, which gets its final name if the block succeeds, and is removed if it fails."""
 
     def __init__(self, target: Path) -> None:
         self._target = target
@@ -112,7 +113,7 @@ class _written_as_a_whole:  # noqa: N801 - used as a function
             return
         for path in (*self._draft.rglob("*"), self._draft):
             _sync(path)
-        self._draft.replace(self._target)  # an empty folder at the target is replaced, too
+        self._draft.replace(self._target)  # this also replaces an empty folder
         _sync(self._target.parent)
 
 
@@ -129,7 +130,8 @@ def _copy_pages(source: Path, copy: Path, name: str, on_progress: Progress) -> N
     _private_folder(copy.parent)
     os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     with closing(sqlite3.connect(source, timeout=30)) as theirs, closing(sqlite3.connect(copy)) as ours:
-        # A read transaction pins one snapshot; without it SQLite would restart the backup after each write.
+        # The read transaction makes the backup a single snapshot; without it SQLite would restart the backup after each
+        # write.
         theirs.execute("BEGIN")
         theirs.execute("SELECT count(*) FROM sqlite_master").fetchone()
         theirs.backup(
@@ -139,13 +141,14 @@ def _copy_pages(source: Path, copy: Path, name: str, on_progress: Progress) -> N
             sleep=0.0,
         )
         theirs.execute("ROLLBACK")
-        ours.execute("PRAGMA journal_mode = WAL")  # WAL is the mode that services expect; closing leaves a single file
+        # the services expect WAL mode; closing the connection leaves a single file
+        ours.execute("PRAGMA journal_mode = WAL")
         if (answer := ours.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
             raise ConfigurationError(f"{source} is damaged: {answer}")
 
 
 def _copy_images(data: Path, draft: Path, on_progress: Progress) -> None:
-    """Copy the image files listed in the copied database; if one is deleted meanwhile, copy the database again."""
+    """Copy the image files listed in the copied database. If an image is deleted meanwhile, copy the database again."""
     database = draft / "glance/glance.db"
     if not database.is_file():
         return
@@ -166,7 +169,7 @@ def _copy_images(data: Path, draft: Path, on_progress: Progress) -> None:
             return
         database.unlink()
         _copy_database(data / "glance/glance.db", database, "glance/glance.db", on_progress)
-    raise Unavailable("some images of Glance's database have no file, or are deleted while they are copied")
+    raise Unavailable("some images in Glance's database have no file, or were deleted while they were being copied")
 
 
 def _image_files(database: Path) -> list[str]:

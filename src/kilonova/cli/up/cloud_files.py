@@ -59,7 +59,7 @@ class Cloud:
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Accounts of the administrator, the services, an ordinary member of another project, and the console proxy."""
+    """The accounts of a cloud: administrator, services, an ordinary member of another project, and console proxy."""
 
     admin: Account
     service: Account
@@ -68,7 +68,10 @@ class Accounts:
 
 
 def make_folder(folder: Path) -> tuple[Path, ...]:
-    """Create the data folder with mode 0700; return the paths that were open to others. Raises: ConfigurationError."""
+    """Create the data folder with mode 0700, and remove other users' access to its folders and databases.
+
+    Return the paths from which access was removed. Raises: ConfigurationError.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         inner = [folder / name for name in ("log", "keystone", "glance", "hypervisors")]
@@ -98,7 +101,7 @@ def lock_folder(folder: Path) -> int:
 
 
 def accounts(folder: Path) -> Accounts:
-    """Read the accounts of the folder; their random passwords are created on first use."""
+    """Read the accounts of a data folder. Missing passwords are created at random and stored."""
     path = folder / "passwords.json"
     passwords: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     missing = {"admin", "service", "demo", "console"} - passwords.keys()
@@ -114,7 +117,7 @@ def accounts(folder: Path) -> Accounts:
 
 
 def write_bundled_settings(cloud: Cloud, people: Accounts) -> None:
-    """Write the settings of Keystone and Glance, including the catalogue with the current addresses."""
+    """Write the settings files of Keystone and Glance. The catalogue in them has the cloud's current addresses."""
     compute = cloud.compute.public_url
     keystone = KeystoneSettings(
         folder=str(cloud.folder / "keystone"),
@@ -146,7 +149,7 @@ def write_bundled_settings(cloud: Cloud, people: Accounts) -> None:
 
 
 def login_of(cloud: Cloud, account: Account) -> dict[str, str]:
-    """Return the keystoneauth options of an account for a section of a configuration file."""
+    """Return keystoneauth's options for logging in as ``account``, for a section of a configuration file."""
     return {
         "auth_url": f"{cloud.identity.local_url}/identity",
         "auth_type": "password",
@@ -168,13 +171,13 @@ def write_conf(
     broker: Mapping[str, Mapping[str, Any]] | None = None,
     parts: Sequence[Mapping[str, Mapping[str, Any]]] = (),
 ) -> None:
-    """Write ``kilonova.conf`` from the options of the supervisor, of the scenario, and of the embedded rules.
+    """Write ``kilonova.conf`` from the options of the supervisor and the scenario, and default scheduling rules.
 
-    ``operator_options``: those of the operator's file, which the control process reads after this one.
-    ``broker``: options that connect to agent processes, if these run the hosts. ``parts``: options for other parts of
-    the cloud.
+    ``operator_options``: the options in the operator's file, which the control process reads after ``kilonova.conf``.
+    ``broker``: options of the connection to the broker, if agent processes run the hosts. ``parts``: options of other
+    parts of the cloud.
 
-    Without accounts the options of identity and images are left to the operator.
+    ``people`` None: the options of the identity and image services are in the operator's file.
     """
     sections: dict[str, Mapping[str, object]] = {
         "DEFAULT": {
@@ -190,7 +193,7 @@ def write_conf(
             "state_dir": cloud.folder / "hypervisors",
             **({"scenario": cloud.scenario} if cloud.scenario else {}),
         },
-        # No quotas on a private machine; `openstack quota set` still limits a project.
+        # A cloud on one machine has no default quotas; `openstack quota set` can still limit a project.
         "quota": {"instances": -1, "cores": -1, "ram": -1},
     }
     if people is not None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console proxy of ``kilonova up``, to which the console URLs of users lead.
+"""The console proxy of ``kilonova up``. Console URLs for users contain its address.
 
-Its configuration file has the password of a user who may only look up console tokens.
+The proxy's configuration file contains the password of a user who may only look up console tokens.
 """
 
 import sys
@@ -18,7 +18,8 @@ from kilonova.scenario.options import conf_text, with_defaults
 
 Sections = Mapping[str, Mapping[str, Any]]
 
-#: Options copied from the operator's file. The addresses to listen on are set on the command line.
+#: Options copied from the operator's file. Not among them: the addresses to listen on, which options of ``kilonova up``
+#: set.
 _TAKEN_OVER = (
     ("DEFAULT", "debug"),
     ("DEFAULT", "web"),
@@ -28,14 +29,14 @@ _TAKEN_OVER = (
     ("console", "idle_timeout"),
     ("consoleauth", "enforce_session_timeout"),
 )
-#: Sections with the credentials for looking up tokens, if the cloud has no account of its own.
+#: Sections of the operator's file that may have credentials for looking up tokens, if there is no bundled Keystone.
 _USERS = ("nova", "service_user")
 _PAGE, _WEB = "vnc_lite.html", "/usr/share/novnc"
 
 
 @dataclass(frozen=True, slots=True)
 class ConsolePart:
-    """The proxy's addresses and its files in the data folder."""
+    """The console proxy of a cloud: its addresses, and its files in the data folder."""
 
     folder: Path
     vnc: Address
@@ -62,7 +63,7 @@ class ConsolePart:
         }
 
     def start(self, compute_url: str, login: Mapping[str, str] | None, operator: Sections) -> Child:
-        """Write the proxy's configuration file, and start the proxy: see :meth:`write`."""
+        """Write the proxy's configuration file, and start the proxy. Parameters: see :meth:`write`."""
         file = self.write(compute_url, login, operator)
         command = (sys.executable, "-m", "kilonova", "console-proxy", "--config-file", str(file))
         return Child("console-proxy", command, self.log, f"{self.vnc.local_url}/healthcheck", self.folder)
@@ -70,7 +71,8 @@ class ConsolePart:
     def write(self, compute_url: str, login: Mapping[str, str] | None, operator: Sections) -> Path:
         """Write the proxy's configuration file and return its path.
 
-        ``login``: credentials of the proxy's user; None if ``operator``, the operator's file, has them.
+        ``login``: credentials of the proxy's user; None if ``operator``, the options of the operator's file, has
+        credentials.
         """
         users = {name: operator[name] for name in _USERS if name in operator} if login is None else {"nova": login}
         taken: dict[str, dict[str, Any]] = {}
@@ -98,11 +100,11 @@ class ConsolePart:
         return file
 
     def lacks_novnc(self, operator: Sections) -> bool:
-        """Whether noVNC is missing in the folder where the proxy serves it."""
+        """Return whether noVNC is missing in the folder from which the proxy serves it."""
         folder = operator.get("DEFAULT", {}).get("web", _WEB)
         return bool(folder) and not (Path(folder) / _PAGE).is_file()
 
 
 def is_possible(operator: Sections) -> bool:
-    """Whether the operator's file has credentials for looking up tokens."""
+    """Return whether the operator's file has credentials for looking up tokens."""
     return any(operator.get(name, {}).get("auth_type") for name in _USERS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Default locations of the clouds of ``kilonova up``."""
+"""The default data folder of ``kilonova up``, and the configuration file in a data folder."""
 
 import os
 from pathlib import Path
@@ -12,5 +12,5 @@ def default_folder() -> Path:
 
 
 def conf_of_folder(data: Path | None) -> Path:
-    """Return the configuration file in a data folder; None stands for the default folder."""
+    """Return the path of the configuration file in a data folder. ``data`` None: in the default data folder."""
     return (data or default_folder()).expanduser() / "kilonova.conf"

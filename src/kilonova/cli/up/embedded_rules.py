@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduling rules of the embedded cloud: Nova's default filters, and those that read aggregate metadata.
+"""Scheduling rules of a cloud of ``kilonova up``: Nova's default filters, and filters that read aggregate metadata.
 
-``kilonova api`` keeps Nova's defaults. In the embedded cloud, aggregate metadata takes effect without a configuration
-file: the added filters pass hosts without such metadata. Two of them fall back to an option for every host; both
-options are set high, so that only aggregates limit hosts.
+``kilonova api`` has Nova's default filters only. With ``kilonova up``, aggregate metadata takes effect without any
+configuration. The added filters pass hosts without such metadata, except that AggregateIoOpsFilter and
+AggregateNumInstancesFilter then apply an option; both options are set so high that they reject no host.
 """
 
 from collections.abc import Mapping
@@ -25,14 +25,14 @@ _CHOOSING = (
     *(("filter_scheduler", name) for name in ("enabled_filters", "available_filters")),
     *(("DEFAULT", name) for name in ("scheduler_default_filters", "scheduler_available_filters")),
 )
-"""(section, option) of the options that choose filters, including deprecated names."""
+"""(section, option) of the options that select filters, including deprecated names."""
 
 Options = Mapping[str, Mapping[str, Any]]
 """Section → option → value."""
 
 
 def rule_options(*given: Options) -> Options:
-    """Return the filter options of the embedded cloud; empty if ``given`` chooses filters."""
+    """Return the filter options of a cloud of ``kilonova up``; {} if one of ``given`` already selects filters."""
     if any(name in options.get(section, {}) for options in given for section, name in _CHOOSING):
         return {}
     return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--guests-on-stop stop``: shuts down every guest of a libvirtd, as a machine does when it is switched off."""
+"""``--guests-on-stop stop``: shuts down every guest of a libvirtd, as a host does when it is switched off."""
 
 import logging
 import time
@@ -12,22 +12,23 @@ _LOOK_EVERY_S = 0.1
 
 
 def stop_guests(uri: str, timeout_s: float) -> None:
-    """Ask every guest to shut down (ACPI), wait, and power off those still running."""
-    libvirt.registerErrorHandler(lambda _context, _error: None, None)  # or else libvirt prints errors to standard error
+    """Make every guest shut down (by ACPI), wait for ``timeout_s``, and power off the guests that still run."""
+    # otherwise libvirt would print errors to standard error
+    libvirt.registerErrorHandler(lambda _context, _error: None, None)
     try:
         connection = libvirt.open(uri)
     except libvirt.libvirtError as error:
-        LOG.warning("Cannot shut guests down: no connection to libvirtd: %s", error)
+        LOG.warning("Guests cannot be shut down, because libvirtd cannot be reached: %s", error)
         return
     try:
         for guest in _running(connection):
-            with suppress(libvirt.libvirtError):  # a paused guest refuses to shut down
+            with suppress(libvirt.libvirtError):  # a paused guest cannot shut down
                 guest.shutdown()
         deadline = time.monotonic() + timeout_s
         while _running(connection) and time.monotonic() < deadline:
             time.sleep(_LOOK_EVERY_S)
         for guest in _running(connection):
-            with suppress(libvirt.libvirtError):  # the guest has just stopped
+            with suppress(libvirt.libvirtError):  # the guest may have just stopped
                 guest.destroy()
     except libvirt.libvirtError as error:
         LOG.warning("Shutting guests down failed: %s", error)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host of real guests of ``kilonova up --hypervisor libvirt``, in addition to simulated hosts.
+"""The host of real guests of ``kilonova up --hypervisor libvirt``. A cloud may have simulated hosts, too.
 
 ::
 
@@ -25,7 +25,7 @@ from kilonova.errors import ConfigurationError
 from kilonova.scenario.options import with_defaults
 
 _DRIVER = "libvirt.LibvirtDriver"
-#: Seconds for guests to shut down when they are stopped with the cloud.
+#: Seconds that guests have to shut down when they are stopped together with the cloud.
 SHUTDOWN_S = 20.0
 
 Sections = Mapping[str, Mapping[str, Any]]
@@ -46,7 +46,7 @@ class GuestsOnStop(StrEnum):
 
 
 def require_libvirt(operator: Sections) -> None:
-    """Check that this machine can run real guests. Raises: ConfigurationError naming missing programs.
+    """Raise ConfigurationError naming missing programs, if this machine cannot run real guests.
 
     ``operator``: options of the operator's file, which may name a remote libvirtd.
     """
@@ -66,7 +66,7 @@ def host_name(operator: Sections) -> str:
 
 
 def why_no_kvm_here() -> str | None:
-    """Return why guests on this machine cannot use KVM, or None if they can. Takes up to 5 seconds."""
+    """Return the reason why guests on this machine cannot use KVM, or None if they can. Takes up to 5 seconds."""
     architecture = platform.machine()
     emulator = f"qemu-system-{architecture}"
     return virt_type.why_no_kvm(shutil.which(emulator) or emulator, architecture, {"kvm"})
@@ -75,8 +75,8 @@ def why_no_kvm_here() -> str | None:
 class LibvirtSide:
     """The host of real guests of a cloud, and its libvirtd.
 
-    ``name``: of the host. ``why_no_kvm``: tests KVM and returns why it fails, or None. ``why_emulated``: why guests are
-    emulated although no option says so; None if they are not.
+    ``name``: name of the host. ``why_no_kvm``: tests KVM, and returns the reason if it does not work, else None.
+    ``why_emulated``: the reason if the CPU of guests is emulated only because KVM does not work, else None.
     """
 
     def __init__(
@@ -91,24 +91,30 @@ class LibvirtSide:
         self.libvirtd = None if self._uri else Libvirtd(folder / "libvirt", self.name, emulates=emulates)
 
     def start(self) -> None:
-        """Start libvirtd, unless the operator named one, and wait until it accepts connections. From the main thread.
+        """Start libvirtd, unless the operator's file names one, and wait until it accepts connections.
 
-        Raises: ConfigurationError, Unavailable.
+        Call this from the main thread. Raises: ConfigurationError, Unavailable.
         """
         if self.libvirtd is not None:
             self.libvirtd.start()
             self.libvirtd.wait()
 
     def control_options(self, *, serves: bool) -> Sections:
-        """Return the control process's options for this host. ``serves``: whether the control process runs it."""
-        # often a cloud has only one host with libvirt
+        """Return the control process's options for this host.
+
+        ``serves``: whether the control process runs its agent.
+        """
+        # such a cloud often has only one host with libvirt, so a resize could not move to another
         resizes: Sections = {"DEFAULT": {"allow_resize_to_same_host": True}}
         if not serves:
             return resizes
         return with_defaults(self.options(), with_defaults(resizes, {"DEFAULT": {"control_serves_host": True}}))
 
     def options(self) -> Sections:
-        """Return the options of the process that runs the host's agent. They include the result of the KVM test."""
+        """Return the options of the process that runs the host's agent.
+
+        ``virt_type`` is among them if the KVM test failed.
+        """
         libvirt = {"connection_uri": self._uri or (self.libvirtd.uri if self.libvirtd else "")}
         if self.why_emulated is not None:
             libvirt["virt_type"] = "qemu"
@@ -118,9 +124,9 @@ class LibvirtSide:
         }
 
     def stop(self, guests: GuestsOnStop) -> str:
-        """Stop libvirtd, and its guests if requested. Return a text about guests that keep running, or "".
+        """Stop libvirtd, and its guests if requested. Return a message about guests that keep running, or "".
 
-        Call it when no other process can act on the guests any more.
+        Call this when no other process can act on the guests any more.
         """
         if self.libvirtd is None:
             return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the file given to ``kilonova up --config-file``, before the processes that check its options."""
+"""Reader for the file of ``kilonova up --config-file``. It checks no options: the started processes do that."""
 
 import configparser
 from collections.abc import Mapping

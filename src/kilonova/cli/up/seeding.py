@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates the first flavors and the first image of a new cloud, once: deleted ones are not created again."""
+"""Creates the first flavors and the first image of a new cloud. Once deleted, they are not created again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,14 +36,14 @@ FLAVORS = (
 
 
 class FirstContents:
-    """The first flavors and image of a new cloud. ``mark``: file that records that they have been created."""
+    """The first flavors and image of a new cloud. ``mark``: file that is written when they have been created."""
 
     def __init__(self, mark: Path, admin: Account, auth_url: str, compute_url: str, image_url: str) -> None:
         self._mark = mark
         self._compute_url = compute_url
         self._image_url = image_url
         direct = requests.Session()
-        direct.trust_env = False  # these services are on this machine: ignore proxies
+        direct.trust_env = False  # the services are on this machine: ignore HTTP proxies
         self._session = Session(
             session=direct,
             auth=Password(
@@ -57,9 +57,9 @@ class FirstContents:
         )
 
     def create(self, tick: Callable[[], None]) -> None:
-        """Create what is missing; the next start completes an interrupted run. ``tick``: called after each flavor.
+        """Create missing flavors and the image. If this is interrupted, the next start completes it.
 
-        Raises: Unavailable.
+        ``tick``: called after each flavor. Raises: Unavailable.
         """
         try:
             for flavor in FLAVORS:
@@ -85,7 +85,7 @@ class FirstContents:
         for found in self._call("GET", f"{images}?name={tiny_image.NAME}&visibility=public").json()["images"]:
             if found["status"] == "active":
                 return
-            self._call("DELETE", f"{images}/{found['id']}", accept=(204,))  # an interrupted upload
+            self._call("DELETE", f"{images}/{found['id']}", accept=(204,))  # its upload was interrupted
         image = {
             "name": tiny_image.NAME,
             "disk_format": tiny_image.DISK_FORMAT,

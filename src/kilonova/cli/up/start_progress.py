@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows the progress of a start: animated on a terminal, else one line an event."""
+"""Display of the progress of a start: animated on a terminal; otherwise one line per event."""
 
 import sys
 import time
@@ -11,7 +11,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 
 class StartProgress:
-    """A line for each process that starts. Draws only on ``tick``: a drawing thread would be unsafe with fork."""
+    """Shows a line for each process that starts.
+
+    Redraws only in ``tick``: a thread that draws would be unsafe with fork.
+    """
 
     def __init__(self, terminal: bool | None = None) -> None:
         self._console = Console(file=sys.stdout, highlight=False)

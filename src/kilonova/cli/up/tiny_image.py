@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A disk image of 512 KiB with a guest that counts its boots, for seeing a server run without a download.
+"""A disk image of 512 KiB, with which a server can be tried without a download. Its guest counts its boots.
 
-A PC with a BIOS boots it from any disk, and from a CD. To the first serial port and to the screen it writes a line such
-as ``Kilonova test image: boot 2, disks 1``; the boot count is stored on its disk. It powers off on the power button and
-on the key ``q``; ``r`` resets it. It needs very little memory and processor time.
+A PC with a BIOS boots the image from any disk and from a CD. The guest writes to the first serial port and to the
+screen a line such as ``Kilonova test image: boot 2, disks 1``; the boot count is stored on its disk. The power button
+and the key ``q`` power the guest off; the key ``r`` resets it. The guest needs very little memory and processor time.
 """
 
 import struct
@@ -16,7 +16,7 @@ _SECTOR_BYTES = 512
 _OBEYS_ACPI = 445
 _PARTITION_TABLE = 446
 
-#: Machine code of ``tiny_image.S``; tests/guests compares both.
+#: Machine code, assembled from ``tiny_image.S``; a test in tests/guests compares the two.
 _CODE = bytes.fromhex(
     "fa31c08ed88ec08ed0bc007cfbfcea137c00008816057db80102e8a0007308c706007e0000eb0aff06007eb80103e88c0080"
     "3ebd7d007407ba0206b80001efbe067de89f00be1c7de89900a1007ee87b00be227de88d000fb6067504e86d00be467de87f"
@@ -28,15 +28,15 @@ _CODE = bytes.fromhex(
 )
 
 # A bootable CD has 16 reserved sectors, then a descriptor, then a boot record with the sector of the boot catalogue,
-# which tells the BIOS what to load: here the disk's boot sector. (El Torito, version 1.0)
+# which names the sectors that the BIOS loads: here the boot sector of the disk. (El Torito, version 1.0)
 _CD_SECTOR_BYTES = 2048
 _CD_BOOT_RECORD = 17
 _CD_CATALOGUE = 18
-_CD_LOADS_SECTORS = 4  # of 512 bytes
+_CD_LOADS_SECTORS = 4  # number of sectors of 512 bytes
 
 
 def tiny_image(*, obeys_acpi: bool = True) -> bytes:
-    """Build the image: a boot sector with one partition, as on a disk, and the boot catalogue of a CD.
+    """Build the image. It has the boot sector of a disk with one partition, and also the boot catalogue of a CD.
 
     ``obeys_acpi``: whether the guest reacts to the power button.
     """
@@ -44,7 +44,7 @@ def tiny_image(*, obeys_acpi: bool = True) -> bytes:
     image[: len(_CODE)] = _CODE
     image[_OBEYS_ACPI] = obeys_acpi
     sectors = SIZE_BYTES // _SECTOR_BYTES
-    # active partition of type Linux, from sector 1 to the last
+    # active partition of type Linux, from sector 1 to the last sector
     partition = struct.pack("<B3xB3xII", 0x80, 0x83, 1, sectors - 1)
     image[_PARTITION_TABLE : _PARTITION_TABLE + len(partition)] = partition
     image[_SECTOR_BYTES - 2 : _SECTOR_BYTES] = b"\x55\xaa"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kilonova.errors import ConfigurationError, Unavailable
 
-_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # only compared, never bound
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 # no socket is bound to them here
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Address:
 
     @property
     def public_url(self) -> str:
-        """URL for clients on other machines: a wildcard is replaced by this machine's own address."""
+        """URL for clients on other machines: a wildcard address is replaced by this machine's own address."""
         host = _own_address(self.host) if self.host in _WILDCARDS else self.host
         return f"http://{_bracketed(host)}:{self.port}"
 
@@ -61,8 +61,8 @@ def is_loopback(host: str) -> bool:
 def require_free(addresses: Mapping[str, Address], timeout_s: float = 1.0) -> None:
     """Check that each address can be bound. A key names the service and the option that changes its address.
 
-    ``timeout_s``: seconds to wait for ports of a supervisor that was just killed. Raises: ConfigurationError for two
-    services at one address; Unavailable naming a port in use.
+    ``timeout_s``: seconds to wait until the ports of a supervisor that has just been killed become free. Raises:
+    ConfigurationError if two services have the same port; Unavailable naming a port in use.
     """
     seen: dict[int, str] = {}
     for owner, address in addresses.items():
@@ -94,7 +94,7 @@ def _problem(address: Address) -> OSError | None:
 
 
 def _own_address(wildcard: str) -> str:
-    """Return the source address of packets to other networks; nothing is sent."""
+    """Return the source address that packets to other networks would have. No packet is sent."""
     family, outside = (socket.AF_INET6, "2001:db8::1") if ":" in wildcard else (socket.AF_INET, "192.0.2.1")
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds an agent process: its hypervisors, simulated or of another driver, and the broker."""
+"""Builds an agent process: its agents, with simulated hypervisors or another driver, and its broker connection."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,15 +18,16 @@ from kilonova.lease import Lease
 from kilonova.messaging.bus import AgentBus
 from kilonova.messaging.rabbit.agent_end import RabbitAgentBus
 
-#: Lease until a control process reports the configured one.
+#: Duration of the lease until a control process reports the configured duration.
 _FIRST_LEASE = timedelta(seconds=60)
-#: Timeout of a registration in seconds. It is long because many agent processes may start at once: a registration that
-#: is repeated in a new session goes to the end of the queue, and the work for the first attempt is lost.
+#: Timeout in seconds of the registration of an agent process at a control process. It is long because many agent
+#: processes may start at the same time, and a registration that is repeated in a new session goes to the end of the
+#: queue.
 _ANSWER_S = 600.0
 
 
 def make_agent_process(settings: AgentSettings) -> AgentProcess:
-    """Return the agent process that the settings describe, not started. Raises: ConfigurationError."""
+    """Return the agent process that the settings describe, without starting it. Raises: ConfigurationError."""
     transport = settings.rabbit.transport
     if transport is None:
         raise ConfigurationError("[DEFAULT] transport_url is not set: an agent process needs a broker.")
@@ -49,7 +50,7 @@ def make_agent_process(settings: AgentSettings) -> AgentProcess:
 
 
 def agents_of(settings: AgentSettings, bus: AgentBus, may_act: Callable[[], bool]) -> tuple[Agent, ...]:
-    """Return an agent for each host of the process, not started. Raises: ConfigurationError."""
+    """Return an agent for each host of the process, without starting the agents. Raises: ConfigurationError."""
     fake, compute = settings.fake, settings.compute
     if not is_simulated(compute):
         return (agent_of_driver(settings, settings.options_of, bus, may_act),)

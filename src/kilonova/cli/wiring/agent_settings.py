@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds agents from the settings of their process: limits, allocation ratios, images, reports."""
+"""Builds agents, with their limits, allocation ratios, image caches and reports, from the settings of a process."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -46,7 +46,7 @@ def make_folder(folder: Path, option: str) -> None:
 
 
 def host_images(folder: Path, settings: ImageCacheSettings, transfers: ImageTransfers | None = None) -> HostImages:
-    """Return the image cache that the hosts of a process share, below their ``folder``."""
+    """Return the image cache, below ``folder``, that all hosts of a process share."""
     return HostImages(
         folder / settings.subdirectory_name,
         max_bytes=settings.max_size_mib << 20,
@@ -58,7 +58,7 @@ def host_images(folder: Path, settings: ImageCacheSettings, transfers: ImageTran
 
 
 def image_cache_of(folders: Sequence[Path], settings: ImageCacheSettings) -> ImageCacheManager:
-    """Return the task that removes unused images from the image caches below the folders."""
+    """Return the periodic task that removes unused images from the image caches below ``folders``."""
     return ImageCacheManager(
         tuple(host_images(folder, settings) for folder in folders),
         settings.manager_interval_s,
@@ -78,7 +78,7 @@ def ratios_of(compute: ComputeSettings) -> AllocationRatios:
 
 
 def power_reporting_of(compute: ComputeSettings) -> PowerReporting:
-    """Return how agents report the power states of guests."""
+    """Return the settings of agents for reports of power states."""
     return PowerReporting(
         compute.sync_power_state_interval_s,
         compute.handle_virt_lifecycle_events,
@@ -87,6 +87,6 @@ def power_reporting_of(compute: ComputeSettings) -> PowerReporting:
 
 
 def running_deleted_of(compute: ComputeSettings) -> RunningDeleted:
-    """Return how agents treat guests of deleted servers."""
+    """Return the settings of agents for guests of deleted servers."""
     action = RunningDeletedAction(compute.running_deleted_instance_action)
     return RunningDeleted(action, compute.running_deleted_instance_timeout_s)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Combines the three APIs, each behind its authentication, in one WSGI application."""
+"""Combines the compute, Placement and operator APIs, with authentication, in one WSGI application."""
 
 import logging
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def policy_of(conf: Any) -> Policy:
 
 
 def application_of(settings: Settings, backend: Backend, agents: WsgiApp | None = None) -> WsgiApp:
-    """Return the WSGI application with ``/compute``, ``/placement``, ``/operator``, and ``/agents`` for hosts."""
+    """Return a WSGI application with ``/compute``, ``/placement`` and ``/operator``, and ``agents`` as ``/agents``."""
     compute = family_app(compute_api.ComputeFamily(), backend)
     placement = family_app(placement_api.PlacementFamily(), backend)
     operator = family_app(operator_api.OperatorFamily(), backend)
@@ -45,5 +45,5 @@ def application_of(settings: Settings, backend: Backend, agents: WsgiApp | None 
         protect: Callable[[WsgiApp], WsgiApp] = auth.keystone(settings.conf)
         apps = {"/compute": protect(compute), "/placement": protect(placement), "/operator": protect(operator)}
     if agents is not None:
-        apps["/agents"] = agents  # authenticated by tickets for image data, not by Keystone tokens
+        apps["/agents"] = agents  # hosts authenticate by tickets for image data, not by Keystone tokens
     return auth.with_cors(mount({**apps, **everywhere(backend.health, apps)}), settings.conf)

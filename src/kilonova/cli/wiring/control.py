@@ -53,13 +53,16 @@ from kilonova.server.server import Server
 
 LOG = logging.getLogger(__name__)
 _BEGUN_AGAIN_AFTER_S = 1.0
-#: Shortest interval in seconds of the removal of expired console tokens.
+#: Minimum interval in seconds at which expired console tokens are removed.
 _OFTENEST_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlProcess:
-    """A running control process. ``application``: its WSGI application; ``parts``: its parts in starting order."""
+    """A running control process.
+
+    ``application``: its WSGI application; ``parts``: its parts in the order of their start.
+    """
 
     settings: Settings
     core: Core
@@ -89,12 +92,12 @@ class ControlProcess:
 
 
 def start_control_process(settings: Settings, parts: Parts | None = None) -> ControlProcess:
-    """Start a control process without its HTTP server; wait while the database server is down.
+    """Start a control process without its HTTP server. If the database server is down, wait until it answers.
 
-    Raises: ConfigurationError, also if another control process uses the SQLite database.
+    Raises: ConfigurationError, for instance if another control process uses the SQLite database.
     """
     parts = parts or Parts()
-    rules = parts.rules or load_rules(settings)  # load the rules first: plug-ins declare further options
+    rules = parts.rules or load_rules(settings)  # load the rules first, because their plug-ins declare further options
     policy = policy_of(settings.conf)
     session = parts.image_session or image_session(settings)
     for sentence in ineffective_options(settings.conf, settings.scheduler):
@@ -104,7 +107,7 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
         try:
             return _start(settings, policy, parts)
         except _DatabaseLostError as error:
-            LOG.warning("Restarting the start-up because the database was lost: %s", error)
+            LOG.warning("The start begins again, because the database server failed: %s", error)
             time.sleep(_BEGUN_AGAIN_AFTER_S)
 
 
@@ -114,7 +117,7 @@ class _DatabaseLostError(Exception):
 
 @contextmanager
 def _told_apart(database: Database) -> Iterator[None]:
-    """Turn Unavailable of a database server into _DatabaseLostError, after which the start is retried."""
+    """Convert an Unavailable of a database server to _DatabaseLostError, after which the start is retried."""
     try:
         yield
     except (StorageFull, FromNewerRelease):
@@ -126,7 +129,10 @@ def _told_apart(database: Database) -> Iterator[None]:
 
 
 def _start(settings: Settings, policy: Policy, given: Parts) -> ControlProcess:
-    """Wait for the database and start. Raises: ConfigurationError; _DatabaseLostError if it fails during the start."""
+    """Wait for the database, then start.
+
+    Raises: ConfigurationError; _DatabaseLostError if the database server fails.
+    """
     scenario = scenario_of(settings.fake)
     parts = ProcessParts()
     with parts.stopped_on_failure():
@@ -147,7 +153,7 @@ def _start(settings: Settings, policy: Policy, given: Parts) -> ControlProcess:
 
 
 def _open_database(settings: Settings, parts: ProcessParts) -> Database:
-    """Return the database when it answers. An SQLite database is locked for this process."""
+    """Open the database, and wait until it answers. An SQLite database is locked for this process."""
     database = Database(
         settings.database.connection,
         longest_read_s=settings.api.request_timeout_s,
@@ -164,7 +170,7 @@ def _open_database(settings: Settings, parts: ProcessParts) -> Database:
 
 
 def _start_periodic_tasks(settings: Settings, core: Core, parts: ProcessParts) -> None:
-    """Start the periodic tasks of this process, for the cloud and for its own hosts."""
+    """Start the periodic tasks of this process: tasks for the whole cloud, and tasks for the hosts of this process."""
     database, conductor, kept, compute = core.database, core.conductor, settings.operator, settings.compute
     if core.notifying.audit is not None:
         parts.start(core.notifying.audit)
@@ -205,7 +211,7 @@ def _backend(settings: Settings, policy: Policy, core: Core, scenario: Scenario 
 
 
 def _image_folders(settings: Settings) -> list[Path]:
-    """Return the folders of the image caches of this process: of simulated hosts and of the driver's host."""
+    """Return the folders that contain this process's image caches: of simulated hosts, and of the driver's host."""
     fake, compute = settings.fake, settings.compute
     simulated = folder_of(fake, compute) if fake.read_images else None
     served = compute.instances_path if compute.control_serves_host and not is_simulated(compute) else None
@@ -276,5 +282,5 @@ def _projects(settings: Settings) -> Projects:
 
 
 def image_id(name: str) -> str:
-    """Return the id of a scenario's image in a cloud without an image service, derived from its name."""
+    """Return the id, derived from the name, of a scenario's image in a cloud without an image service."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"kilonova:image:{name}"))

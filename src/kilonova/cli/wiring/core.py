@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the core of a control process: mirror, claims, conductor, bus and agents, on one database.
+"""Builds the core of a control process: mirror, claims, conductor, bus and agents, with one database.
 
-The only module that does so; tests use it, too, and replace some parts (:class:`Parts`).
+No other module connects these parts. Tests use this module, too, and replace some parts (:class:`Parts`).
 """
 
 import os
@@ -64,21 +64,22 @@ from kilonova.scheduler.devices.pci_request import read_aliases
 _SERVICES = ("nova-conductor", "nova-scheduler")
 
 
-#: Makes the bus to the agents of other processes, from the name of this process, the agent directory and a check
-#: whether it may send.
+#: Function that returns the bus to agents in other processes. Arguments: the id of this process, the agent directory,
+#: and a function that returns whether this process may send.
 Connect = Callable[[str, AgentDirectory, Callable[[], bool]], RemoteBus]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """Replacements of parts of a control process; None stands for the part that the settings define.
+    """Replacements of parts of a control process. None: the part that the settings define is used.
 
-    ``connect``: replaces the broker; then the agent directory does not poll the database. ``image_session``: session of
-    Kilonova's own user at the image service; without one, hosts get no image data. ``image_keeper``: replaces that
-    user's client; ``transfers``: replaces HTTP between hosts and control processes. ``sinks``: replace the configured
-    destinations of notifications. ``piece``: maximum number of servers claimed in one transaction.
-    ``pause_s``: number of failures of a step → seconds until its retry; ``max_tries``: maximum number of tries of a
-    step.
+    ``connect``: replaces the connection to the broker; if it is set, the agent directory does not poll the database.
+    ``image_session``: session of Kilonova's own user at the image service; without a session, hosts get no image data.
+    ``image_keeper``: replaces the image client of Kilonova's own user; ``transfers``: replaces HTTP between hosts and
+    control processes. ``sinks``: replace the configured destinations of notifications. ``piece``: maximum number of
+    servers claimed in one transaction.
+    ``pause_s``: function that returns the seconds until a step's retry, given how often the step has failed;
+    ``max_tries``: maximum number of tries of a step.
     """
 
     rules: Rules | None = None
@@ -99,10 +100,10 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """The core of a control process: everything except APIs and periodic tasks. Its agent directory polls already.
+    """The core of a control process: all parts except APIs and periodic tasks. Its agent directory has been started.
 
-    ``upkeep``: to be started when the process is complete. ``office``: issues the tickets for image data.
-    ``image_remover``: removes images that are no longer needed; None if no image service is configured.
+    ``upkeep``: renews the lease; the caller starts it when the process is complete. ``office``: issues the tickets for
+    image data. ``image_remover``: removes images that are no longer needed; None if no image service is configured.
     ``resumed``: number of unfinished workflows that were found and resumed.
     """
 
@@ -134,7 +135,7 @@ class _Base:
     notifying: Notifying
 
     def may_act(self) -> bool:
-        """Return whether this process holds its lease, so that no other process has taken over its work."""
+        """Return whether this process may act: it holds its lease, so no other process has taken over its work."""
         return self.database.is_sole_process or self.lease.is_held
 
 
@@ -145,7 +146,7 @@ def start_core(
     started: ProcessParts,
     parts: Parts | None = None,
 ) -> Core:
-    """Start the core on a database with the current schema; ``started`` registers the parts to stop later.
+    """Start the core on a database with the current schema, and register its parts in ``started``.
 
     Raises: ConfigurationError.
     """
@@ -158,8 +159,8 @@ def start_core(
     bus = remote or base.parts.bus or LocalBus()
     started.opened("bus", bus.close)
     claimer = _claimer(base, mirror, rules)
-    # Stop claims before the bus: closing the bus joins its threads, and a claim may wait in one of them for an external
-    # scheduler driver.
+    # Claims are registered after the bus, so that they are stopped before it: closing the bus joins its threads, and in
+    # one of these a claim may be waiting for an external scheduler driver.
     started.opened("claims", claimer.close)
     office = ticket_office(settings, database)
     keeper = base.parts.image_keeper or image_keeper(settings, base.parts.image_session)
@@ -202,7 +203,8 @@ def _base(settings: Settings, database: Database, parts: Parts, started: Process
     def may_act() -> bool:
         return base.may_act()
 
-    # Started before the bus and stopped after it: workflows that end while the bus closes still send notifications.
+    # Notifications are started before the bus and stopped after it, because workflows that end while the bus is being
+    # closed still send notifications.
     notifying = start_notifications(settings, database, metrics, may_act, parts.sinks)
     started.opened("notifications", notifying.close)
     base = _Base(
@@ -222,7 +224,7 @@ def _reach_agents(
 ) -> tuple[AgentDirectory, RemoteBus]:
     """Return the directory of agents in other processes, and the bus that reaches them.
 
-    ``conductor``: returns the conductor, which exists before the directory starts.
+    ``conductor``: function that returns the conductor; called only after the directory has been started.
     """
 
     def moved(hosts: Collection[str]) -> None:
@@ -294,7 +296,7 @@ def _conductor(
 def keep_alive(
     conductor: Conductor, bus: ConductorBus, compute: ComputeSettings, announce: Callable[[], None]
 ) -> KeepAlive:
-    """Return the task that renews the lease of a control process, not started."""
+    """Return the task that renews the lease of a control process, without starting it."""
     down_time = timedelta(seconds=compute.service_down_time_s)
     return KeepAlive(
         conductor.database,
@@ -341,7 +343,7 @@ def _agents(
         return agents
     served = agent_of_driver(settings, settings.conf.options_of, bus, may_act, transfers)
     if any(agent.host == served.host for agent in agents):
-        raise ConfigurationError(f"[DEFAULT] host = {served.host} is the name of a simulated host, too.")
+        raise ConfigurationError(f"[DEFAULT] host = {served.host} is also the name of a simulated host.")
     return (*agents, served)
 
 
@@ -354,7 +356,7 @@ def _broker_of(transport: Transport | None) -> Connect | None:
 
 
 def _replica(settings: DatabaseSettings, started: ProcessParts) -> Database | None:
-    """Open the read replica for queries that tolerate stale data, or return None if none is configured."""
+    """Open the read replica, for queries that tolerate stale data. Return None if no replica is configured."""
     if settings.slave_connection is None:
         return None
     replica = Database(settings.slave_connection, response_timeout_s=settings.response_timeout_s)

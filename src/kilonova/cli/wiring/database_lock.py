@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock file of an SQLite database: allows one control process. The kernel releases the lock when the process exits."""
+"""Lock file of an SQLite database, so that only one control process uses it. The kernel unlocks it when that exits."""
 
 import fcntl
 import logging
@@ -17,9 +17,9 @@ _LOCK_WAIT_S = 5.0
 
 
 def lock_database(database: Database) -> IO[bytes] | None:
-    """Lock an SQLite file for this control process; wait for a predecessor that is just exiting.
+    """Lock an SQLite file for this control process. Wait some seconds, as an earlier control process may be exiting.
 
-    Returns the open lock file, which holds the lock until closed; None for a database server, which needs no lock.
+    Return the open lock file, which holds the lock until it is closed; None for a database server, which needs no lock.
     Raises: ConfigurationError.
     """
     if not database.is_sqlite:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolves dotted paths and entry points. Imports nothing of Kilonova's server side, because agents use it, too."""
+"""Resolves dotted paths and entry points. Agents use this module, so it imports no modules of control processes."""
 
 import inspect
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from kilonova.errors import ConfigurationError
 
 
 def at_path(path: str) -> Any:
-    """Return the object at a dotted path. Raises: ValueError with a reason of one line."""
+    """Return the object at a dotted path. Raises: ValueError whose text is a reason of one line."""
     module_path, _, name = path.rpartition(".")
     if not module_path:
         raise ValueError("the name has no module path")
@@ -24,7 +24,8 @@ def at_path(path: str) -> Any:
 def driver_class(option: str, name: str, group: str, built_in: Sequence[str], methods: Iterable[str]) -> type[Any]:
     """Return the class named by a driver's option: an entry point of ``group``, or a dotted path.
 
-    ``built_in``: other values of the option, for the error message. Raises: ConfigurationError naming missing methods.
+    ``built_in``: names of the built-in drivers, for the error message. Raises: ConfigurationError naming missing
+    methods.
     """
     point = next(iter(entry_points(group=group, name=name)), None)
     try:

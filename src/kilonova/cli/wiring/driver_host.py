@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host of ``[DEFAULT] compute_driver``, at most one in a process: its driver and its agent.
+"""Driver and agent of the host of ``[DEFAULT] compute_driver``. A process has at most one such host.
 
-Agent processes have one, and control processes with ``[DEFAULT] control_serves_host``.
+Agent processes have it, and control processes with ``[DEFAULT] control_serves_host``.
 """
 
 import socket
@@ -23,12 +23,12 @@ from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import ConfigurationError
 from kilonova.messaging.bus import AgentBus
 
-#: Class of an external driver → options in the driver's section.
+#: Function that returns the options in the section of an external driver, given the driver's class.
 OptionsOf = Callable[[type[Any]], Mapping[str, Any]]
 
 
 class HostSettings(Protocol):
-    """The settings of a process that concern its host."""
+    """Settings that the host of a process needs."""
 
     @property
     def compute(self) -> ComputeSettings: ...
@@ -54,7 +54,7 @@ def agent_of_driver(
     may_act: Callable[[], bool],
     transfers: ImageTransfers | None = None,
 ) -> Agent:
-    """Return the agent of the driver's host, not started. Raises: ConfigurationError."""
+    """Return the agent of the driver's host, without starting it. Raises: ConfigurationError."""
     compute = settings.compute
     folder = compute.instances_path
     if folder is None:

@@ -30,7 +30,7 @@ def http_server(
 
 
 def limits_of(settings: Settings) -> Limits:
-    """Return the limits for a client, and for all clients together."""
+    """Return the limits of the HTTP server, for each client and for all clients together."""
     api, bodies = settings.api, settings.bodies
     return Limits(
         bodies=(("/placement", bodies.placement), ("/operator", bodies.operator), ("/compute", bodies.compute)),
@@ -42,5 +42,6 @@ def limits_of(settings: Settings) -> Limits:
         token_needed=True,
         streams=is_image_data,
         max_streams=settings.images.max_transfers,
-        probe_path="/operator/-",  # the route does not exist: a valid token gets 404, an invalid one 401
+        # the route does not exist: a request with a valid token gets 404, with an invalid token 401
+        probe_path="/operator/-",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the transfer of image data to hosts: signed tickets, and the session of Kilonova's user at Glance."""
+"""Builds the parts for transfers of image data to hosts: signed tickets, and Kilonova's own session at Glance."""
 
 import logging
 from typing import Any
@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 
 def ticket_office(settings: Settings, database: Database) -> TicketOffice:
-    """Return the issuer of tickets; the first process on a database creates the signing key."""
+    """Return the issuer of tickets. If the database has no signing key yet, create it."""
 
     def load() -> tuple[TicketKey, ...]:
         with database.read(patient=True) as connection:
@@ -63,7 +63,7 @@ def image_session(settings: Settings) -> Any:
 
 
 class ImageOffers:
-    """Descriptions of image data for hosts; None if hosts cannot get image data."""
+    """Descriptions of image data for hosts, with tickets."""
 
     def __init__(self, settings: Settings, office: TicketOffice, *, available: bool) -> None:
         endpoint = settings.images.endpoint or _endpoint_of(settings)
@@ -71,15 +71,15 @@ class ImageOffers:
         self._available = available
 
     def to_read(self, host: str, image: Image) -> ImageData | None:
-        """Return what a host needs to download an image."""
+        """Return the URL and ticket with which a host downloads an image, or None if hosts cannot get image data."""
         return self._images.to_read(host, image) if self._available else None
 
     def to_write(self, host: str, image_id: str) -> ImageData | None:
-        """Return what a host needs to upload the data of an image that has none yet."""
+        """Return the URL and ticket with which a host uploads the data of a new image, or None if it cannot."""
         return self._images.to_write(host, image_id) if self._available else None
 
 
 def _endpoint_of(settings: Settings) -> str:
-    """Return the URL of this process as other machines reach it."""
+    """Return the URL at which other machines reach this process."""
     url = addresses.Address(*settings.api.bind).public_url
     return url.replace("http:", "https:", 1) if settings.api.cert_file else url

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options set in the files without effect: misspelt options, and those of rules that are not enabled."""
+"""Finds options in configuration files that have no effect: misspelt options, and options of rules not enabled."""
 
 import configparser
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _OF_LIBRARIES = frozenset(
         "audit_middleware_notifications",
     }
 )
-"""Sections whose options libraries register themselves, each on first use."""
+"""Sections of libraries, each of which registers its options itself when it is first used."""
 _BROKER, _NOTIFIES = "oslo_messaging_rabbit", "oslo_messaging_notifications"
 _OF_FILTERS: Mapping[str, tuple[str, ...]] = {
     "max_io_ops_per_host": ("IoOpsFilter", "AggregateIoOpsFilter"),
@@ -29,13 +29,13 @@ _OF_FILTERS: Mapping[str, tuple[str, ...]] = {
     "aggregate_image_properties_isolation_namespace": ("AggregateImagePropertiesIsolation",),
     "aggregate_image_properties_isolation_separator": ("AggregateImagePropertiesIsolation",),
 }
-"""Option of ``[filter_scheduler]`` → the only filters that read it."""
+"""Option of ``[filter_scheduler]`` → all filters that read it."""
 
 
 def ineffective_options(conf: Any, scheduler: SchedulerConfig) -> Iterator[str]:
     """Yield a sentence for each option of the configuration files that has no effect.
 
-    ``conf``: with the options of all loaded parts, including plug-ins.
+    ``conf``: oslo.config object in which all loaded parts, including plug-ins, have registered their options.
     """
     seen: set[tuple[str, str]] = set()
     for file in conf.default_config_files:
@@ -79,4 +79,4 @@ def _is_known(conf: Any, section: str, name: str) -> bool:
 def _group(conf: Any, section: str) -> Any:
     if section == "DEFAULT":
         return conf
-    return conf[section] if section in conf else ()  # noqa: SIM401  its get() raises what get() does not expect
+    return conf[section] if section in conf else ()  # noqa: SIM401 conf.get() raises for an unknown section

@@ -22,7 +22,7 @@ def configure_log(log: LogSettings) -> None:
 
 
 def reread_debug(read: Callable[[], LogSettings]) -> Callable[[], None]:
-    """Return the handler of SIGHUP: it reads ``debug`` again from the files and applies it."""
+    """Return a handler for SIGHUP, which applies the current value of the option ``debug`` in the files."""
 
     def reread() -> None:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the publishing of notifications from the settings; without destinations it publishes nothing."""
+"""Builds the publisher of notifications from the settings. If no destination is set, it publishes nothing."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -24,15 +24,16 @@ from kilonova.notifications.sinks import FileSink, Sink
 from kilonova.notifications.usage_audit import UsageAudit
 from kilonova.notifications.workflow_watch import Changes, WorkflowWatch
 
-#: Group of the entry points of oslo.messaging's and other packages' notification drivers.
+#: Group of the entry points of notification drivers, of oslo.messaging and of other packages.
 _DRIVERS = "oslo.messaging.notify.drivers"
 
 
 @dataclass(frozen=True, slots=True)
 class Notifying:
-    """The publisher of a control process, and the observers that feed it. Without destinations all are inactive.
+    """The publisher of a control process, and the observers that send it events. Inactive if no destination is set.
 
-    ``audit``: task to be started when the process is complete; None if it is switched off.
+    ``audit``: the periodic task that sends instance.exists; None if it is switched off. The caller starts it when the
+    process is complete.
     """
 
     announcer: Publisher = field(default_factory=Publisher)
@@ -61,7 +62,7 @@ def start_notifications(
     may_act: Callable[[], bool],
     sinks: Sequence[Sink] | None = None,
 ) -> Notifying:
-    """Start the publishing of notifications.
+    """Build the publisher of notifications, and start its thread.
 
     ``may_act``: returns whether this process holds its lease. ``sinks``: replace the configured destinations.
     Raises: ConfigurationError.
@@ -131,5 +132,5 @@ def _messaging(options: NotificationSettings, files: Sequence[str]) -> Sink:
             retry=options.retry,
             needs_broker=options.needs_broker,
         )
-    except Exception as error:  # any error of oslo.messaging is caused by the configured options
+    except Exception as error:  # any error of oslo.messaging here is due to the configured options
         raise ConfigurationError(f"[oslo_messaging_notifications] is invalid: {error}") from error

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``[scheduler] nova_import_compat``: stand-ins for the modules of Nova that external rules import.
 
-The stand-ins exist only if the option is set, and contain only names that rules use. Modules that documentation tells
-readers to put into Nova's folders (``nova/scheduler/ip_scheduler.py``) are found in the folders of ``plugin_path`` and
-in the examples.
+The stand-ins exist only if the option is set, and contain only names that rules use. Nova's documentation tells readers
+to put modules of their own into Nova's folders (``nova/scheduler/ip_scheduler.py``). Such modules are imported from the
+folders of ``plugin_path`` and from Kilonova's examples.
 """
 
 import importlib.util
@@ -30,16 +30,16 @@ from kilonova.scheduler.weighers.base import BaseHostWeigher, WeighedHost
 
 _DOC = "Stands in for the module of this name in Nova; made by Kilonova, [scheduler] nova_import_compat."
 _PACKAGE = Path(kilonova.__file__).parent
-# location in an installed package, location in a source checkout
+# folder of the examples in an installed package, and in a source checkout
 _EXAMPLES = (_PACKAGE / "examples", _PACKAGE.parent.parent / "examples")
-#: Packages of Nova into which documentation tells readers to put modules.
+#: Packages of Nova into which its documentation tells readers to put modules of their own.
 _OPEN = ("nova.scheduler", "nova.scheduler.filters", "nova.scheduler.weights")
 
 
 def install(folders: Iterable[str] = ()) -> None:
     """Make ``nova.scheduler`` and related modules importable, including the modules in ``folders``. Idempotent.
 
-    Raises: ConfigurationError if Nova itself is installed: rules would import parts of both.
+    Raises: ConfigurationError if Nova itself is installed, because rules would import modules of Nova, too.
     """
     present = sys.modules.get("nova")
     if present is not None and present.__doc__ == _DOC:
@@ -62,14 +62,17 @@ def install(folders: Iterable[str] = ()) -> None:
 
 
 def _open(folders: Iterable[str]) -> None:
-    """Make the modules in ``folders`` and in the examples importable from the packages that accept added modules."""
+    """Make the modules in ``folders`` and in the examples importable as modules of the packages in ``_OPEN``."""
     places = [*(str(Path(folder.strip()).absolute()) for folder in folders if folder.strip()), *map(str, _EXAMPLES)]
     for name in _OPEN:
         sys.modules[name].__path__ = places
 
 
 class NovaException(KilonovaError):
-    """Nova's base of exceptions: ``msg_fmt`` filled in with the keyword arguments."""
+    """Stand-in for Nova's base class of exceptions.
+
+    The message is ``msg_fmt``, formatted with the keyword arguments.
+    """
 
     msg_fmt = "An unknown exception occurred."
 
@@ -79,7 +82,10 @@ class NovaException(KilonovaError):
 
 
 class ComputeAPI:
-    """Stand-in for the API by which older drivers start instances. It records the host; Kilonova claims and builds."""
+    """Stand-in for the API by which older drivers start instances.
+
+    It only records the host; Kilonova claims the host and builds.
+    """
 
     def run_instance(self, context: RequestContext, instance: Mapping[str, Any], host: str, **others: Any) -> None:
         """Record the host on which an instance is to be built. ``others``: request data that Kilonova already has."""
@@ -88,7 +94,7 @@ class ComputeAPI:
 
 
 def _modules() -> Mapping[str, Mapping[str, Any]]:
-    """Return module → its names, parents before children."""
+    """Return module name → its attributes by name. A package precedes its modules."""
     words = dict.fromkeys(("_", "_LI", "_LW", "_LE", "_LC"), _as_it_is)
     conf = {"CONF": shared_conf()}
     log = {"getLogger": logging.getLogger}

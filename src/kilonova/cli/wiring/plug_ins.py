@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds plug-ins by dotted path, by the name of an entry point, or in an operator's folder.
 
-Only configured plug-ins are imported, except for modules in ``[scheduler] plugin_path``, which are all imported.
+Of entry points and dotted paths, only the configured ones are imported. All modules in ``[scheduler] plugin_path`` are
+imported.
 """
 
 import inspect
@@ -22,7 +23,7 @@ from kilonova.scheduler.driver import Scheduler
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of plug-in. ``fits``: returns whether a class is of this kind; ``needs``: its requirements, for errors."""
+    """A kind of plug-in. ``fits``: returns whether a class is of this kind; ``needs``: required methods, for errors."""
 
     group: str
     fits: Callable[[Any], bool]
@@ -59,7 +60,7 @@ def _installed_along(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
 
 
 class PlugIns:
-    """Plug-ins with a name of their own: modules in ``folders``, and entry points ``points``.
+    """Plug-ins that are found by name: classes of the modules in ``folders``, and the entry points ``points``.
 
     Raises: ConfigurationError for an unusable folder or module, and for a duplicate name.
     """
@@ -91,7 +92,7 @@ class PlugIns:
         return cls
 
     def require_no_clash(self, kind: Kind, others: Mapping[str, type[Any]]) -> None:
-        """Raise ConfigurationError for a name that ``others`` use for another class."""
+        """Raise ConfigurationError for a name that has another class in ``others`` than here."""
         for name in sorted({*self._classes[kind], *self._points[kind]} & others.keys()):
             mine = self.find(kind, name)
             if mine is not others[name] and _source(mine) != _source(others[name]):
@@ -118,14 +119,16 @@ class PlugIns:
 
 
 def _source(cls: type[Any] | None) -> tuple[str | None, str] | type[Any] | None:
-    """Return the file and name of a class, which are the same if its module is imported under two names."""
+    """Return (file, name) of a class. If a module is imported under two names, its two classes have the same result."""
     file = None if cls is None else getattr(sys.modules.get(cls.__module__), "__file__", None)
     return cls if cls is None or file is None else (file, cls.__qualname__)
 
 
 def clash(name: str, one: str, other: str) -> ConfigurationError:
     """Return the error for two plug-ins of the same name."""
-    return ConfigurationError(f"Two rules have the name {name!r}: {one} and {other}. Rename one, or list only one.")
+    return ConfigurationError(
+        f"Two rules have the name {name!r}: {one} and {other}. Rename one of the rules, or configure only one."
+    )
 
 
 def class_path(cls: type[Any]) -> str:
@@ -139,7 +142,7 @@ def _modules(folders: Iterable[str]) -> Iterator[ModuleType]:
         if not place.is_dir():
             raise ConfigurationError(f"[scheduler] plugin_path: folder {folder} does not exist.")
         if str(place) not in sys.path:
-            sys.path.append(str(place))  # append, so that the folder cannot shadow an installed module
+            sys.path.append(str(place))  # at the end, so that a module of the folder cannot shadow an installed module
         for found in pkgutil.iter_modules([str(place)]):
             yield _module(place, found.name)
 

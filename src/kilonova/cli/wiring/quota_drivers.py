@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``[quota] driver``: selects the source of limits: the database, none, Keystone, or an external class."""
+"""``[quota] driver``: selects the source of quota limits: the database, Keystone, an external class, or no limits."""
 
 from kilonova.cli.wiring.dotted_paths import driver_class, made
 from kilonova.config.quota import DB_QUOTAS, NO_QUOTAS, UNIFIED_LIMITS

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads the configured scheduling rules into an engine, and the scheduler driver that may replace the engine.
+"""Loads the configured scheduling rules into an engine, and the external scheduler driver, if one is configured.
 
-``available_filters`` and ``weight_classes`` hold dotted paths, each of a class or of a callable that returns classes;
-``enabled_filters`` holds bare class names. Built-in rules are also found by their paths in Nova. Plug-ins with a name
-of their own (an entry point, or a module in ``plugin_path``) need no path.
+``available_filters`` and ``weight_classes`` contain dotted paths; a path names a class, or a callable that returns
+classes. ``enabled_filters`` contains class names without a path. Built-in rules can also be given by their paths in
+Nova, and plug-ins that are entry points or are in ``plugin_path`` by their name only.
 """
 
 import inspect
@@ -42,19 +42,22 @@ _BUILT_IN: Mapping[str, type[Any]] = {**FILTERS, **WEIGHERS}
 _DEFAULT_DRIVER = "filter_scheduler"
 
 Options = Callable[[type[Any]], Mapping[str, Any]]
-"""Class of a plug-in → options in its section of the configuration."""
+"""Function that returns the options in a plug-in's section of the configuration, given the plug-in's class."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The engine, and the ``driver`` that decides instead of it; None for the default driver, which is the engine."""
+    """The scheduling engine, and the external ``driver`` that decides in its place; None: the engine decides."""
 
     engine: Engine
     driver: OutsideDriver | None = None
 
 
 def load_rules(settings: Settings) -> Rules:
-    """Return the engine and the driver of a configuration, with the options of plug-ins. Raises: ConfigurationError."""
+    """Return the engine and the driver of a configuration. Plug-ins get the options in their sections.
+
+    Raises: ConfigurationError.
+    """
     config = settings.scheduler
     settings.conf.share()
     if config.nova_import_compat:
@@ -68,8 +71,8 @@ def load_rules(settings: Settings) -> Rules:
 def build_engine(config: SchedulerConfig, *, options: Options = lambda _: {}, named: PlugIns | None = None) -> Engine:
     """Return the engine that ``config`` describes. Raises: ConfigurationError naming every bad path or name.
 
-    ``options``: reads the options of plug-ins; by default they get their defaults. ``named``: plug-ins with a name of
-    their own; by default those of ``plugin_path``.
+    ``options``: returns the options of a plug-in; by default each option has its default. ``named``: plug-ins that are
+    found by name; by default those in ``plugin_path``.
     """
     named = named or PlugIns(config.plugin_path)
     available = _load("available_filters", config.available_filters, plug_ins.FILTERS, named)
@@ -87,7 +90,10 @@ def build_engine(config: SchedulerConfig, *, options: Options = lambda _: {}, na
 
 
 def _load(option: str, paths: Iterable[str], kind: plug_ins.Kind, named: PlugIns) -> dict[str, type[Any]]:
-    """Return class name → class for all classes at the paths and names. Raises: ConfigurationError."""
+    """Return class name → class for all classes that ``paths`` (dotted paths or names) stand for.
+
+    Raises: ConfigurationError.
+    """
     classes: dict[str, type[Any]] = {}
     problems: list[str] = []
     for path in filter(None, map(str.strip, paths)):
@@ -126,7 +132,7 @@ def _classes_at(path: str, kind: plug_ins.Kind, named: PlugIns) -> list[Any]:
 
 
 def _drop_ins() -> list[type[Any]]:
-    """Return filter classes from modules that were added to the package of built-in filters."""
+    """Return the filter classes of modules that an operator has put into the package of built-in filters."""
     modules = [
         import_module(f"{filter_package.__name__}.{module.name}")
         for module in pkgutil.iter_modules(filter_package.__path__)
@@ -140,7 +146,10 @@ def _drop_ins() -> list[type[Any]]:
 
 
 def _enabled(names: Iterable[str], available: Mapping[str, type[Any]], named: PlugIns) -> list[type[Any]]:
-    """Return the enabled filters in order, skipping empty items. Raises: ConfigurationError naming unknown filters."""
+    """Return the classes of the enabled filters in order; empty names are skipped.
+
+    Raises: ConfigurationError naming unknown filters.
+    """
     wanted = list(dict.fromkeys(filter(None, map(str.strip, names))))
     found = {name: available.get(name) or named.find(plug_ins.FILTERS, name) for name in wanted}
     unknown = [name for name, cls in found.items() if cls is None]
@@ -155,7 +164,8 @@ def _enabled(names: Iterable[str], available: Mapping[str, type[Any]], named: Pl
             )
         elif name in FILTERS:
             hints.append(
-                f"{name!r} is built in, but setting available_filters replaces its default: add {ALL_FILTERS} to it."
+                f"{name!r} is built in, but available_filters is set without the built-in filters: "
+                f"add {ALL_FILTERS} to it."
             )
     raise ConfigurationError(" ".join([f"enabled_filters has unavailable filters: {', '.join(unknown)}.", *hints]))
 
@@ -187,7 +197,7 @@ def _request_filters(config: SchedulerConfig, named: PlugIns, options: Options) 
 
 
 def _driver(config: SchedulerConfig, named: PlugIns, options: Options) -> Scheduler | None:
-    """Return the configured scheduler driver, or None for the default."""
+    """Return the configured external scheduler driver, or None if the engine decides."""
     if config.driver.strip() in {"", _DEFAULT_DRIVER}:
         return None
     try:

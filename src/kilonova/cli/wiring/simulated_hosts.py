@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the configured simulated hosts and their agents; each hypervisor stores its guests in a file.
+"""Builds the configured simulated hosts and their agents. Each simulated hypervisor stores its guests in a file.
 
-Control processes and agent processes both import this module, so it must not import what only one of them needs.
+Control processes and agent processes both import this module, so it must not import modules that only one of the two
+needs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +34,7 @@ def scenario_of(fake: FakeSettings) -> Scenario | None:
 
 
 def hosts_of(fake: FakeSettings, scenario: Scenario | None) -> tuple[SimulatedHost, ...]:
-    """Return the simulated hosts of this process. Raises: ConfigurationError for a name missing in the scenario."""
+    """Return the simulated hosts of this process. Raises: ConfigurationError for a host that the scenario lacks."""
     if not fake.host_names:
         return scenario.hosts if scenario else default_hosts(fake.hosts, fake.host_prefix)
     if len(set(fake.host_names)) < len(fake.host_names):
@@ -57,9 +58,9 @@ def simulate(
     may_act: Callable[[], bool],
     transfers: ImageTransfers | None = None,
 ) -> tuple[Agent, ...]:
-    """Return an agent for each host, not started. Raises: ConfigurationError.
+    """Return an agent for each host, without starting it. Raises: ConfigurationError.
 
-    ``transfers``: transfer of image data; None stands for HTTP.
+    ``transfers``: client for transfers of image data; None: the HTTP client.
     """
     if not hosts:
         return ()

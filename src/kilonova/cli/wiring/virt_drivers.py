@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``[DEFAULT] compute_driver``: loads and instantiates the virt driver.
 
-``libvirt`` itself is imported only for a libvirt host.
+The package ``libvirt`` is imported only by a process with a libvirt host.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,16 +16,16 @@ from kilonova.config.libvirt import LibvirtSettings
 from kilonova.errors import ConfigurationError
 
 GROUP = "kilonova.compute.drivers"
-#: Values of compute_driver for the simulated hosts of ``[fake]``, including Nova's.
+#: Values of compute_driver, including Nova's value, for the simulated hosts of ``[fake]``.
 SIMULATED = frozenset({"", "fake.FakeDriver", "nova.virt.fake.FakeDriver"})
-#: Values of compute_driver for real guests on libvirt, including Nova's.
+#: Values of compute_driver, including Nova's value, for a host with libvirt.
 LIBVIRT = frozenset({"libvirt.LibvirtDriver", "nova.virt.libvirt.LibvirtDriver"})
 _OPTION = "[DEFAULT] compute_driver"
 _METHODS = tuple(name for name, member in vars(VirtDriver).items() if callable(member) and not name.startswith("_"))
 
 
 def make_driver(name: str, setup: HostSetup, options: Callable[[type[Any]], Mapping[str, Any]]) -> VirtDriver:
-    """Instantiate a driver with its host and the options of its section. Raises: ConfigurationError."""
+    """Instantiate an external driver with ``setup`` and the options in its section. Raises: ConfigurationError."""
     cls = driver_class(_OPTION, name, GROUP, ("fake.FakeDriver", "libvirt.LibvirtDriver"), _METHODS)
     driver: VirtDriver = made(_OPTION, cls, setup, **options(cls))
     if missing := missing_methods(driver):

@@ -170,7 +170,7 @@ def test_every_reason_of_every_host_of_a_decision() -> None:
     lines = [" ".join(line.split()) for line in shown({**PLACED, "replay": replay}).splitlines()]
     assert "n1 fits" in lines
     assert "n2 A: a; B: b" in lines
-    assert lines[-1] == "and 3 more: choose with --host"
+    assert lines[-1] == "and 3 more hosts: select one with --host"
 
 
 def test_what_is_asked_of_the_api() -> None:

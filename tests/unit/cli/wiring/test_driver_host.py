@@ -49,5 +49,5 @@ def test_the_folder_of_another_host_is_refused(new_control: NewControl, tmp_path
 
 
 def test_a_name_that_is_there_twice_is_refused(new_control: NewControl, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="host = node2 is the name of a simulated host, too"):
+    with pytest.raises(ConfigurationError, match="host = node2 is also the name of a simulated host"):
         new_control(more=driver(tmp_path, host="node2"))

@@ -140,7 +140,7 @@ def test_a_path_may_lead_to_a_class_a_function_or_a_built_in_rule_by_its_nova_pa
         ),
         (
             {"available_filters": (f"{HERE}.NovaRule",), "enabled_filters": ("NovaRule", "ComputeFilter")},
-            ["ComputeFilter", "replaces its default", ALL_FILTERS],
+            ["ComputeFilter", "without the built-in filters", ALL_FILTERS],
         ),
         (
             {"available_filters": ("TroveImageFilter", "no.such.Module", "os.nothing")},
