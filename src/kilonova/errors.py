@@ -12,7 +12,7 @@
     ├── Forbidden             the user lacks the permission
     │   └── OverQuota             free resources, or ask for a higher limit
     ├── Conflict              read again, then retry
-│ ├── ClaimLost a guard of the claim failed: choose a host again (internal, never reaches a client)
+    │   ├── ClaimLost             a guard of the claim failed: choose a host again (internal, never reaches a client)
     │   ├── ConcurrentUpdate      a generation or compare-and-swap did not match
     │   └── UnexpectedTaskState   another operation of the server is running
     ├── NoValidHost           retry later, or request less
@@ -82,7 +82,7 @@ class Conflict(KilonovaError):
 
 
 class ClaimLost(Conflict):
-    """A guard of the claim failed: decide again (internal, never reaches a client)."""
+    """A guard of the claim failed: choose a host again (internal, never reaches a client)."""
 
 
 class ConcurrentUpdate(Conflict):
@@ -94,7 +94,7 @@ class UnexpectedTaskState(Conflict):
 
 
 class NoValidHost(KilonovaError):
-    """No host satisfies the request. ``reason``: explanation by a scheduler driver, appended to the message."""
+    """No host satisfies the request. ``reason``: explanation by a scheduler driver, appended to the default message."""
 
     def __init__(self, message: str = "", *, reason: str | None = None, **fields: Any) -> None:
         super().__init__(message or f"No valid host was found. {reason or ''}".rstrip(), **fields)

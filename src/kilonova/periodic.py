@@ -132,7 +132,7 @@ class PeriodicThread:
 
 @runtime_checkable
 class OwnsPeriodicThreads(Protocol):
-    """A part of a process. The part has periodic threads."""
+    """A part of a process, with periodic threads of its own."""
 
     @property
     def periodic_threads(self) -> Sequence[PeriodicThread]:

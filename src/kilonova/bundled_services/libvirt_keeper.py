@@ -101,7 +101,7 @@ class _Keeper:
     def _stop(self) -> None:
         """Stop libvirtd.
 
-        If the supervisor has exited, which also causes SIGTERM, kill the guests if that is requested.
+        If the supervisor has exited, which also causes SIGTERM, kill the guests, too, if ``ends_guests`` is set.
         """
         if not self._ended:
             os.kill(self._daemon_pid, signal.SIGTERM)
@@ -125,7 +125,7 @@ class _Keeper:
 
 def _enter_namespaces(folder: Path, host: str) -> None:
     _check(_libc.unshare(_CLONE_NEWNS | _CLONE_NEWUTS), "unshare")
-    _mount(None, "/", _MS_REC | _MS_SLAVE)  # later mounts of the host propagate into this namespace, but not back
+    _mount(None, "/", _MS_REC | _MS_SLAVE)  # mounts made outside become visible in this namespace, but not vice versa
     socket.sethostname(host)
     for place, inside in PLACES.items():
         Path(place).mkdir(parents=True, exist_ok=True)

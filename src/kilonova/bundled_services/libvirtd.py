@@ -207,7 +207,7 @@ class Libvirtd:
                 self._keeper.wait(0.2)
 
     def guests(self) -> dict[str, int]:
-        """Return guest → pid of all running guests, even if libvirtd does not run."""
+        """Return guest name → pid for all running guests, even if libvirtd does not run."""
         found = {}
         for pid, words in self.processes():
             if "-name" in words[:-1] and Path(words[0]).name.startswith("qemu"):
@@ -255,7 +255,7 @@ class Libvirtd:
         tidy_logs(self.log, self.folder / logs, self.folder / defined)
 
     def _open(self, pid: int) -> int | None:
-        """Return a pidfd of a process of this folder, or None if it has exited, even if its pid has been reused."""
+        """Return a pidfd of process ``pid``, or None if it has exited, even if another process now has its pid."""
         try:
             pidfd = os.pidfd_open(pid)
         except OSError:

@@ -6,8 +6,8 @@ import multiprocessing
 import os
 import signal
 
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_libc = ctypes.CDLL(None, use_errno=True)  # loaded at import: no library may be loaded between fork and exec
+_PR_SET_PDEATHSIG = 1  # Defined in linux/prctl.h.
+_libc = ctypes.CDLL(None, use_errno=True)  # Loaded at import, because no library may be loaded between fork and exec.
 
 
 def die_with_parent(parent_pid: int | None = None, by: signal.Signals = signal.SIGKILL) -> None:

@@ -121,7 +121,10 @@ class RabbitMQ:
         self._beam = self._spawn([str(_SERVER)], environment, "start.log")
 
     def is_ready(self) -> bool:
-        """Return whether the broker accepts connections. Raises: Unavailable with its last output if it has exited."""
+        """Return whether the broker accepts connections.
+
+        Raises: Unavailable with the broker's last output if it has exited.
+        """
         assert self._beam is not None
         if self._beam.poll() is not None:
             raise Unavailable(f"RabbitMQ ended with exit status {self._beam.returncode}:\n{self.last_words()}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kilonova.bundled_services.private_file import write_private
 
-#: Size in bytes at which a log file of the embedded cloud is rotated, and number of rotated files kept.
+#: Size in bytes at which a log file of ``kilonova up`` is rotated, and number of rotated files that are kept.
 LOG_BYTES = 20 * 2**20
 LOGS_KEPT = 5
 

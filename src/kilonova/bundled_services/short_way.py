@@ -13,7 +13,7 @@ _PREFIX = "kn-"
 
 
 def short_way(folder: Path, below: int) -> str:
-    """Return the folder, or a link to it if socket paths in it were too long.
+    """Return the folder, or a link to it if socket paths in it would be too long.
 
     ``below``: bytes after the folder's path.
     """

@@ -21,7 +21,7 @@ def url(database: Path) -> str:
 def bring_up_to_date(database: Path, version: str, migrate: Callable[[Path], None]) -> None:
     """Migrate ``database`` to the schema of ``version``, unless it has that schema already.
 
-    ``version`` may be any text.
+    ``version``: any text that changes with the schema.
     SQLite runs most schema changes outside a transaction, so a migration that was killed half way could never be
     completed. Therefore a copy is migrated, which then replaces the database.
     """

@@ -50,7 +50,7 @@ class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no
     def share(self) -> None:
         """Load this object's files into ``oslo_config.cfg.CONF``, too, which plug-ins written for Nova read."""
         _register(cfg.CONF)
-        # older scheduler drivers read compute_topic
+        # old scheduler drivers for Nova read the option compute_topic
         cfg.CONF.register_opt(cfg.StrOpt("compute_topic", default="compute"))
         cfg.CONF([], project="kilonova", default_config_files=self.default_config_files, default_config_dirs=[])
 

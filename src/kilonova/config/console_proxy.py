@@ -27,7 +27,7 @@ def _tls(value: str) -> str:
 class ConsoleProxySettings:
     """Options of the console proxy.
 
-    [vnc] enabled turns on its VNC consoles, [serial_console] enabled its serial consoles.
+    [vnc] enabled turns on VNC consoles; [serial_console] enabled turns on serial consoles.
     """
 
     GROUP: ClassVar[str] = "console"
@@ -85,7 +85,10 @@ class ConsoleProxySettings:
 
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
-    """All settings of a console proxy. ``conf`` is for libraries that read oslo.config themselves."""
+    """All settings of a console proxy.
+
+    ``conf``: oslo.config object, for libraries that read their options themselves.
+    """
 
     proxy: ConsoleProxySettings
     consoles: ConsoleSettings

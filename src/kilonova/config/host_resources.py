@@ -17,7 +17,7 @@ def _cpus(text: str) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class HostResourceSettings:
-    """Options of a real host's resources. Names and defaults are those of nova.conf. Units: as in the names."""
+    """Options of a real host's resources. Names and defaults are those of nova.conf. The names contain the units."""
 
     GROUP: ClassVar[str] = "compute"
 

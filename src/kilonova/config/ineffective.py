@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of nova.conf that are accepted without effect, each with the reason."""
+"""Options of nova.conf that Kilonova accepts although they have no effect on it, each with the reason."""
 
 from collections.abc import Mapping
 

@@ -19,7 +19,7 @@ VM_STATE, VM_AND_TASK_STATE = "vm_state", "vm_and_task_state"
 
 @dataclass(frozen=True, slots=True)
 class NotificationSettings:
-    """Options of notifications. ``file`` receives them in addition to, or instead of, oslo.messaging's drivers."""
+    """Options of notifications. ``file``: gets all notifications, whether or not a driver is set."""
 
     GROUP: ClassVar[str] = "notifications"
 
@@ -117,7 +117,7 @@ class NotificationSettings:
 
     @property
     def drivers(self) -> tuple[str, ...]:
-        """The configured drivers without noop."""
+        """The configured drivers, except noop."""
         return tuple(driver for driver in map(str.strip, self.driver) if driver not in {"", _NOOP})
 
     @property

@@ -37,7 +37,7 @@ class Option:
     read: Callable[[Any], Any] | None = None
 
     def to_oslo(self, field: str, hint: Any, default: Any) -> cfg.Opt:
-        """Return the oslo.config option of a field with the type ``hint`` and a default."""
+        """Return the oslo.config option for a field. ``hint``: type of the field; ``default``: its default."""
         common: dict[str, Any] = {
             "help": self.help,
             "secret": self.secret,
@@ -69,7 +69,7 @@ class Option:
 
 
 def bare_type(hint: Any) -> Any:
-    """Return a type without ``| None``."""
+    """Return ``hint`` without ``| None``, such as int for ``int | None``."""
     kinds = [part for part in get_args(hint) or (hint,) if part is not type(None)]
     return kinds[0] if len(kinds) == 1 else hint
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[quota]: default limits, and the quota driver."""
+"""[quota]: default quota limits, and the quota driver."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar

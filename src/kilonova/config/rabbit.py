@@ -105,8 +105,8 @@ class RabbitSettings:
         shown = self.ssl and self.ssl_cert_file is not None
         if not shown and any(self._logs_in_by(broker.password) == "EXTERNAL" for broker in self.transport_url.brokers):
             raise ValueError(
-                "[DEFAULT] transport_url needs a password for each user, or "
-                f"[{_GROUP}] ssl_cert_file a client certificate for logging in."
+                "[DEFAULT] transport_url needs a password for each user, unless "
+                f"[{_GROUP}] ssl_cert_file names a client certificate for the login."
             )
 
     @property

@@ -71,7 +71,7 @@ def read_scheduler(conf: Any) -> SchedulerConfig:
         values[field] = tuple(value) if isinstance(value, list) else value
         if field in _PAIRS and (bad := weight_setting(value)[1]):
             LOG.warning("[%s] %s: ignored values that are not name=ratio: %s", group, option.name, ", ".join(bad))
-    read_aliases(values["pci_alias"])  # fail at start for an invalid alias, not at the first server that uses it
+    read_aliases(values["pci_alias"])  # an invalid alias must fail the start, not the first server that uses it
     return SchedulerConfig(**values)
 
 

@@ -37,7 +37,10 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The sections that a control process reads. ``conf`` is for libraries that read oslo.config themselves."""
+    """The sections that a control process reads.
+
+    ``conf``: oslo.config object, for libraries that read their options themselves.
+    """
 
     database: DatabaseSettings
     api: ApiSettings = field(default_factory=ApiSettings)
@@ -91,5 +94,5 @@ def _own_options() -> Iterator[tuple[str, cfg.Opt]]:
 
 @cache
 def former_names() -> frozenset[tuple[str, str]]:
-    """Return the deprecated (group, name) pairs that are still read."""
+    """Return the deprecated (group, name) pairs by which options can still be set."""
     return frozenset((old.group, old.name) for _, option in own_options() for old in option.deprecated_opts)

@@ -54,7 +54,10 @@ class Sockets:
 
 
 class ConsoleConnection(ServerConnection):
-    """A connection of a client. ``opened``: (token, console), or None until the token has been checked."""
+    """A connection from a client to the proxy.
+
+    ``opened``: (token, console), or None until the token has been checked.
+    """
 
     def __init__(self, *arguments: Any, sockets: Sockets, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -95,7 +98,7 @@ class Listener:
             ssl=tls,
             process_request=self._open,
             select_subprotocol=_subprotocol,
-            compression=None,  # VNC compresses its data itself
+            compression=None,  # WebSocket compression is useless, because VNC compresses its data itself
             server_header="kilonova",
             open_timeout=_OPEN_S,
             close_timeout=_CLOSE_S,

@@ -21,7 +21,7 @@ _LONGEST_REASON = 1024
 
 
 class Side(Protocol):
-    """One end of a connection. ``read_exactly`` raises EOFError if the stream ends before ``count`` bytes."""
+    """One end of a VNC connection. ``read_exactly`` raises EOFError if the stream ends before ``count`` bytes."""
 
     async def read_exactly(self, count: int) -> bytes: ...
     async def write(self, data: bytes) -> None: ...

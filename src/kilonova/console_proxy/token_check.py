@@ -81,10 +81,12 @@ class TokenCheck:
         try:
             console = None if token is None else await self._desk.find(token)
         except Unavailable as error:
-            LOG.warning("%s: no console: %s", client, error.message)
+            LOG.warning("%s: console refused: %s", client, error.message)
             return response(HTTPStatus.SERVICE_UNAVAILABLE)
         if token is None or console is None:
-            LOG.info("%s: no console: %s", client, "there is no token" if token is None else "the token is not valid")
+            LOG.info(
+                "%s: console refused: %s", client, "there is no token" if token is None else "the token is not valid"
+            )
             return response(HTTPStatus.FORBIDDEN)
         if not self._seats.is_free(console.instance_uuid):
             LOG.warning("%s: console of server %s refused: too many consoles are in use", client, console.instance_uuid)

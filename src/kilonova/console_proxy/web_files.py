@@ -23,7 +23,7 @@ Ubuntu: <code>apt-get install novnc</code>), or set <code>[DEFAULT] web</code> t
 
 
 class WebFiles:
-    """Answers requests that open no console. ``folder``: of noVNC; None: no files are served."""
+    """Answers requests that open no console. ``folder``: folder of the noVNC files; None: no files are served."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder.resolve() if folder is not None else None

@@ -52,7 +52,7 @@ def told_of_token(conf: Any, token: str) -> Mapping[str, Any]:
             headers={"X-Subject-Token": token},
         )
     except exceptions.NotFound:
-        raise NotFound("Keystone knows no such token, or it has expired") from None
+        raise NotFound("the token is unknown to Keystone, or has expired") from None
     except (exceptions.ClientException, exceptions.AuthPluginException) as error:
         raise Unavailable(f"Keystone cannot validate the token: {error}") from error
     told: Mapping[str, Any] = answer.json()["token"]
@@ -121,7 +121,7 @@ def compute_adapter_of(conf: Any) -> Adapter | None:
 def _own_session(conf: Any, service: str, timeout_s: float) -> Session | None:
     """Return a session of Kilonova's own user, with the credentials in section ``service`` or else [service_user].
 
-    ``timeout_s``: timeout if the section sets none. Raises: ConfigurationError.
+    ``timeout_s``: timeout in seconds if the section sets none. Raises: ConfigurationError.
     """
     for group in (service, _SERVICE_USER):
         loading.register_auth_conf_options(conf, group)

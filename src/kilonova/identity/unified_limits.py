@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unified limits, which Keystone stores.
 
-This module is slow to import, so only the quota driver of that name imports it.
+This module is slow to import, so it is imported only if [quota] driver selects it.
 """
 
 import threading

@@ -26,7 +26,8 @@ MAX_TRACEBACK_LINES = 60
 _FORMAT = "%(asctime)s %(levelname)s %(name)s %(request)s%(message)s"
 _FIRST_LINES = 15
 
-#: C0 and C1 controls, line and paragraph separators, bidirectional controls, lone surrogates.
+#: Characters that are escaped: C0 and C1 controls, line and paragraph separators, bidirectional controls, lone
+#: surrogates.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -77,7 +78,8 @@ def traceback_lines(error: BaseException) -> list[str]:
     """Return the lines of a traceback with its causes, escaped and limited in number and length."""
     lines: list[str] = []
     for part in traceback.TracebackException.from_exception(error, compact=True).format():
-        is_frame = part.startswith("  File ")  # location and source line: trusted. Other parts may quote user input.
+        # only location and source line, which are trusted; other parts may quote user input
+        is_frame = part.startswith("  File ")
         lines += part.splitlines() if is_frame else [part.strip("\n")]
     return _fitted(lines)
 

@@ -12,7 +12,7 @@ _LONGEST = 500
 
 
 class RateLimitedLog:
-    """Logs at most one warning of each kind per minute, with the number of warnings suppressed before it."""
+    """Logs at most one warning of each kind per minute, with the number of those suppressed since the last."""
 
     def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._log = log

@@ -33,7 +33,7 @@ def set_level(*, debug: bool) -> None:
 def take_over(file: LogFile | None) -> None:
     """Redirect the log of an OpenStack service to ``file`` or standard error.
 
-    Keeps the levels and the format that it has set up.
+    The levels and the format that the service has set up are kept.
     """
     inner = next((handler.formatter for handler in logging.getLogger().handlers if handler.formatter), None)
     _log_to(file, OneLineFormatter(inner))

@@ -28,7 +28,7 @@ def conf_text(sections: Mapping[str, Mapping[str, Any]]) -> str:
 def with_defaults(
     sections: Mapping[str, Mapping[str, Any]], defaults: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Return ``sections``, with the options that only ``defaults`` has added."""
+    """Return ``sections``, plus the options that only ``defaults`` has."""
     return {
         name: {**defaults.get(name, {}), **sections.get(name, {})} for name in dict.fromkeys([*sections, *defaults])
     }

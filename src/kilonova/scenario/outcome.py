@@ -11,7 +11,7 @@ SPAWN = "spawn"
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """The host of a server, or None if it was refused.
+    """The host of a server, or None if the server's request failed.
 
     ``refused_by``: the rule that rejected the last hosts, or ``spawn`` if the hosts failed to start the guest.
     """

@@ -67,7 +67,10 @@ class Host(Protocol):
         """Add to the bytes held for incomplete requests of all connections; a negative size subtracts."""
 
     def owe(self, size: int) -> bool:
-        """Add to the unsent bytes of all connections; a negative size subtracts. Returns whether the limit holds."""
+        """Add to the unsent bytes of all connections; a negative size subtracts.
+
+        Return whether the sum is within the limit.
+        """
 
     def forget(self, connection: "Connection") -> None:
         """Remove a closed connection."""
@@ -179,10 +182,7 @@ class Connection:
             self._await_more()
 
     def _answer(self, request: Request) -> bool:
-        """Answer a request.
-
-        Return False if the connection's next request has to wait until the answer has been sent.
-        """
+        """Answer a request. Return whether the connection's next request may be answered immediately."""
         self.phase, self.until, self.begun = Phase.ANSWERING, NEVER, time.monotonic()
         self.kept = self.host.answer(self, request)
         if self.is_closed:
@@ -202,7 +202,7 @@ class Connection:
         return False
 
     def _await_more(self) -> None:
-        """Wait for the rest of a request, or for the next one."""
+        """Wait for the rest of an incomplete request, or for the next request."""
         if self.in_body and not self.request.admitted and not self._admit():
             self._answer_all()
             return
@@ -219,7 +219,10 @@ class Connection:
         self.host.arm(self, READ)
 
     def _admit(self) -> bool:
-        """Make the application check the token before more of the body is read; if it is rejected, refuse the body."""
+        """Make the application check the token of a request before more of its body is read.
+
+        If the application rejects the token, refuse the request without reading its body.
+        """
         began = time.monotonic()
         self.phase, self.until = Phase.ANSWERING, NEVER
         self.request.admitted = self.host.admits(self, self.request)
@@ -364,7 +367,7 @@ class Connection:
             self.close()
 
     def send_rest(self) -> bool:
-        """Send queued output without blocking; return whether all is sent."""
+        """Send queued output without blocking; return whether all output has been sent."""
         while self.out:
             part = self.out[0]
             try:
@@ -442,7 +445,7 @@ class Connection:
             self.sock.close()
 
     def client_gone(self) -> bool:
-        """Return whether the client has gone: the connection broke, or is half-closed for over 1 s.
+        """Return whether the client has gone: the connection broke, or is half-closed after over 1 s of the request.
 
         A client that has shut down only its sending side cannot be distinguished from a client that has gone. It gets
         its answer if the request takes no longer than that second.

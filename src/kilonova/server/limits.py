@@ -10,7 +10,7 @@ MIB = 1024 * KIB
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of an HTTP server. Units: seconds if the name ends in ``_s``; bytes for bodies and heads.
+    """Limits of an HTTP server. Units: seconds if the name ends in ``_s``; sizes are in bytes.
 
     ``bodies``: (path prefix, largest body) pairs, of which the first that matches the path applies; ``body``: largest
     body for all other paths. ``token_needed``: a body without ``X-Auth-Token`` is not read. ``probe_path``: path of a

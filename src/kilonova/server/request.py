@@ -32,8 +32,8 @@ class Request:
     """A request. ``named``: its headers, by their WSGI names; ``headers``: number of its header lines.
 
     ``body_refused``: if not 0, the body is not read, and the application must refuse the request with this status.
-    ``streamed``: the application reads the body while it arrives; ``body`` is then the received part not read yet.
-    ``admitted``: the server may wait for the body.
+    ``streamed``: the application reads the body while it arrives; ``body`` is then the part that has been received, but
+    not read yet. ``admitted``: the server may wait for the body.
     """
 
     url: bytes = b""

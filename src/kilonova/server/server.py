@@ -32,13 +32,13 @@ Application = Callable[..., Iterable[bytes]]
 
 _SWEEP_S = 0.5
 _ACCEPTED_AT_ONCE = 64
-_KEPT = 1 << 20  # an answer that is larger and is an iterator is sent while the application produces it
+_KEPT = 1 << 20  # an iterator's answer of more than this number of bytes is sent while the application produces it
 _TOO_MANY = "Too many uploads and downloads are under way."
 _ROOM_MADE = 16  # when there are too many connections, one 16th of those that are not being answered is closed
 
 
 class Server:
-    """Serves one application on one listening socket. ``tls``: context for TLS connections, None for plain ones."""
+    """Serves one application on one listening socket. ``tls``: TLS context; None for connections without TLS."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Server:
             thread.start()
 
     def stop(self) -> None:
-        """Accept no new requests, wait ``stop_s`` at most for running ones, and close all connections."""
+        """Accept no new requests, wait at most ``stop_s`` for running requests, and close all connections."""
         self.stopping = True
         self._swept_enough.set()
         self._listener.close()
@@ -164,7 +164,7 @@ class Server:
                 self._make_room(lambda connection: connection.since)
         with contextlib.suppress(OSError, ValueError):  # the server may have been stopped concurrently
             self._epoll.modify(self._listener, READ | select.EPOLLONESHOT)
-        for connection in accepted[1:]:  # let other threads handle these, as _take_turn() may take long
+        for connection in accepted[1:]:  # other threads handle these connections, as _take_turn() may take long
             with connection.lock:
                 self.arm(connection, READ)
         for connection in accepted[:1]:
@@ -207,7 +207,10 @@ class Server:
                         connection.lock.release()
 
     def _make_room(self, key: Callable[[Connection], float]) -> None:
-        """Close a 16th of the connections not being answered: of addresses with most connections, then by ``key``."""
+        """Close a 16th of the connections that are not being answered.
+
+        The first to be closed are those of addresses with most connections; of these, those with the lowest ``key``.
+        """
         waiting = [each for each in list(self._connections.values()) if each.phase is not Phase.ANSWERING]
         of_address = Counter(connection.address for connection in waiting)
         waiting.sort(key=lambda connection: (-of_address[connection.address], key(connection)))
@@ -337,7 +340,7 @@ class Server:
 
 
 def _first(pieces: Iterator[bytes], size: int) -> list[bytes]:
-    """Return pieces until together they exceed ``size`` bytes, or all pieces."""
+    """Return the first pieces, up to the piece by which their total size exceeds ``size`` bytes; at most all pieces."""
     taken, found = 0, []
     for piece in pieces:
         found.append(piece)

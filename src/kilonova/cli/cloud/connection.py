@@ -145,7 +145,7 @@ class _Answer(dict[str, Any]):
 
 
 def _answer(reply: requests.Response, service: str) -> _Answer | None:
-    """Return the decoded answer; None if it is empty and not to a GET. Raises: Unavailable if it is no JSON object."""
+    """Return the decoded answer, or None for an empty answer to a request other than GET."""
     if not reply.content and reply.request.method != "GET":
         return None
     try:

@@ -22,13 +22,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the operator API's a
 
 
 class Api(Protocol):
-    """The method of a connection that commands which only read need."""
+    """Interface of a connection for commands that only read."""
 
     def get(self, service: str, path: str, version: str | None = None, **query: str) -> Any: ...
 
 
 class WritableApi(Api, Protocol):
-    """The methods of a connection that commands which change something need."""
+    """Interface of a connection for commands that also change something."""
 
     def call(self, method: str, service: str, path: str, version: str | None = None, **arguments: Any) -> Any: ...
 

@@ -93,8 +93,8 @@ def show(report: Mapping[str, Any], console: Console) -> None:
         _show_finding(finding, report["examined"]["projects"], console)
     examined = report["examined"]
     console.print(
-        f"Examined: {counted(examined['flavors'], 'flavor')}, {counted(examined['images'], 'image')} and one without"
-        f" properties, as {counted(examined['combinations'], 'kind')} of servers;"
+        f"Examined: {counted(examined['flavors'], 'flavor')}, {counted(examined['images'], 'image')} and an image"
+        f" without properties, as {counted(examined['combinations'], 'kind')} of servers;"
         f" {counted(examined['servers'], 'server')} running."
     )
     found = [finding for finding in report["findings"] if finding["severity"] != "note"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova compute`: an agent process, whose only access to the cloud is the broker; and its enrolment."""
+"""`kilonova compute`: runs an agent process, whose only access to the cloud is the broker; enrols agents."""
 
 import logging
 from typing import Annotated

@@ -93,7 +93,7 @@ def enrol(
     console.print(f"Agent {name} is enrolled for {counted(len(agent.hosts), 'host')}: {_hosts_text(agent.hosts)}.")
     console.print(f"The agent's configuration, with {_proof(account)}: {conf}", soft_wrap=True)
     had_account = known is not None and known.revoked_at is None
-    print("Create its account at the broker:")
+    print("Create the agent's account at the broker:")
     if definitions is not None:
         _print_commands([f"rabbitmqctl import_definitions {shlex.quote(str(definitions))}"])
     else:
@@ -140,12 +140,12 @@ def revoke(name: Name, config_file: ConfigFiles = None, data: DataFolder = None)
     console = output_console()
     console.print(f"Agent {name} is revoked: within seconds its messages are ignored, and its hosts count as down.")
     url = settings.rabbit.transport_url
-    print("Delete its account at the broker, too:")
+    print("Delete the agent's account at the broker, too:")
     _print_commands(revocation_commands(name, url.virtual_host if url else "/"))
     if agent.hosts:
         host = agent.hosts[0]
         console.print(
-            f"To enrol another agent for its hosts: kilonova compute enrol NAME --host {host} …", soft_wrap=True
+            f"To enrol another agent for the same hosts: kilonova compute enrol NAME --host {host} …", soft_wrap=True
         )
 
 
@@ -175,7 +175,7 @@ def _hosts_in(file: Path) -> Iterator[str]:
 def _require_writable(path: Path) -> None:
     """Raise InvalidRequest if a file cannot be written.
 
-    Call this before creating a password: if unsaved, it is lost.
+    Call this before creating a password to be saved.
     """
     if path.is_dir():
         raise InvalidRequest(f"{path} is a folder")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Find and repair inconsistencies of inventories and allocations.")
 
-#: Maximum number of rounds of audit and repair. A repair may reveal an inconsistency that the audit finds only then.
+#: Maximum number of rounds of audit and repair. A repair may reveal an inconsistency that only the next audit can find.
 _ROUNDS = 4
 
 
@@ -141,6 +141,6 @@ def _print(outcomes: Sequence[Outcome]) -> None:
     if not outcomes:
         print("No inconsistencies found.")
     elif repaired:
-        print(f"{repaired} repaired, {left} left.")
+        print(f"Inconsistencies: {repaired} repaired, {left} left.")
     else:
-        print(f"{left} found.")
+        print(f"Inconsistencies: {left} found.")

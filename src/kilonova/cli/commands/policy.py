@@ -191,7 +191,7 @@ def _caller(
 
 
 def _conf(config_file: Sequence[str] | None, data: Path | None) -> Any:
-    """Return the oslo.config object of a cloud, or one without files if no cloud is given or in the default folder."""
+    """Return the oslo.config object of a cloud, or one without files if there is no such cloud."""
     if config_file or data or conf_of_folder(None).is_file():
         return settings_of_cloud(config_file, data).conf
     return _without_files()

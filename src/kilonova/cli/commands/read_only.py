@@ -40,7 +40,7 @@ def on(
 
 @app.command()
 def off(config_file: ConfigFiles = None, data: DataFolder = None) -> None:
-    """Accept requests that change anything again."""
+    """End the read-only mode: accept all requests again."""
     from kilonova.api.read_only import KNOWN_FOR_S  # noqa: PLC0415 - start-up time
     from kilonova.db import switches  # noqa: PLC0415 - start-up time
 

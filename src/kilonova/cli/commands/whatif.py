@@ -27,7 +27,7 @@ _SERVERS_SHOWN = 10
 
 
 class Api(Protocol):
-    """The method of a connection that this command needs."""
+    """Interface of a connection, with the only method that this command calls."""
 
     def call(self, method: str, service: str, path: str, version: str | None = None, **arguments: Any) -> Any: ...
 
@@ -97,7 +97,7 @@ def ask(api: Api, body: Mapping[str, Any], host_filter: str, *, with_hosts: bool
 
 
 def show(found: Mapping[str, Any], console: Console) -> None:
-    """Print the host of each server; and for the explained server its funnel, ranking and nearest misses."""
+    """Print the host of each server; and for one server the rejected hosts, the ranking and the nearest misses."""
     servers, number = found["servers"], found["explained_server"]
     server = servers[number - 1]
     if number > 1:

@@ -163,7 +163,7 @@ def show_one(flow: Mapping[str, Any], console: Console) -> None:
     if flow["state"] == "stuck":
         console.print()
         console.print(f"When the cause is removed: kilonova workflows retry {flow['id']}")
-        console.print(f"To abandon it: kilonova workflows abandon {flow['id']}")
+        console.print(f"To abandon the workflow: kilonova workflows abandon {flow['id']}")
 
 
 def _steps(steps: Sequence[Mapping[str, Any]]) -> Table:

@@ -104,7 +104,7 @@ class LibvirtSide:
 
         ``serves``: whether the control process runs its agent.
         """
-        # such a cloud often has only one host with libvirt, so a resize could not move to another
+        # such a cloud often has only one host with libvirt, so no resize could go to another host
         resizes: Sections = {"DEFAULT": {"allow_resize_to_same_host": True}}
         if not serves:
             return resizes

@@ -59,7 +59,7 @@ def is_loopback(host: str) -> bool:
 
 
 def require_free(addresses: Mapping[str, Address], timeout_s: float = 1.0) -> None:
-    """Check that each address can be bound. A key names the service and the option that changes its address.
+    """Check that each address can be bound. Keys of ``addresses``: the service, and the option that sets its address.
 
     ``timeout_s``: seconds to wait until the ports of a supervisor that has just been killed become free. Raises:
     ConfigurationError if two services have the same port; Unavailable naming a port in use.

@@ -112,7 +112,7 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
 
 
 class _DatabaseLostError(Exception):
-    """The database server went away during the start."""
+    """The database server failed during the start."""
 
 
 @contextmanager

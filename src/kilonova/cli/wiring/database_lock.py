@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock file of an SQLite database, so that only one control process uses it. The kernel unlocks it when that exits."""
+"""Lock file of an SQLite database, which only one control process may use.
+
+The kernel releases the lock when the process that holds it exits.
+"""
 
 import fcntl
 import logging

@@ -42,7 +42,7 @@ def image_store(settings: Settings, session: Any) -> ImageStore | None:
 
 
 def image_keeper(settings: Settings, session: Any) -> ImageKeeper | None:
-    """Return the client that reads and removes images for Kilonova itself, or None if there is no session."""
+    """Return the client that reads and removes images as Kilonova's own user, or None if there is no session."""
     if session is None:
         return None
     from kilonova.images.glance_keeper import GlanceKeeper  # noqa: PLC0415 - brings an HTTP client
@@ -75,7 +75,7 @@ class ImageOffers:
         return self._images.to_read(host, image) if self._available else None
 
     def to_write(self, host: str, image_id: str) -> ImageData | None:
-        """Return the URL and ticket with which a host uploads the data of a new image, or None if it cannot."""
+        """Return the URL and ticket for a host's upload of image data, or None if hosts cannot get image data."""
         return self._images.to_write(host, image_id) if self._available else None
 
 

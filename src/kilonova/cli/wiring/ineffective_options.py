@@ -52,13 +52,13 @@ def _options_in(file: str) -> Sequence[tuple[str, str]]:
     try:
         parser.read(file, encoding="utf-8")
     except (configparser.Error, UnicodeDecodeError):
-        return ()  # oslo.config has accepted the file; skip a file that only this parser cannot read
+        return ()  # oslo.config has accepted the file, so it is valid: skip it if only configparser cannot read it
     return [(section, name) for section in parser.sections() for name in parser[section]]
 
 
 def _why(conf: Any, scheduler: SchedulerConfig, section: str, name: str) -> str | None:
     if section in _OF_LIBRARIES or (section == _BROKER and conf[_NOTIFIES].driver):
-        return None  # oslo.messaging reads all options of these sections
+        return None  # the library to which the section belongs reads its options itself
     if not _is_known(conf, section, name):
         return "the option does not exist."
     if (reason := without_effect(section, name)) is not None:

@@ -30,8 +30,9 @@ _DRIVERS = "oslo.messaging.notify.drivers"
 
 @dataclass(frozen=True, slots=True)
 class Notifying:
-    """The publisher of a control process, and the observers that send it events. Inactive if no destination is set.
+    """The publisher of a control process, and the observers that send it events.
 
+    All are inactive if no destination is set.
     ``audit``: the periodic task that sends instance.exists; None if it is switched off. The caller starts it when the
     process is complete.
     """

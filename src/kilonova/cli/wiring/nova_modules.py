@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``[scheduler] nova_import_compat``: stand-ins for the modules of Nova that external rules import.
 
-The stand-ins exist only if the option is set, and contain only names that rules use. Nova's documentation tells readers
-to put modules of their own into Nova's folders (``nova/scheduler/ip_scheduler.py``). Such modules are imported from the
-folders of ``plugin_path`` and from Kilonova's examples.
+The stand-ins exist only if the option is set, and contain only names that rules use. OpenStack's documentation tells
+readers to put modules of their own into Nova's folders (``nova/scheduler/ip_scheduler.py``). Such modules are imported
+from the folders of ``plugin_path`` and from Kilonova's examples.
 """
 
 import importlib.util
@@ -32,7 +32,7 @@ _DOC = "Stands in for the module of this name in Nova; made by Kilonova, [schedu
 _PACKAGE = Path(kilonova.__file__).parent
 # folder of the examples in an installed package, and in a source checkout
 _EXAMPLES = (_PACKAGE / "examples", _PACKAGE.parent.parent / "examples")
-#: Packages of Nova into which its documentation tells readers to put modules of their own.
+#: Packages of Nova into which OpenStack's documentation tells readers to put modules of their own.
 _OPEN = ("nova.scheduler", "nova.scheduler.filters", "nova.scheduler.weights")
 
 

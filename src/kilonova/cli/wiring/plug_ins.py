@@ -76,7 +76,10 @@ class PlugIns:
             self._announce(kinds[point.group], point)
 
     def find(self, kind: Kind, name: str) -> type[Any] | None:
-        """Return the class with a name, or None. Raises: ConfigurationError if it cannot be loaded."""
+        """Return the class of the plug-in ``name``, or None if it is unknown.
+
+        Raises: ConfigurationError if it is unusable.
+        """
         if name in self._classes[kind]:
             return self._classes[kind][name]
         point = self._points[kind].get(name)
@@ -92,7 +95,7 @@ class PlugIns:
         return cls
 
     def require_no_clash(self, kind: Kind, others: Mapping[str, type[Any]]) -> None:
-        """Raise ConfigurationError for a name that has another class in ``others`` than here."""
+        """Raise ConfigurationError if one of these plug-ins has the name of a different class in ``others``."""
         for name in sorted({*self._classes[kind], *self._points[kind]} & others.keys()):
             mine = self.find(kind, name)
             if mine is not others[name] and _source(mine) != _source(others[name]):

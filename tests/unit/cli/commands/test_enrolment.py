@@ -75,7 +75,7 @@ def test_the_file_of_an_agent_is_private_and_leads_to_the_same_broker_with_anoth
     assert lines == [
         "Agent rack.1 is enrolled for 1 host: node1.",
         "The agent's configuration, with its password, which is stored nowhere else: rack.1.conf",
-        "Create its account at the broker:",
+        "Create the agent's account at the broker:",
         "  (the first command asks for the password, which is in rack.1.conf)",
         "  rabbitmqctl add_user rack.1",
         r"  rabbitmqctl set_permissions -p 'a cloud' rack.1 '^$' '^from\.rack\.1$' '^to\.rack\.1$'",
