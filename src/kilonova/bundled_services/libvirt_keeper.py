@@ -58,7 +58,8 @@ def main() -> None:
     """Run libvirtd until it and its guests have exited.
 
     Command line arguments: pid of the parent, file descriptor to which libvirtd's pid is written, 1 to kill the guests
-    when the parent exits, folder, host name, command of libvirtd. If the folder is empty, no namespaces are created.
+    when the parent exits, folder, host name, command of libvirtd. If the folder argument is "", no namespaces are
+    created.
     """
     parent, report = int(sys.argv[1]), int(sys.argv[2])
     ends_guests, folder, host, command = sys.argv[3] == "1", sys.argv[4], sys.argv[5], sys.argv[6:]

@@ -106,10 +106,7 @@ class ComputeSettings:
     ] = 5
     non_inheritable_image_properties: Annotated[
         tuple[str, ...],
-        Option(
-            "Image properties that a snapshot or backup of a server does not inherit from the image that the server "
-            "runs."
-        ),
+        Option("Image properties that a snapshot or backup of a server does not inherit from the server's image."),
     ] = ("cache_in_nova", "bittorrent")
     shutdown_timeout_s: Annotated[
         float,

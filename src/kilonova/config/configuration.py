@@ -48,7 +48,7 @@ class Configuration(cfg.ConfigOpts):  # type: ignore[misc]  # oslo.config has no
         return found
 
     def share(self) -> None:
-        """Load this object's files into ``oslo_config.cfg.CONF``, too, which plug-ins written for Nova read."""
+        """Load the configuration files into ``oslo_config.cfg.CONF``, too: plug-ins written for Nova read it."""
         _register(cfg.CONF)
         # old scheduler drivers for Nova read the option compute_topic
         cfg.CONF.register_opt(cfg.StrOpt("compute_topic", default="compute"))

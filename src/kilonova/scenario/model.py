@@ -267,7 +267,7 @@ class ScenarioServer:
 
     @property
     def target(self) -> tuple[str | None, str | None, str | None]:
-        """``zone`` as (zone, forced host, forced node)."""
+        """The parts of the field ``zone``: (zone, forced host, forced node)."""
         zone, host, node = (*(self.zone or "").split(":"), "", "")[:3]
         return zone or None, host or None, node or None
 

@@ -23,7 +23,7 @@ class Landing:
 def surprises(scenario: Scenario, landings: Mapping[str, Landing]) -> tuple[str, ...]:
     """Return a text for each deviation from the expectations; empty if there is none.
 
-    ``landings``: server name → its landing.
+    ``landings``: server name → the server's :class:`Landing`.
     """
     found: list[str] = []
     for asked in scenario.servers:

@@ -173,7 +173,7 @@ class Server:
     def _connect(self, sock: socket.socket, address: Any) -> Connection | None:
         if len(self._connections) >= self.limits.connections:
             self._make_room(lambda connection: connection.since)
-            # no connection could be closed: all are being answered
+            # no connection could be closed, because all of them have running requests
             if len(self._connections) >= self.limits.connections:
                 sock.close()
                 return None
@@ -242,7 +242,8 @@ class Server:
         except Exception:
             LOG.exception("A token could not be checked")
             return False
-        # On a 5xx the token could not be checked: the application then runs without the body and repeats the error.
+        # A status 5xx means that the token could not be checked: the application then runs without the body and fails
+        # again.
         return bool(response.status) and response.status[:3] != "401" and not response.status.startswith("5")
 
     def forget(self, connection: Connection) -> None:

@@ -18,13 +18,14 @@ _COLORS = {"leak": "red", "fault": "yellow", "note": "cyan"}
 _ANY_OTHER = "*"
 
 app = typer.Typer(
-    no_args_is_help=True, help="Find hosts that accept servers they should not, and properties no rule reads."
+    no_args_is_help=True,
+    help="Find hosts that accept servers that they must not run, and properties that no rule reads.",
 )
 
 
 @app.callback()
 def audit() -> None:
-    """Find hosts that accept servers they should not, and properties no rule reads."""
+    """Find hosts that accept servers that they must not run, and properties that no rule reads."""
 
 
 @app.command()

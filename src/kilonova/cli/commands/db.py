@@ -100,7 +100,7 @@ def online_data_migrations(
             outcome = run(database, migration, left)
             left = None if left is None else left - outcome.found
             failed = failed or outcome.failed
-            print(f"{outcome.name}: {outcome.found} found, {outcome.done} done")
+            print(f"{outcome.name}: {outcome.found} rows found, {outcome.done} rows migrated")
             if left == 0:
                 break
     finally:

@@ -175,7 +175,7 @@ def _hosts_in(file: Path) -> Iterator[str]:
 def _require_writable(path: Path) -> None:
     """Raise InvalidRequest if a file cannot be written.
 
-    Call this before creating a password to be saved.
+    Call this before creating a password that must be saved.
     """
     if path.is_dir():
         raise InvalidRequest(f"{path} is a folder")
@@ -225,7 +225,7 @@ def _proof(account: "AgentAccount") -> str:
 
 
 def _print_commands(commands: Sequence[str]) -> None:
-    for command in commands:  # not with the rich console, which would wrap lines that users copy
+    for command in commands:  # print() and not the rich console, which would wrap lines that users copy
         print(f"  {command}")
 
 

@@ -29,7 +29,7 @@ def hosts(
     os_cloud: AdminCloud = None,
     as_json: AsJson = False,
 ) -> None:
-    """List hosts with the processes of their agents, or stray guests."""
+    """List hosts with the processes of their agents, or list stray guests (--strays)."""
     if context.invoked_subcommand is None:
         query = {"host": host, "marker": marker, "limit": str(limit)}
         list_these = list_strays if strays else list_agents

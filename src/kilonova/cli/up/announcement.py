@@ -52,7 +52,7 @@ class Announcement:
 
 
 def _installed(name: str) -> str:
-    """Return the path of an installed command for a shell, relative if it is below the current folder."""
+    """Return the path of an installed command, quoted for a shell; relative if it is below the current folder."""
     client = Path(sys.executable).with_name(name)
     if not client.exists():
         return name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backups of a cloud of ``kilonova up``: a folder with databases, keys, images and simulated hypervisors, and a list.
+"""Backups of a cloud of ``kilonova up``: folders with databases, keys, images, guests and a list of files.
 
 ::
 

@@ -282,5 +282,5 @@ def _projects(settings: Settings) -> Projects:
 
 
 def image_id(name: str) -> str:
-    """Return the id, derived from the name, of a scenario's image in a cloud without an image service."""
+    """Derive the id of a scenario's image from its name, for a cloud without an image service."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"kilonova:image:{name}"))

@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 
 def ticket_office(settings: Settings, database: Database) -> TicketOffice:
-    """Return the issuer of tickets. If the database has no signing key yet, create it."""
+    """Return the issuer of tickets. If the database has no signing key yet, create one."""
 
     def load() -> tuple[TicketKey, ...]:
         with database.read(patient=True) as connection:

@@ -144,10 +144,10 @@ def test_online_migrations_go_on_where_they_ended(cloud: Cloud, capsys: pytest.C
     cloud.write(lambda tx: store_old(tx, 120))
     command = ["db", "online-data-migrations", "--config-file", str(cloud.conf)]
     assert main([*command, "--max-count", "70"]) == 1
-    assert "70 found, 70 done" in capsys.readouterr().out
+    assert "70 rows found, 70 rows migrated" in capsys.readouterr().out
     assert cloud.check(capsys)[1]["Online data migrations"][1].startswith("50 request specs")
     assert main(command) == 0
-    assert "50 found, 50 done" in capsys.readouterr().out
+    assert "50 rows found, 50 rows migrated" in capsys.readouterr().out
     assert main([*command, "--max-count", "70"]) == 0
     capsys.readouterr()
     assert cloud.check(capsys)[0] == 0
@@ -182,4 +182,4 @@ def test_rows_that_cannot_be_changed_stop_nobody(cloud: Cloud, capsys: pytest.Ca
 
     cloud.write(spoil)
     assert main(["db", "online-data-migrations", "--config-file", str(cloud.conf)]) == 2
-    assert "60 found, 59 done" in capsys.readouterr().out
+    assert "60 rows found, 59 rows migrated" in capsys.readouterr().out
