@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keystone client, which checks that a project exists and reads unified limits. It does not validate tokens."""
+"""Keystone client: checks that a project exists, reads unified limits, and looks up a token for ``kilonova policy``.
+
+keystonemiddleware validates the tokens of API requests.
+"""

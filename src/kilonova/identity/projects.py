@@ -23,7 +23,7 @@ class Projects(Protocol):
 
 
 class AnyProject:
-    """Accepts every id as a project."""
+    """Accepts every id as that of an existing project."""
 
     def require(self, project_id: str, *, token: str | None) -> None:
         pass

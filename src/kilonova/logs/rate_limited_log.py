@@ -12,7 +12,10 @@ _LONGEST = 500
 
 
 class RateLimitedLog:
-    """Logs at most one warning of each kind per minute, with the number of those suppressed since the last."""
+    """Logs at most one warning of each kind per minute.
+
+    A warning names the number of warnings of its kind that were suppressed since the previous one.
+    """
 
     def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._log = log

@@ -64,5 +64,5 @@ class RotatingLog(RotatingFileHandler):
     def _goes_here(self, number: int) -> bool:
         try:
             return os.path.samestat(os.fstat(number), os.fstat(self._stream().fileno()))
-        except OSError:  # one of the descriptors is closed
+        except OSError:  # standard output or error is closed
             return False

@@ -85,7 +85,7 @@ class FirstContents:
         for found in self._call("GET", f"{images}?name={tiny_image.NAME}&visibility=public").json()["images"]:
             if found["status"] == "active":
                 return
-            self._call("DELETE", f"{images}/{found['id']}", accept=(204,))  # its upload was interrupted
+            self._call("DELETE", f"{images}/{found['id']}", accept=(204,))  # the upload of this image was interrupted
         image = {
             "name": tiny_image.NAME,
             "disk_format": tiny_image.DISK_FORMAT,
