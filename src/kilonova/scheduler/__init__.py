@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scheduler as a pure function: takes a host table and a request, returns ranked hosts and why others fail.
+"""The scheduler, a pure function: from a host table and a request it computes ranked hosts and reasons of rejections.
 
-Forbidden here: clocks, random sources, logging, configuration files and I/O. Callers pass their values as arguments.
+Forbidden here: clocks, random sources, logging, configuration files and I/O. Callers pass the current time, a random
+generator and the options as arguments.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers of rules that read aggregate metadata: they test each aggregate once, then combine the hosts of aggregates.
+"""Helpers of rules that read aggregate metadata. They test each aggregate once, and then combine its member hosts.
 
 Results are cached in the host table's memo, which is replaced whenever the aggregates change. Axis: A aggregates.
 """
@@ -29,7 +29,7 @@ def in_any(hosts: HostTable, wanted: Sequence[bool]) -> BoolArray:
 def if_concerned(
     hosts: HostTable, concerns: Callable[[Aggregate], bool], satisfied: Callable[[Aggregate], bool]
 ) -> BoolArray:
-    """Return the hosts that pass a rule which applies only to hosts in certain aggregates. Shapes: → (H,).
+    """Return the mask of the hosts that pass a rule which concerns only hosts in certain aggregates. Shapes: → (H,).
 
     A host passes if ``concerns`` is False for all its aggregates, or if ``satisfied`` is True for one of them.
     """

@@ -21,7 +21,7 @@ def aggregate_values_from_key(host_state: Any, key_name: str) -> set[str]:
 def aggregate_metadata_get_by_host(host_state: Any, key: str | None = None) -> dict[str, set[str]]:
     """Return metadata key → all values among the host's aggregates, with comma lists split.
 
-    ``key``: use only the aggregates that have this key, with all their metadata; None uses every aggregate.
+    ``key``: if given, use all metadata of the aggregates that have this key, and ignore the other aggregates.
     """
     values: dict[str, set[str]] = {}
     for aggregate in host_state.aggregates:
@@ -37,9 +37,9 @@ def validate_num_values(
     cast_to: Callable[[str], Any] = int,
     based_on: Callable[[Iterable[Any]], Any] = min,
 ) -> Any:
-    """Convert ``vals`` and return their minimum (or ``based_on``), or ``default`` if there are none.
+    """Convert ``vals`` with ``cast_to`` and return the smallest value, or ``default`` if ``vals`` is empty.
 
-    Raises: ValueError.
+    ``based_on``: function that selects the value, in place of ``min``. Raises: ValueError.
     """
     numbers = [cast_to(value) for value in vals]
     return based_on(numbers) if numbers else default
@@ -60,5 +60,5 @@ def get_weight_multiplier(host_state: Any, multiplier_name: str, multiplier_conf
     try:
         return float(validate_num_values(found, multiplier_config, cast_to=float))
     except ValueError:
-        LOG.warning("%s: an aggregate has an invalid %s; using the configured one", host_state, multiplier_name)
+        LOG.warning("%s: an aggregate has an invalid %s; using the configured value", host_state, multiplier_name)
         return multiplier_config

@@ -12,7 +12,7 @@ SURVIVED = 255
 
 @dataclass(frozen=True, slots=True)
 class RuleCount:
-    """Number of hosts before and after one rule of the funnel. ``rule``: the configured class name."""
+    """Number of hosts before and after one rule of a decision. ``rule``: the class name by which it is configured."""
 
     rule: str
     reason: str
@@ -26,7 +26,7 @@ class RuleCount:
 
 @dataclass(frozen=True, slots=True)
 class RankedHost:
-    """A host that passed all rules. ``weights``: weigher class name → the part of ``score`` that it contributes."""
+    """A host that passed all rules. ``weights``: weigher class name → contribution of this weigher to ``score``."""
 
     row: int
     host: str
@@ -38,11 +38,11 @@ class RankedHost:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The hosts for one server, best first, and the funnel: the number of hosts that each rule removed.
+    """The hosts for one server, best first, and the number of hosts that each rule removed, in the order of the rules.
 
     Shapes: ``removed_by`` (H,) uint8, the index in ``steps`` of the first rule that removed the host, or ``SURVIVED``.
-    ``survivors``: how many hosts passed every rule (``ranked`` holds only the best of them).
-    ``forced``: the request forced a host, so the filters did not run.
+    ``survivors``: number of hosts that passed every rule (``ranked`` holds only the best of them).
+    ``forced``: True if the request forced a host, so that the filters did not run.
     ``refusal``: the reason that a scheduler driver gave for choosing no host.
     """
 
@@ -55,7 +55,7 @@ class Decision:
 
     @property
     def rejected(self) -> dict[str, int]:
-        """Rule → number of hosts that it was the first to remove; rules that removed none are absent."""
+        """Rule → number of hosts that this rule removed first. Rules that removed no host are absent."""
         return {step.rule: step.removed for step in self.steps if step.removed}
 
     def summary(self) -> str:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The distinct states of hosts' NUMA cells and PCI pools, so that rules judge each of them only once.
+"""Tables of the distinct states of hosts' NUMA cells and PCI pools, so that rules judge each distinct state only once.
 
-A *state* is the cells and pools of a host with their usage. A *shape* is a class of states that differ only in the
-numbers of their CPUs; rules judge one state for the whole class. Both tables are append-only, so all snapshots of the
-host table share them; their owner rebuilds them when most states are stale.
+A *state* is the cells and pools of a host with their usage. A *shape* is a class of states that differ only in the ids
+of their CPUs; rules judge one state for the whole class. The tables of states and of shapes are append-only, so all
+snapshots of the host table share them; the owner of the tables rebuilds them when most states are stale.
 
 Axes: S states, P shapes.
 """
@@ -28,7 +28,7 @@ _KEPT_QUESTIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class Summaries:
-    """Upper bounds of the free resources of every shape, as columns. Units: cells, CPUs, MiB, devices.
+    """Upper bounds of the free resources of every shape (class of device states). Units: cells, CPUs, MiB, devices.
 
     ``cell_*``: the largest value of any single cell. ``devices``: free devices of all pools. Shapes: (P,) each.
     """
@@ -45,9 +45,9 @@ _FIELDS = len(fields(Summaries))
 
 
 class DeviceStates:
-    """Append-only numbering of device states. Number 0 is a host that reports neither cells nor PCI pools.
+    """Append-only table of numbered device states. Number 0: the state of a host without NUMA cells and PCI pools.
 
-    Reading needs no lock; :meth:`number` does.
+    Callers of :meth:`number` must hold a lock; readers need none.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class DeviceStates:
         self.number(NOTHING)
 
     def copy(self) -> "DeviceStates":
-        """Return an independent copy with the same numbers, to which a thread can add states without the lock."""
+        """Return an independent copy with the same numbers. A thread can add states to its own copy without a lock."""
         made = DeviceStates()
         made._states, made._numbers = self._states.copy(), self._numbers.copy()
         made._shapes, made._shape_numbers = self._shapes.copy(), self._shape_numbers.copy()
@@ -75,7 +75,7 @@ class DeviceStates:
         return self._states[number]
 
     def number(self, devices: HostDevices) -> int:
-        """Return the number of a state; a state that has none yet gets the next number."""
+        """Return the number of a device state; a new state gets the next number."""
         number = self._numbers.get(devices)
         if number is None:
             number = len(self._states)
@@ -86,7 +86,7 @@ class DeviceStates:
         return number
 
     def shapes(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the shape of each state. Shapes: (H,) → (H,)."""
+        """Return the number of the class (*shape*) of each device state. Shapes: (H,) → (H,)."""
         return self._shape_of[states]
 
     def summaries(self) -> Summaries:
@@ -100,9 +100,10 @@ class DeviceStates:
         possible: NDArray[np.bool_],
         judge: Callable[[HostDevices], bool],
     ) -> NDArray[np.bool_]:
-        """Return the result of ``judge`` for the shapes of some hosts; False for shapes that are not ``possible``.
+        """Return, for each host, the result of ``judge`` for its shape; False if the shape is not ``possible``.
 
-        Each shape is judged once; the results of the newest 64 values of ``question`` are cached.
+        ``shapes``: the shape number of each host. ``question``: the cache key of ``judge``. Each shape is judged once
+        per question; the results of the 64 questions used last are cached.
         Shapes: ``shapes`` (N,), ``possible`` (P,) → (N,).
         """
         among = possible & (np.bincount(shapes, minlength=len(possible)) > 0)
@@ -133,7 +134,7 @@ class DeviceStates:
 
 
 def shape_of(devices: HostDevices) -> Hashable:
-    """Return a key that is equal for hosts whose cells and pools differ only in the numbers of their CPUs."""
+    """Return a key that is equal for hosts whose NUMA cells and PCI pools differ only in the ids of their CPUs."""
     return tuple(map(_cell_shape, devices.cells)), devices.pools
 
 

@@ -48,11 +48,11 @@ def match(value: Value, requirement: str) -> bool:
         return operands[0] in value
     if name == "<all-in>":
         return all(operand in value for operand in operands)
-    return value in operands[::2]  # <or> a <or> b: every other word is an operand; the words between are not checked
+    return value in operands[::2]  # <or> a <or> b: the words between the operands are not checked
 
 
 def numeric(requirement: str) -> tuple[Callable[[float, float], bool], float] | None:
-    """Return (comparison, operand) of a numeric requirement, or None for any other. The comparison accepts arrays."""
+    """Return (comparison, operand), or None if ``requirement`` is not numeric. The comparison accepts arrays."""
     words = requirement.split()
     if len(words) < 2 or words[0] not in _NUMBERS:
         return None

@@ -2,7 +2,7 @@
 """Resources and traits that guest features require: firmware, TPM, encrypted memory, address size, pinned CPUs.
 
 :func:`require_possible` rejects contradictions between flavor and image, and invalid values, when a server is created.
-The other functions ignore values that are invalid.
+The other functions ignore invalid values.
 """
 
 import re
@@ -76,7 +76,7 @@ class Needs:
 class Pinning:
     """Number of dedicated and shared CPUs of a guest with pinned CPUs.
 
-    ``everything``: all CPUs are dedicated; then a host without PCPU inventory may provide them from VCPU.
+    ``everything``: True if all CPUs are dedicated. Only then may a host without PCPU inventory provide VCPU instead.
     """
 
     dedicated: int
@@ -189,7 +189,7 @@ def _one_of(
 
 
 def cpu_pinning(flavor: Flavor, image: Image | None) -> Pinning | None:
-    """Return the number of dedicated and shared CPUs by the CPU policy, or None if no CPUs are pinned.
+    """Return the numbers of dedicated and shared CPUs that the CPU policy implies, or None if no CPUs are pinned.
 
     ``hw:emulator_threads_policy`` ``isolate`` adds one dedicated CPU for the emulator.
 
@@ -209,6 +209,6 @@ def cpu_pinning(flavor: Flavor, image: Image | None) -> Pinning | None:
 def _dedicated_of_mixed(flavor: Flavor, image: Image | None) -> int:
     try:
         cells = numa_request(flavor, image)
-    except InvalidRequest:  # the API rejects such a server; only a dry run gets here, and counts all CPUs as shared
+    except InvalidRequest:  # the API rejects this request earlier, except in a dry run, where all CPUs count as shared
         return 0
     return sum(len(cell.pcpuset) for cell in cells.cells) if cells is not None else 0

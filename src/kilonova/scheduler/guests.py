@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of instances per host by flavor and image property; a column is built when a rule first reads it."""
+"""Counts of the instances on each host, by flavor and by image property. Each column is built at its first use."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ def guest_kind(flavor_id: str, image_properties: Mapping[str, object]) -> GuestK
         return GuestKind(flavor_id)
     texts = {name: str(value) for name, value in image_properties.items()}
     pairs = {present_name(name): text for name, text in texts.items()}
-    pairs |= {name: text for name, text in texts.items() if present_name(name) == name}  # new names win
+    pairs |= {name: text for name, text in texts.items() if present_name(name) == name}  # canonical names win
     return GuestKind(flavor_id, tuple(sorted((name, canonical_value(name, text)) for name, text in pairs.items())))
 
 
@@ -42,16 +42,16 @@ class GuestCounts(Protocol):
     """Counts of the instances on the hosts of a table. Shapes: → (H,), a copy that the caller may change."""
 
     def count(self, row: int, kind: GuestKind) -> None:
-        """Add an instance to the count of a row. No effect if the implementation is updated by the database mirror."""
+        """Add an instance to the counts of a row. No effect in the class that the database mirror keeps up to date."""
 
     def take(self, rows: NDArray[np.int64]) -> "GuestCounts":
         """Return the counts of the given rows only, in that order."""
 
     def of_other_flavors(self, flavor_id: str) -> Counts:
-        """Count the instances whose flavor is not ``flavor_id``."""
+        """Count the instances on each host whose flavor is not ``flavor_id``."""
 
     def with_image_property(self, name: str, value: str) -> Counts:
-        """Count the instances whose image has the property ``name`` with this ``value``."""
+        """Count the instances on each host whose image has the property ``name`` with this ``value``."""
 
 
 class GuestTally:
@@ -76,14 +76,17 @@ class GuestTally:
             self._columns.add(place, kind, count)
 
     def columns(self, row_of: Mapping[Any, int]) -> "GuestColumns":
-        """Return the counts by row. The columns are cached for the same ``row_of`` and follow later changes."""
+        """Return the counts by row of a table. ``row_of``: place → row.
+
+        The result is cached until the method is called with another ``row_of``, and :meth:`add` keeps it up to date.
+        """
         if self._columns is None or self._columns.row_of is not row_of:
             self._columns = GuestColumns(row_of, self._kinds)
         return self._columns
 
 
 class GuestColumns:
-    """The counts of the rows of one table. A column is built at its first use."""
+    """Counts of instances by row of one host table. The column of a flavor or a property is built at its first use."""
 
     def __init__(self, row_of: Mapping[Any, int], kinds: Mapping[Hashable, Mapping[GuestKind, int]]) -> None:
         self.row_of = row_of
@@ -133,7 +136,7 @@ class GuestColumns:
 
 @dataclass(frozen=True, slots=True)
 class TableGuests:
-    """The counts of a table that owns its tally; the places of the tally are the rows of the table."""
+    """The counts of a host table that owns its tally; the places of the tally are the rows of the table."""
 
     tally: GuestTally
     row_of: Mapping[int, int]
@@ -162,7 +165,7 @@ class TableGuests:
 
 @dataclass(frozen=True, slots=True)
 class SomeGuests:
-    """The counts of a subset of the rows of a table."""
+    """The counts of instances on a subset of the rows of a host table."""
 
     guests: GuestCounts
     rows: NDArray[np.int64]
@@ -181,7 +184,7 @@ class SomeGuests:
 
 
 class MoreGuests:
-    """The counts of a table plus the tentative servers of a decision, which do not change the table's own counts."""
+    """The counts of a host table plus the tentative servers of a decision. The table's own counts do not change."""
 
     def __init__(self, guests: GuestCounts) -> None:
         self._guests = guests

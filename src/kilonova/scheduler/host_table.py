@@ -42,9 +42,9 @@ def pick(column: NDArray[Scalar], rows: Rows) -> NDArray[Scalar]:
 
 
 class Memo:
-    """Cache of results computed from the shared columns; a change of these columns replaces the whole cache.
+    """Cache of results computed from the columns that all snapshots share; a change of these columns empties it.
 
-    Keeps the newest ``_MEMO_LIMIT`` results. Arrays are set read-only, because all callers get the same array.
+    It keeps the newest ``_MEMO_LIMIT`` results. Arrays are set read-only, because all callers get the same array.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Memo:
     def get(self, key: Hashable, compute: Callable[[], T]) -> T:
         """Return the cached result of ``key``, or compute it.
 
-        ``key`` must hold every input besides the shared columns.
+        ``key`` must contain every input of ``compute`` besides the shared columns.
         """
         try:
             answer: T = self._answers[key]
@@ -71,8 +71,8 @@ class Memo:
 class AggregateIndex:
     """The host aggregates, with their members as rows of the table. Shapes: ``membership`` (A, H) bool.
 
-    ``isolation``: the compiled isolation rules of the aggregates, None if there are none.
-    ``isolation_version``: the database's version number of these rules and their hosts.
+    ``isolation``: the compiled isolation rules of the aggregates, or None if no aggregate has a rule.
+    ``isolation_version``: the version number, in the database, of these rules and their hosts.
     """
 
     aggregates: tuple[Aggregate, ...]
@@ -132,7 +132,7 @@ class HostTable:
     ``host_rows``: service host name → its rows; computed at first use if None.
     ``providers``: table of all resource providers, or None if there are only the hosts' root providers.
     ``provider_rows``: (H,) row of each host's root provider in ``providers``.
-    (H, R) arrays are in Fortran order, as rules read one resource class at a time; ``used.copy(order="K")`` keeps it.
+    (H, R) arrays are in Fortran order, as rules read one class at a time; ``used.copy(order="K")`` keeps that order.
     """
 
     hosts: tuple[str, ...]
@@ -177,7 +177,7 @@ class HostTable:
 
     @property
     def all_hosts(self) -> BoolArray:
-        """Return the mask of all hosts; always the same object, so that ``is`` detects a rule that does not apply."""
+        """The mask of all hosts. It is always the same object: a rule that returns this object does not apply."""
         mask: BoolArray = self.memo.get("all_hosts", lambda: np.ones(len(self), dtype=np.bool_))
         return mask
 
@@ -220,7 +220,7 @@ class HostTable:
     def take(self, rows: IntArray) -> "HostTable":
         """Return a table of these rows only, in that order, with an empty memo.
 
-        Use it before the original table changes.
+        Call it before the original table changes.
         """
         listed = rows.tolist()
         new_place = {row: place for place, row in enumerate(listed)}
@@ -245,10 +245,10 @@ class HostTable:
         )
 
     def foreseen(self, rows: IntArray, servers: IntArray, amounts: Mapping[str, int], guest: GuestKind) -> "HostTable":
-        """Return a table of these rows after ``servers`` more equal servers. Use it before this table changes.
+        """Return a table of ``rows`` as it would be with more servers. Call it before this table changes.
 
-        ``rows`` may contain a host several times. ``amounts``: the resources that one server takes from the root
-        provider.
+        ``rows`` may contain a host several times. ``servers``: number of equal servers added to each row. ``amounts``:
+        the resources that one server takes from the root provider.
         Shapes: ``rows``, ``servers`` (N,).
         """
         part = self.take(rows).with_own_use()
@@ -313,9 +313,9 @@ class HostTable:
         return index
 
     def rows_named(self, host: str | None, node: str | None) -> BoolArray:
-        """Return the rows of a service host (case-insensitive) and node (case-sensitive); None matches all.
+        """Return the mask of the rows with this service host (case-insensitive) and node (case-sensitive).
 
-        Shapes: → (H,).
+        None as ``host`` matches all hosts; None as ``node`` matches all nodes of the host. Shapes: → (H,).
         """
         if host is None:
             rows: Sequence[int] = range(len(self))
@@ -372,7 +372,7 @@ def _index(names: Sequence[str]) -> dict[str, list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class HostRecord:
-    """One host as a record, from which a scenario or a test builds a table."""
+    """The attributes of one host, from which a scenario or a test builds a table."""
 
     host: str
     inventories: tuple[Inventory, ...]

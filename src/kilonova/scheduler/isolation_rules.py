@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Isolation rules: reserve the hosts of aggregates for certain servers, and confine these servers to the hosts.
+r"""Isolation rules: they reserve the hosts of aggregates for certain servers, and confine these servers to these hosts.
 
 An aggregate with metadata keys ``kilonova:only`` or ``kilonova:only.SUFFIX`` has a rule. Each key is an alternative: a
 list of conditions that must all hold. A server meets the rule if it meets one alternative. Aggregates with the same
@@ -46,7 +46,7 @@ _TRAIT = re.compile(r"[A-Z][A-Z0-9_]{0,254}")
 
 
 class Candidate(NamedTuple):
-    """The properties of a server that conditions can test."""
+    """The properties of a server that the conditions of isolation rules can test."""
 
     flavor: Flavor
     image: Image | None
@@ -68,7 +68,8 @@ class Condition:
     def holds(self, server: Candidate) -> bool:
         """Tell whether the server meets the condition. A server without an image meets no image condition.
 
-        A trait counts if flavor or image require it, in any request group, or if a requested feature implies it.
+        A trait condition holds if the flavor or the image requires the trait, in any request group, or if a requested
+        guest feature implies it.
         """
         if self.source == "image":
             return server.image is not None and _has(server.image.properties, self.name, self.value)
@@ -105,8 +106,8 @@ Alternative = frozenset[Condition]
 class Rule:
     """The isolation rule of one or several aggregates. ``broken``: (key, value, error) of invalid metadata.
 
-    A broken rule closes its hosts to all servers. Servers that meet one of its valid alternatives are still confined to
-    these hosts, so they find no host.
+    A rule with invalid metadata closes its hosts to all servers. Servers that meet one of its valid alternatives are
+    still confined to these hosts, so they find no host.
     """
 
     alternatives: frozenset[Alternative]
@@ -124,7 +125,7 @@ class Rule:
 def is_rule_key(key: str) -> bool:
     """Tell whether a metadata key starts like an isolation key.
 
-    Misspelled keys count too, lest a typo open the hosts.
+    Misspelled keys are included, because a typo must not make the hosts available to all servers.
     """
     return key.strip().lower().startswith(PREFIX)
 
@@ -176,7 +177,7 @@ def _unquoted(value: str | None) -> str | None:
 
 
 def _require_possible(key: str, conditions: set[Condition]) -> None:
-    """Raise InvalidRequest if the conditions require two values of the same property; only traits can be several."""
+    """Raise InvalidRequest if the conditions require two values of one property; two traits are no contradiction."""
     values: dict[str, str] = {}
     for condition in sorted(conditions, key=str):
         value = condition.value
@@ -222,10 +223,10 @@ class Isolation:
     """The isolation rules of a cloud, compiled for the rows of its host table. A set of rules is a bit mask.
 
     ``rules``: the distinct rules, in the order of their first aggregates; the n-th rule is bit n.
-    ``under``: set of rules that apply to a host → number of the class of such hosts.
-    ``class_of``: (H,) class of each host; -1 if a broken rule applies to it.
-    ``filed``: project → (bit, alternative) of the alternatives with a condition on this project; None → all others.
-    This index keeps decisions fast in clouds where hundreds of projects have a pool each.
+    ``under``: set of rules → number of the class of hosts to which exactly these rules apply.
+    ``class_of``: (H,) class of each host; -1 if a rule with invalid metadata applies to the host.
+    ``filed``: project → (bit, alternative) of the alternatives with a condition on this project; None → those without
+    a project condition. This index keeps decisions fast in clouds where hundreds of projects have a pool each.
     """
 
     rules: tuple[Rule, ...]
@@ -234,7 +235,7 @@ class Isolation:
     class_of: NDArray[np.int32]
 
     def met_by(self, server: Candidate) -> int:
-        """Return the rules that the server meets, as a bit mask."""
+        """Return the set of rules that the server meets, as a bit mask."""
         met = 0
         for project in (None, server.project_id):
             for bit, alternative in self.filed.get(project, ()):
@@ -252,7 +253,10 @@ class Isolation:
 
 
 def compile_isolation(aggregates: Sequence[Aggregate], membership: NDArray[np.bool_]) -> Isolation | None:
-    """Compile the isolation rules of the aggregates; return None if no aggregate has one. Shapes: membership (A, H)."""
+    """Compile the isolation rules of the aggregates, or return None if no aggregate has one.
+
+    Shapes: ``membership`` (A, H).
+    """
     numbers: dict[Rule, int] = {}
     under = [0] * membership.shape[1]
     for index, aggregate in enumerate(aggregates):

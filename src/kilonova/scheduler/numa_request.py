@@ -259,7 +259,7 @@ class _Asked:
         )
 
     def _numbered(self, name: str) -> list[str]:
-        """Return the values of ``name.0``, ``name.1`` … of the flavor or the image, up to the first missing number."""
+        """Return the values of ``name.0``, ``name.1``, … up to the first missing number, of the flavor or the image."""
         found: list[list[str]] = []
         for prefix, values in (("hw:", self._specs), ("hw_", self._properties)):
             listed: list[str] = []

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of free vCPUs, memory and disk under an allocation ratio, for the core, RAM and disk filters.
 
-Units: as in Nova's host attributes, MiB for memory and disk. Placement checks the same with the ratio of the inventory;
-these functions are for filters that use the ratio of an aggregate, or that an operator enables in addition.
+Placement makes the same checks with the allocation ratio of the inventory. These functions are for filters that use an
+allocation ratio of aggregates, and for filters that an operator enables in addition to Placement.
+Units: MiB for memory and disk, as in Nova's host attributes.
 """
 
 import math
@@ -16,15 +17,15 @@ from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostT
 
 
 def own_ratio(hosts: HostTable, attribute: str) -> FloatArray:
-    """Return the allocation ratio of each host's inventory. Shapes: → (H,)."""
+    """Return the allocation ratio of each host's inventory. ``attribute``: Nova's name of the ratio. Shapes: → (H,)."""
     return COLUMNS[attribute](hosts, ALL_ROWS).astype(np.float64)
 
 
 def aggregate_ratio(hosts: HostTable, attribute: str) -> FloatArray:
-    """Return, for each host, the smallest ratio that its aggregates set under the attribute's name.
+    """Return, for each host, the smallest allocation ratio in the metadata of its aggregates.
 
-    A host gets the ratio of its inventory if no aggregate sets one or if a value is not a finite number. Shapes: →
-    (H,).
+    ``attribute``: the metadata key. A host gets the ratio of its inventory if none of its aggregates has the key, or if
+    a value is not a finite number. Shapes: → (H,).
     """
     own = own_ratio(hosts, attribute)
     given = float_factors(hosts, attribute, math.nan)
@@ -32,9 +33,9 @@ def aggregate_ratio(hosts: HostTable, attribute: str) -> FloatArray:
 
 
 def cores_suffice(hosts: HostTable, ratio: FloatArray, flavor: Flavor) -> BoolArray:
-    """Return the hosts whose ``total x ratio - used`` vCPUs are enough. A host that reports no vCPUs passes.
+    """Return the mask of the hosts with enough free vCPUs: ``total x ratio - used``.
 
-    Shapes: (H,) → (H,).
+    ``used`` includes reserved vCPUs. A host that reports no vCPUs passes. Shapes: (H,) → (H,).
     """
     total = COLUMNS["vcpus_total"](hosts, ALL_ROWS)
     suffice: BoolArray = (total * ratio - COLUMNS["vcpus_used"](hosts, ALL_ROWS) >= flavor.vcpus) | (total == 0)
@@ -42,9 +43,9 @@ def cores_suffice(hosts: HostTable, ratio: FloatArray, flavor: Flavor) -> BoolAr
 
 
 def memory_suffices(hosts: HostTable, ratio: FloatArray, flavor: Flavor) -> BoolArray:
-    """Return the hosts whose ``total x ratio - used`` memory is enough; reserved memory is used.
+    """Return the mask of the hosts with enough free memory: ``total x ratio - used``.
 
-    Shapes: (H,) → (H,).
+    ``used`` includes reserved memory. Shapes: (H,) → (H,).
     """
     total = COLUMNS["total_usable_ram_mb"](hosts, ALL_ROWS)
     left = total * ratio - (total - COLUMNS["free_ram_mb"](hosts, ALL_ROWS))
@@ -53,12 +54,15 @@ def memory_suffices(hosts: HostTable, ratio: FloatArray, flavor: Flavor) -> Bool
 
 
 def disk_suffices(hosts: HostTable, ratio: FloatArray, flavor: Flavor) -> BoolArray:
-    """Return the hosts whose ``total x ratio - used`` disk is enough; reserved disk is used. Shapes: (H,) → (H,)."""
+    """Return the mask of the hosts with enough free disk: ``total x ratio - used``.
+
+    ``used`` includes reserved disk. Shapes: (H,) → (H,).
+    """
     total = COLUMNS["total_usable_disk_gb"](hosts, ALL_ROWS) * MIB_PER_GIB
     suffices: BoolArray = total * ratio - COLUMNS["disk_mb_used"](hosts, ALL_ROWS) >= disk_needed(flavor)
     return suffices
 
 
 def disk_needed(flavor: Flavor) -> int:
-    """Return the sum of root, ephemeral and swap disk. Units: MiB."""
+    """Return the sum of a flavor's root, ephemeral and swap disk. Units: MiB."""
     return MIB_PER_GIB * (flavor.root_gib + flavor.ephemeral_gib) + flavor.swap_mib

@@ -13,7 +13,7 @@ from kilonova.scheduler.reads import Reads, reads_of
 
 @dataclass(frozen=True, slots=True)
 class PlugInFilter:
-    """A third-party filter with ``passes(hosts, spec)``; its other attributes are optional."""
+    """A third-party filter with ``passes(hosts, spec)``; all other attributes of the filter are optional."""
 
     name: str
     rule: Any
@@ -47,8 +47,8 @@ class PlugInFilter:
 class PlugInWeigher:
     """A third-party weigher with ``weigh(hosts, spec, rows)``.
 
-    The multiplier is the rule's ``multiplier`` (default 1). If the rule has ``option``, the metadata key of that name
-    on a host's aggregates overrides it.
+    The multiplier is the weigher's ``multiplier`` (default 1). If the weigher has an attribute ``option``, the metadata
+    key of that name overrides the multiplier for the hosts of aggregates with this key.
     """
 
     name: str

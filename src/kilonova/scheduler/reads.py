@@ -13,8 +13,9 @@ from enum import StrEnum
 class Elsewhere(StrEnum):
     """Places where a name can be in use: flavors, images, aggregates or hosts.
 
-    Some rules read a name in one place only if it is also in use in another one: an image property, for example, only
-    if aggregates have it as metadata. The value is the text shown for a name that is not in use at that place.
+    Some rules read a name in one place only if the name is also in use in another place. Example: an image property is
+    read only if aggregates have metadata of the same name. The value of a member is the text that is shown for a name
+    which is not in use in that place.
     """
 
     EXTRA_SPECS = "no flavor asks for it"
@@ -30,7 +31,7 @@ InUse = Mapping[Elsewhere, frozenset[str]]
 class Keys:
     """A set of names: listed names, names with one of the prefixes, and names that a function of ``matching`` accepts.
 
-    ``elsewhere``: names that begin with ``beginning`` also belong to the set if they are in use in one of these places.
+    ``elsewhere``: a name that begins with ``beginning`` also belongs to the set if one of these places uses the name.
     """
 
     names: frozenset[str] = frozenset()
@@ -48,7 +49,7 @@ class Keys:
         return key in self.names or key.startswith(self.prefixes) or any(match(key) for match in self.matching)
 
     def __or__(self, other: "Keys") -> "Keys":
-        """Return the union of both sets. At most one of them may use ``elsewhere``."""
+        """Return the union of the two sets. At most one of the two may use ``elsewhere``."""
         dependent = other if other.elsewhere else self
         return Keys(
             self.names | other.names,
@@ -59,7 +60,7 @@ class Keys:
         )
 
     def places_of(self, key: str) -> tuple[Elsewhere, ...]:
-        """Return the places of which one has to use ``key`` for the set to contain it."""
+        """Return the places that decide about ``key``: the set contains ``key`` if at least one of them uses it."""
         return self.elsewhere if key.startswith(self.beginning) else ()
 
 
@@ -105,7 +106,7 @@ NOTHING = Reads()
 def reads_of(rule: object) -> Reads | None:
     """Return the ``reads`` of a rule, or None if its class declares none and so may read anything.
 
-    An inherited ``reads`` does not count, because the class may override the methods that it describes.
+    An inherited ``reads`` is ignored, because the class may override methods so that they read more names.
     """
     reads = getattr(rule, "reads", None) if "reads" in vars(type(rule)) else None
     return reads if isinstance(reads, Reads) else None

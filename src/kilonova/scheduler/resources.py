@@ -20,7 +20,7 @@ PLACEMENT_KEY = re.compile(r"(resources|trait)([A-Za-z0-9_-]{0,64}):(.*)", re.DO
 
 _TRAIT = re.compile(r"[A-Z0-9_]+")
 _MIB_PER_GIB = 1024
-_MOST = 2**31 - 1  # largest possible inventory; larger amounts are reduced to it, as they fit on no host either way
+_MOST = 2**31 - 1  # largest possible inventory; larger amounts, which fit on no host, are reduced to this value
 _POLICIES = frozenset({"none", ISOLATE})
 
 
@@ -47,9 +47,9 @@ RESOURCE_READS = (
 
 
 def with_resources(spec: RequestSpec) -> RequestSpec:
-    """Return the request with the resources and traits of its flavor and image in its query.
+    """Return the request with the resources and traits of its flavor and image added to its Placement query.
 
-    Other conditions of the query are kept.
+    The query keeps its other conditions.
     """
     asked = resource_query(spec.flavor, spec.image, volume_backed=spec.volume_backed)
     return replace(
@@ -125,7 +125,7 @@ def required_traits(flavor: Flavor, image: Image | None) -> frozenset[str]:
 
 
 def flavor_traits(flavor: Flavor) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the (required, forbidden) traits in the extra specs of a flavor, for all groups together."""
+    """Return the (required, forbidden) traits in the extra specs of a flavor, merged over all request groups."""
     traits = _read(flavor.extra_specs)[1]
     return (
         frozenset().union(*map(traits.required, traits.suffixes)),

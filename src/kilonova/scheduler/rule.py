@@ -30,7 +30,7 @@ class Filter(Protocol):
     ``run_once``: the result is the same for all servers of one request.
     ``only_where_placed`` (optional, default False): placing a server changes the result for the chosen host only, so
     only that host is judged again for the next server of the request.
-    ``runs_on_rebuild``: also judges the current host of a server that is rebuilt with another image.
+    ``runs_on_rebuild``: the filter also judges the current host of a server that is rebuilt with another image.
     """
 
     @property

@@ -16,7 +16,7 @@ DEFAULT_FILTERS = (
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """The options of the scheduling rules: all of ``[filter_scheduler]`` and ``[scheduler]``, and some of other groups.
+    """Options of the scheduling rules: those of ``[filter_scheduler]`` and ``[scheduler]``, and a few of other groups.
 
     ``metrics_*`` are the options of ``[metrics]``; ``*_weight_setting`` hold ``name=ratio`` pairs.
     ``available_filters``: dotted paths of filter classes, or of callables that return filter classes.

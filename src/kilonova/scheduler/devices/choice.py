@@ -18,7 +18,7 @@ from kilonova.scheduler.numa_request import numa_request
 
 @dataclass(frozen=True, slots=True)
 class DeviceNeeds:
-    """The NUMA topology and the PCI devices that a server requests. Its bool() is False if both are absent."""
+    """The NUMA topology and the PCI devices that a server requests. ``bool()`` is False if it requests neither."""
 
     numa: InstanceNuma | None = None
     pci: tuple[PciRequest, ...] = ()

@@ -28,7 +28,7 @@ from kilonova.scheduler.devices.pci_fit import serve
 _KIB_PER_MIB = 1024
 
 Fits = Sequence[Sequence[CellShare | None]]
-"""For each guest cell and each host cell: the CPUs and memory that it would take there, or None if it does not fit."""
+"""For each guest cell and each host cell: the CPUs and memory that the guest cell would take, or None if none fit."""
 
 
 def lay_out(
@@ -36,9 +36,9 @@ def lay_out(
 ) -> DeviceShare | None:
     """Return the cells, CPUs and devices that a server would take on ``host``, or None if it does not fit.
 
-    Host cells with more free CPUs and memory are preferred. Cells with devices are kept for servers that request
-    devices.
-    ``ratios``: the host's allocation ratios, which bound shared CPUs and memory.
+    Host cells with more free CPUs and memory are preferred. A server without PCI requests uses cells near PCI devices
+    only if no other cells fit.
+    ``ratios``: the host's allocation ratios, which limit shared CPUs and memory.
 
     Source: spec SCHEDULER §3 #21; Nova admin guide, "CPU topologies".
     """
@@ -127,8 +127,8 @@ def _cell_share(
 def _memory_share(cell: HostCell, wanted: InstanceCell, numa: InstanceNuma) -> CellShare | None:
     """Return the memory that a guest cell takes on a host cell, or None if it does not fit.
 
-    A requested page size needs enough free pages of that size. Without one, a single server must not exceed the memory
-    of the cell, and a server with dedicated CPUs must fit into its free memory.
+    If a page size is requested, the host cell must have enough free pages of this size. Otherwise the guest cell must
+    not exceed the total memory of the host cell or, with dedicated CPUs, the free memory of the host cell.
     """
     share = CellShare(
         cell.id,
@@ -164,7 +164,10 @@ def _pages_asked_for(cell: HostCell, size: int | PageRequest) -> Sequence[Pages]
 
 
 def _pins(cell: HostCell, count: int, extra: int, policy: ThreadPolicy | None) -> tuple[list[int], list[int]] | None:
-    """Return ``count`` host CPUs for vCPUs and ``extra`` for the emulator; None if the thread policy prevents it."""
+    """Return ``count`` host CPUs for vCPUs and ``extra`` host CPUs for the emulator, as the thread policy demands.
+
+    Return None if too few suitable CPUs are free.
+    """
     free_pcpus = cell.free_pcpus
     free = [sorted(core & free_pcpus) for core in cell.cores]
     if count + extra > sum(map(len, free)):
@@ -181,9 +184,9 @@ def _pins(cell: HostCell, count: int, extra: int, policy: ThreadPolicy | None) -
 
 
 def _on_whole_cores(free: Sequence[Sequence[int]], count: int, *, fewest: int) -> list[int] | None:
-    """Return ``count`` CPUs with the same number of threads on each core: the largest possible, at least ``fewest``.
+    """Return ``count`` CPUs, taking the same number of threads from each core used, or None if that is impossible.
 
-    None if no such number of threads gives enough CPUs.
+    The number of threads per core is the largest one that gives enough CPUs, and at least ``fewest``.
     """
     if not count:
         return []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assignment of PCI requests to the device pools of a host.
 
-A pool can serve several requests, and a request can use several pools. The assignment is complete: it fails only if no
-combination serves all requests.
+Several requests can take devices from one pool, and one request can take devices from several pools. All combinations
+are considered: the assignment fails only if no combination satisfies all requests.
 """
 
 from collections import Counter
@@ -22,10 +22,10 @@ def serve(
     cells: Sequence[HostCell] = (),
     near: Collection[int] | None = None,
 ) -> tuple[tuple[int, int], ...] | None:
-    """Return (pool number, number of devices) pairs that serve all ``requests``, or None if that is impossible.
+    """Return (pool number, number of devices) pairs that satisfy all ``requests``, or None if that is impossible.
 
     ``near``: the ids of the host cells that the server will use; None for a server without NUMA topology, which takes
-    devices from any cell. ``cells``: all cells of the host, which tell the sockets.
+    devices from any cell. ``cells``: all NUMA cells of the host; they are read for the socket of each cell.
 
     Source: spec SCHEDULER §3 #22; Nova admin guide, "PCI passthrough", affinity policies.
     """

@@ -32,7 +32,7 @@ _TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A PCI alias. A device matches if it meets one of ``specs``, each of which is sorted (attribute, value) pairs."""
+    """A PCI alias. ``specs``: alternatives, each a sorted tuple of (attribute, value) pairs that a device must have."""
 
     name: str
     numa_policy: NumaPolicy
@@ -71,7 +71,7 @@ def read_aliases(texts: tuple[str, ...]) -> Mapping[str, Alias]:
 def pci_requests(flavor: Flavor, image: Image | None, aliases: Mapping[str, Alias]) -> tuple[PciRequest, ...]:
     """Return the devices that ``pci_passthrough:alias`` (``name:count,name2:count``) requests.
 
-    Raises: InvalidRequest, for an alias that is not configured, or if the policies of flavor and image contradict.
+    Raises: InvalidRequest, for an alias that is not configured, or if flavor and image set different NUMA policies.
     """
     policy = _numa_policy(flavor, image)
     asked = flavor.extra_specs.get(_SPEC)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base classes of scheduler drivers. A driver chooses the hosts instead of the filters and weighers, or uses them.
+"""Base classes of scheduler drivers: a driver chooses the hosts, with or without the filters and weighers.
 
 ::
 
@@ -34,9 +34,9 @@ COMPUTE_TOPICS = frozenset({"compute", "nova-compute"})
 
 @dataclass(frozen=True)
 class Cloud:
-    """A snapshot of the cloud for one request. Drivers may read it; changes to it have no effect.
+    """A snapshot of the cloud for one request. Drivers may read the snapshot; changes to it have no effect.
 
-    ``spec``: the request with its resource query. ``group_of``: uuid of a server group → hosts of its members.
+    ``spec``: the request with its Placement query. ``group_of``: uuid of a server group → hosts of its members.
     """
 
     hosts: HostTable
@@ -72,7 +72,7 @@ class RequestContext:
     """The request context that a driver receives: user, project and request id.
 
     ``remote_address``: the client address of the API request. ``is_admin``: whether the caller is an administrator.
-    ``launches``: the results so far of a driver with ``schedule_run_instance``.
+    ``launches``: the hosts and errors that ``schedule_run_instance`` has reported so far.
     """
 
     cloud: Cloud
@@ -109,9 +109,9 @@ class RequestContext:
 class Scheduler:
     """Base class of scheduler drivers. Override ``select_destinations`` and name the class in ``[scheduler] driver``.
 
-    The service creates one object without arguments when it starts. This object serves all requests concurrently, each
-    in a thread of its own, and a request fails after ``[scheduler] driver_timeout`` seconds. An exception of a driver
-    fails only the request that it was called for.
+    At its start, a control process creates one object of the class, without arguments. The object handles all requests
+    concurrently, each request in a thread of its own. A request fails after ``[scheduler] driver_timeout`` seconds. If
+    the driver raises an exception, only the current request fails.
 
     Source: OpenStack, "Customizing the OpenStack Compute (nova) Scheduler".
     """
@@ -131,8 +131,8 @@ class Scheduler:
         that already failed for this request), ``group_hosts`` and ``group_policies``, ``limits``.
 
         Return one ``{"host": name, "nodename": name or None, "limits": None}`` per server, in order. Without a
-        nodename, the first node of the host is used. If a host has no room, it is added to ``retry`` and the driver is
-        called again, at most ``[scheduler] max_attempts`` times.
+        nodename, the first node of the host is used. If a returned host has no room, the host is added to ``retry`` and
+        the driver is called again, at most ``[scheduler] max_attempts`` times.
 
         Raises: NoValidHost(reason=…), which becomes the fault of the servers.
         """
@@ -162,7 +162,7 @@ class Scheduler:
         raise NotImplementedError(f"{type(self).__name__} does not implement schedule_run_instance")
 
     def update_service_capabilities(self, service_name: str, host: str, capabilities: Mapping[str, Any]) -> None:
-        """Receive the capabilities of a host. May be overridden; does nothing, since ``context.cloud`` holds them all.
+        """Receive the capabilities of a host; does nothing unless overridden, as ``context.cloud`` has them as well.
 
         Called before ``select_destinations``, for each host that is new or whose capabilities have changed.
         ``service_name``: ``compute``. ``capabilities``: hypervisor type, version and name, ``supported_instances``,
@@ -172,8 +172,7 @@ class Scheduler:
     def hosts_up(self, context: RequestContext, topic: str) -> list[str]:
         """Return the names of the hosts whose service on ``topic`` (``compute``) is up and enabled.
 
-        Hosts that isolation rules exclude for this request, and hosts that are not valid destinations of a move, are
-        left out.
+        The result excludes hosts that isolation rules exclude for this request, and invalid destinations of a move.
         """
         if topic not in COMPUTE_TOPICS:
             return []
@@ -192,7 +191,7 @@ class Scheduler:
 def instance_update_db(
     context: RequestContext, instance_uuid: str, extra_values: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return an instance dict without host, for ``run_instance``. The database is not changed."""
+    """Return the dict of an instance without a host, for ``run_instance``. The database is not changed."""
     now = datetime.fromtimestamp(context.cloud.hosts.taken_at, UTC)
     return View(uuid=instance_uuid, host=None, node=None, scheduled_at=now, **(extra_values or {}))
 
@@ -208,8 +207,8 @@ def handle_schedule_error(
 class FilterScheduler(Scheduler):
     """The default driver. A subclass can change the request and leave the choice to the filters and weighers.
 
-    It uses ``scheduler_hints``, ``ignore_hosts``, ``force_hosts`` and ``force_nodes`` of the ``filter_properties``. If
-    ``[scheduler] driver`` names this class itself, the engine runs directly and the class is never called.
+    Of ``filter_properties``, ``scheduler_hints``, ``ignore_hosts``, ``force_hosts`` and ``force_nodes`` have an effect.
+    If ``[scheduler] driver`` names this class itself, the engine runs directly and the class is never called.
     """
 
     def select_destinations(
@@ -218,7 +217,10 @@ class FilterScheduler(Scheduler):
         request_spec: Mapping[str, Any],
         filter_properties: Mapping[str, Any],
     ) -> Sequence[Mapping[str, Any]]:
-        """Return the best host for each server, counting the usage of the servers before it. Raises: NoValidHost."""
+        """Return the best host for each server. Each choice counts the usage of the servers chosen before.
+
+        Raises: NoValidHost.
+        """
         cloud = context.cloud
         spec = _as_asked(cloud.spec, filter_properties)
         batch = Batch(cloud.engine, cloud.hosts.with_own_use(), spec, limit=1, rng=cloud.rng)
