@@ -24,7 +24,7 @@ class PlugInFilter:
 
     @property
     def reason(self) -> str:
-        return str(getattr(self.rule, "reason", "the filter said no"))
+        return str(getattr(self.rule, "reason", "the filter rejects this host"))
 
     @property
     def run_once(self) -> bool:
@@ -101,7 +101,7 @@ class PlugInRequestFilter:
 
     @property
     def reason(self) -> str:
-        return str(getattr(self.rule, "reason", "not what the request filter asks for"))
+        return str(getattr(self.rule, "reason", "does not meet the conditions of the request filter"))
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:
         try:

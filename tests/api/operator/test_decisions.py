@@ -146,7 +146,7 @@ def test_isolation_is_kept_and_audited(call: Call) -> None:
     }
     (step,) = [each for each in decisions_of(call, servers["disk"])[0]["steps"] if each["rule"] == "isolation"]
     assert (step["reason"], step["removed"]) == (
-        "kept for other servers by isolation",
+        "reserved by isolation rules for other servers",
         [{"host": "node2", "node": "node2"}],
     )
     private = {"name": "own", "ram": 64, "vcpus": 1, "disk": 1, "os-flavor-access:is_public": False}

@@ -382,7 +382,7 @@ def test_isolation_rules_hold_for_drivers_too() -> None:
     answer = outside(says("one")).answer(spec_for(), kept)
     decision = answer.decide(kept)
     assert decision.refusal == "Scheduler driver Scripted chose no host that can take the server."
-    assert decision.steps[0].reason == "chose one (kept for other servers by isolation)"
+    assert decision.steps[0].reason == "chose one (reserved by isolation rules for other servers)"
 
     def first_up(context: Any, *_: Any) -> Any:
         return says(Scheduler().hosts_up(context, "compute")[0])()

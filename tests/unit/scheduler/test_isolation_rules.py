@@ -179,10 +179,10 @@ def test_the_reason_says_which_side_and_no_rule() -> None:
     hosts = cloud(rules(1, "d", TROVE))
     stranger = Engine().decide(hosts, request(), limit=9)
     assert [(step.rule, step.reason, step.removed) for step in stranger.steps] == [
-        ("isolation", "kept for other servers by isolation", 1)
+        ("isolation", "reserved by isolation rules for other servers", 1)
     ]
     member = explain(hosts, request(properties={"trove": ""}), Engine())
-    assert member.reasons(0) == (("isolation", "outside the hosts that isolation rules keep this server to"),)
+    assert member.reasons(0) == (("isolation", "outside the hosts of the server's isolation rules"),)
     assert member.reasons(3) == ()
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions for many servers of one request, each of which counts the usage of the servers placed before it.
+"""Decisions for many servers of one request. Each decision counts the usage of the servers placed before.
 
 ::
 
        full decision for the first ─▶ place ─▶ judge the chosen host again ─▶ next decision ─▶ place ─▶ …
 
-    The result equals, to the bit, a full decision for each server. Hosts for which nothing changed since the previous
-    server are not judged again.
+    The results are bit-identical to full decisions for all servers. A host is judged again only if a placed server can
+    have changed the result of a rule for the host.
 """
 
 from collections.abc import Collection, Mapping
@@ -27,14 +27,14 @@ from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.host_table import HostTable, IntArray
 
 EARLIER = "earlier"
-_SKIPPED = "passed over for an earlier server of the request"
+_SKIPPED = "rejected for an earlier server of the request"
 _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 _MANY = 64
 _Rule = LaterRoom | LaterPlacement | LaterFilter
 
 
 class Batch:
-    """Decides the servers of one request one after the other.
+    """Decisions for the servers of one request, made one after the other.
 
     ``hosts``: a snapshot whose ``used``, ``num_instances`` and other usage columns the batch may change.
     ``spec``: the request of the first server. The attribute :attr:`spec` is the request of the next server, with the
@@ -89,7 +89,7 @@ class Batch:
     def alternates(self, count: int, chosen: Collection[str]) -> tuple[RankedHost, ...]:
         """Return the best ``count`` hosts for one more server, without the ``chosen`` service hosts.
 
-        They are the alternates that a build tries after a failed spawn. There can be fewer than ``count``.
+        A build tries these hosts (the alternates) after a failed spawn. There can be fewer than ``count``.
         """
         if self._first is None or not count:
             return ()
@@ -101,8 +101,8 @@ class Batch:
     def place(self, row: int, allocations: Allocations | None = None, share: DeviceShare | None = None) -> None:
         """Place a server on ``row``: count its usage and its membership in the server group for the next decisions.
 
-        ``share``: the NUMA cells and PCI devices that it takes.
-        ``allocations``: the result of ``Engine.allocations``, if the caller has it already; None computes it.
+        ``share``: the NUMA cells and PCI devices that the server takes.
+        ``allocations``: the result of ``Engine.allocations``; if None, this method computes the allocations.
         """
         host = self._hosts.hosts[row]
         given = allocations or self._engine.allocations(self._hosts, self.spec, row)
@@ -152,7 +152,7 @@ class Batch:
                 self._trace(counts[-1], self._alive)
         self._touched = []
         if not self._left:
-            # A refusal must count all hosts, including those that earlier servers have filled.
+            # A refused request must report rejection counts of all hosts, including hosts that earlier servers filled.
             whole = self._engine.decide(self._hosts, self.spec, limit=limit)
             if not whole.ranked:
                 return whole
@@ -160,7 +160,7 @@ class Batch:
         return Decision(ranked, tuple(counts), removed_by, self._left, is_forced(self.spec))
 
     def _lookahead(self, touched: IntArray) -> Lookahead | None:
-        """Return the precomputed verdict of the only host that changed, or None if the rules must run."""
+        """Return the precomputed verdict on the only host that changed, or None if the rules must judge hosts again."""
         if self._lookaheads is None or self._left == 1:
             return None
         if len(touched) == 1 and self._one_more:
@@ -190,7 +190,7 @@ class Batch:
         return touched[~rule.passes(table, self.spec, table.all_hosts)]
 
     def _part(self, rows: IntArray) -> HostTable:
-        """Return the table of ``rows``, cached until the next server is placed."""
+        """Return the host table reduced to ``rows``. The table is cached for repeated calls with the same array."""
         if self._part_rows is not rows:
             self._part_rows, self._part_table = rows, self._hosts.take(rows)
         return self._part_table
@@ -200,7 +200,7 @@ class Batch:
     ) -> tuple[RankedHost, ...]:
         if not self._left:
             return ()
-        if self._left == 1:  # a single host is not weighed, and later servers of the request cannot have more hosts
+        if self._left == 1:  # a single host needs no weighing, and later servers of the request have no further hosts
             (row,) = np.flatnonzero(self._alive).tolist()
             scores = np.zeros(1)
             order = self._engine.order(scores, 1, limit, rng)
@@ -228,7 +228,7 @@ class Batch:
         )
 
     def _look_ahead(self, incremental: IncrementalScores) -> None:
-        """Start to precompute verdicts, if placing a server changes the verdict and rating of its own host only."""
+        """Start to precompute verdicts, if placing a server changes the verdict and rating of the chosen host only."""
         self._lookaheads = None
         if self._foreseen_rules is not None and incremental.are_local:
             weighers = [each.weigher for each in incremental.by_weigher]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decision engine: runs the rules in order, rates the remaining hosts, and counts the hosts each rule removed."""
+"""The decision engine: runs the rules in order, counts the hosts that each rule removes, and ranks the other hosts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,16 +24,16 @@ from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostT
 from kilonova.scheduler.rule import Filter, RequestFilter, Weigher
 
 Trace = Callable[[RuleCount, BoolArray], None]
-"""Callback that is called after each rule with its count and the mask of the hosts that are left. Shapes: (H,)."""
+"""Callback after each rule. Arguments: the rule's host counts, and the mask of the remaining hosts. Shapes: (H,)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
     """The configured rules. Decisions are deterministic: equal inputs give bit-identical results.
 
-    ``host_subset_size``: with an ``rng``, the first host is a random one of so many best hosts.
-    ``shuffle``: with an ``rng``, hosts that share the best score are in random order.
-    ``pcpu_fallback``: hosts without PCPU inventory accept servers with pinned CPUs on VCPU.
+    ``host_subset_size``: if a random generator is given, the first host is chosen at random from this number of hosts.
+    ``shuffle``: if a random generator is given, hosts that share the best score are in random order.
+    ``pcpu_fallback``: a server with pinned CPUs may use VCPU inventory on hosts without PCPU inventory.
     Source: spec SCHEDULER §1, §5, §12.
     """
 
@@ -58,12 +58,12 @@ class Engine:
         rng: np.random.Generator | None = None,
         trace: Trace | None = None,
     ) -> Decision:
-        """Return the best ``limit`` hosts for the first server of a request, and which rule removed each other host.
+        """Return the best ``limit`` hosts for the first server of a request, and the rule that removed each lost host.
 
-        Each host counts for the first rule that removed it. When no host is left, the remaining rules do not run.
+        A host is counted as removed by the first rule that rejects it. When no host is left, the next rules do not run.
         ``Batch`` decides the further servers of the request.
 
-        Raises: RuleFailed, if a rule raises or returns an invalid result.
+        Raises: RuleFailed, if a rule raises an exception or returns an invalid result.
         """
         alive = all_hosts = hosts.all_hosts
         left = len(hosts)
@@ -91,21 +91,21 @@ class Engine:
         )
 
     def funnel(self, hosts: HostTable, spec: RequestSpec, still_in: Callable[[], BoolArray]) -> Iterator[Step]:
-        """Yield the verdict of each rule, in order. ``still_in``: returns the hosts that are left so far.
+        """Yield the verdict of each rule, in order.
 
-        Shapes: → (H,).
+        ``still_in``: returns the mask of the hosts that all previous rules accepted. Shapes: → (H,).
         """
         return funnel(hosts, self._as_read(spec), self.request_filters, self.filters, still_in)
 
     def allocations(self, hosts: HostTable, spec: RequestSpec, row: int) -> Allocations:
-        """Return the allocations, by provider, of a server of the request on the host at ``row``."""
+        """Return the allocations by provider that one server of the request would have on the host at ``row``."""
         spec = self._as_read(spec)
         if is_plain(hosts, spec.query):
             return {hosts.uuids[row]: spec.query.totals}
         return allocations_at(hosts, filtered(hosts, spec, self.request_filters).query, row)
 
     def later_room(self, hosts: HostTable, spec: RequestSpec) -> tuple[LaterRoom | LaterPlacement, ...]:
-        """Return the Placement conditions to check again for each later server of a request."""
+        """Return the Placement conditions that must be checked again for each server after the first of a request."""
         return later_room(hosts, self._as_read(spec), self.request_filters)
 
     def _as_read(self, spec: RequestSpec) -> RequestSpec:
@@ -123,7 +123,7 @@ class Engine:
         limit: int,
         rng: np.random.Generator | None,
     ) -> tuple[RankedHost, ...]:
-        """Rate the remaining hosts and return the best. Weighers do not run for a single host."""
+        """Rate the remaining hosts and return the best ``limit``. Weighers do not run if only one host remains."""
         if not left:
             return ()
         rows: Rows = ALL_ROWS if left == len(hosts) else np.flatnonzero(alive)
@@ -139,8 +139,8 @@ class Engine:
     def order(self, scores: FloatArray, left: int, limit: int, rng: np.random.Generator | None) -> IntArray:
         """Return the indices of the ``limit`` best scores.
 
-        ``left``: the number of valid scores; all others are minus infinity. Random choice needs ``rng`` and a
-        configuration that asks for it.
+        ``left``: the number of finite scores; scores of removed hosts are minus infinity. The order is random only if
+        ``rng`` is given and ``host_subset_size`` or ``shuffle`` is set.
         """
         if rng is None or not self.takes_chances:
             return best(scores, min(limit, left))
@@ -155,7 +155,7 @@ class Engine:
 
 
 def ranked_host(hosts: HostTable, row: int, place: int, scores: FloatArray, parts: Sequence[Share]) -> RankedHost:
-    """Return the ranked host of a table row. ``place``: its index in ``scores`` and ``parts``."""
+    """Return the RankedHost of a table row. ``place``: index of the host in ``scores`` and ``parts``."""
     return RankedHost(
         row=row,
         host=hosts.hosts[row],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of one request in order: host names, isolation, moves, request filters, Placement conditions, filters.
+"""The rules of a request in their order: host names, isolation, moves, request filters, Placement conditions, filters.
 
 A decision runs the rules until no host is left. An explanation runs all rules on all hosts.
 """
@@ -40,7 +40,7 @@ _PROVIDERS = f"{PLACEMENT_RULE}providers"
 
 
 def is_rebuild_check(spec: RequestSpec) -> bool:
-    """Tell whether the request checks only if a server's current host can run it with a new image."""
+    """Tell whether the request only checks that a server's current host can run the server with a new image."""
     return spec.hints.get(REBUILD_HINT) == REBUILD
 
 
@@ -58,9 +58,9 @@ def funnel(
 ) -> Iterator[Step]:
     """Yield the verdicts of the rules that apply to the request, in the order in which they run.
 
-    ``still_in``: returns the hosts that are left so far; only Nova-style filters use it. Shapes: → (H,).
+    ``still_in``: returns the mask of the hosts that all previous rules accepted; only Nova-style filters call it.
     A forced host bypasses the filters and no other rule. A rebuild check skips request filters and Placement, and runs
-    only the filters with ``runs_on_rebuild``. Column filters run before Nova-style filters.
+    only the filters with ``runs_on_rebuild``. Column filters run before Nova-style filters. Shapes: → (H,).
     """
     yield from name_steps(hosts, spec)
     yield from isolation_steps(hosts, spec)
@@ -77,7 +77,7 @@ def funnel(
 
 
 class LaterRoom(NamedTuple):
-    """The check of one resource class that runs again for each later server of a request."""
+    """A capacity check of one resource class. It runs again for each server after the first of a request."""
 
     rule: str
     reason: str
@@ -85,7 +85,7 @@ class LaterRoom(NamedTuple):
     amount: int
 
     def lost(self, hosts: HostTable, rows: IntArray) -> IntArray:
-        """Return the ``rows`` whose hosts have no room for one more server."""
+        """Return those of ``rows`` whose hosts have no room for one more server."""
         column = hosts.column(self.resource_class)
         if column is None:
             return rows
@@ -93,12 +93,12 @@ class LaterRoom(NamedTuple):
         return full
 
     def has_room(self, hosts: HostTable, row: int) -> bool:
-        """Tell whether the host at ``row`` has room."""
+        """Tell whether the host at ``row`` has room for one more server."""
         return not len(self.lost(hosts, np.array([row])))
 
 
 class LaterFilter(NamedTuple):
-    """A filter that runs again for each later server of a request.
+    """A filter that runs again for each server after the first of a request.
 
     ``only_where_placed``: placing a server changes the result for the chosen host only.
     """
@@ -114,8 +114,9 @@ class LaterFilter(NamedTuple):
 
 
 class LaterPlacement(NamedTuple):
-    """The Placement query that runs again for each later server, since shared providers can fill up for many hosts.
+    """The Placement query that runs again for each server after the first of a request.
 
+    It covers all hosts, since one server can fill a sharing provider that many hosts use.
     ``query``: the query with the conditions of the request filters.
     """
 
@@ -131,7 +132,7 @@ class LaterPlacement(NamedTuple):
         return passed
 
     def has_room(self, hosts: HostTable, row: int) -> bool:
-        """Tell whether the host at ``row``, with its nested and sharing providers, has room."""
+        """Tell whether the host at ``row``, with its nested and sharing providers, has room for one more server."""
         one = np.zeros(len(hosts), dtype=np.bool_)
         one[row] = True
         found: BoolArray = self.passes(hosts, one)
@@ -141,7 +142,7 @@ class LaterPlacement(NamedTuple):
 def later_room(
     hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]
 ) -> tuple[LaterRoom | LaterPlacement, ...]:
-    """Return the Placement conditions to check again for each later server of a request."""
+    """Return the Placement conditions that must be checked again for each server after the first of a request."""
     if is_plain(hosts, spec.query):
         wanted = [(name, amount) for name, amount in spec.query.totals.items() if amount]
         return tuple(LaterRoom(*_words_for(name, amount), name, amount) for name, amount in wanted)
@@ -150,7 +151,7 @@ def later_room(
 
 
 def later_filters(spec: RequestSpec, filters: Sequence[Filter]) -> tuple[LaterFilter, ...]:
-    """Return the filters to run again for each later server of a request, in order."""
+    """Return, in order, the filters that must run again for each server after the first of a request."""
     if is_forced(spec):
         return ()
     return tuple(_later(each) for each in _in_order(each for each in filters if not each.run_once))
@@ -172,9 +173,9 @@ def _in_order(filters: Iterable[Filter]) -> list[Filter]:
 def name_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
     """Yield the rules on host names. Ignored and forced hosts are compared case-insensitively, other names exactly."""
     if spec.ignore_hosts:
-        yield Step("ignore_hosts", "the request excludes it", _not_ignored(hosts, spec))
+        yield Step("ignore_hosts", "the request excludes this host", _not_ignored(hosts, spec))
     if spec.tried:
-        yield Step("tried_hosts", "a build of the server failed there", hosts.other_than(spec.tried))
+        yield Step("tried_hosts", "a build of the server failed on this host", hosts.other_than(spec.tried))
     if spec.requested_host or spec.requested_node:
         yield Step("requested_destination", "not the requested host", _destination(hosts, spec))
     if spec.force_host or spec.force_node:
@@ -198,16 +199,17 @@ def _destination(hosts: HostTable, spec: RequestSpec) -> BoolArray:
 
 
 def isolation_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
-    """Yield the verdict of the isolation rules of aggregates, if there are any. It cannot be disabled or bypassed.
+    """Yield the verdict of the isolation rules of aggregates, if an aggregate has one.
 
-    The reasons appear in the fault of a server, so they do not quote the rules.
+    These rules cannot be disabled or bypassed. The fault of a server shows the reasons of verdicts, so the reasons do
+    not quote the rules.
     """
     isolation = hosts.aggregates.isolation
     if isolation is None:
         return
     met = isolation.met_by(Candidate(spec.flavor, spec.image, spec.project_id))
     reason = (
-        "outside the hosts that isolation rules keep this server to" if met else "kept for other servers by isolation"
+        "outside the hosts of the server's isolation rules" if met else "reserved by isolation rules for other servers"
     )
     yield Step("isolation", reason, isolation.hosts_under(met))
 
@@ -222,7 +224,7 @@ def filtered(hosts: HostTable, spec: RequestSpec, request_filters: Sequence[Requ
 def _request_filters(
     hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]
 ) -> Generator[Step, None, RequestSpec]:
-    """Yield a verdict on the added conditions of each request filter. A request filter that fails excludes all hosts.
+    """Yield, for each request filter, a verdict on the conditions that it adds; if it fails, all hosts are excluded.
 
     Returns the request with the conditions of all request filters.
     """
@@ -261,7 +263,7 @@ def _placement(
     complete: ResourceQuery,
     still_in: Callable[[], BoolArray],
 ) -> Iterator[Step]:
-    """Yield a verdict on each Placement condition of flavor, image and caller.
+    """Yield a verdict on each Placement condition from the flavor, the image and the caller.
 
     ``asked``: the original query. ``complete``: the query with the conditions of the request filters.
     """
@@ -277,7 +279,7 @@ def _placement(
 
 
 def _room_steps(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray]) -> Iterator[Step]:
-    """Yield the verdicts of :func:`_resources`; a host that can serve the fallback query passes them all."""
+    """Yield the verdicts of :func:`_resources`. A host that satisfies the fallback query passes each of them."""
     steps = _resources(hosts, query, still_in)
     if query.fallback is None:
         yield from steps
@@ -303,7 +305,10 @@ def _fallback(query: ResourceQuery, fallback: ResourceQuery) -> ResourceQuery:
 
 
 def _resources(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray]) -> Iterator[Step]:
-    """Yield a verdict on each resource and trait of the query, or one verdict on all if it needs provider trees."""
+    """Yield a verdict on each resource and each trait of the query.
+
+    If the query needs a search in provider trees, one common verdict covers all resources and traits.
+    """
     if needs_trees(hosts, query):
         elsewhere = classes_of_others(hosts)
         for name, amount in query.resources.items():
@@ -336,10 +341,10 @@ def _unserved(query: ResourceQuery) -> str:
 
 
 def allocations_at(hosts: HostTable, query: ResourceQuery, row: int) -> Allocations:
-    """Return the allocations, by provider, of a server with this query on the host at ``row``.
+    """Return the allocations by provider that a server with this query would have on the host at ``row``.
 
-    ``query``: the query with the conditions of the request filters. If the host has no room, everything is allocated
-    from its root provider, and the claim fails.
+    ``query``: the query with the conditions of the request filters. If the host has no room, the result allocates
+    everything from the host's root provider, so the claim fails.
     """
     alternatives = [query]
     if query.fallback is not None:
@@ -369,7 +374,7 @@ def has_room(hosts: HostTable, resource_class: str, amount: int) -> BoolArray:
 
 
 def _most_used(hosts: HostTable, column: int, amount: int) -> IntArray:
-    """Return :func:`most_used` of the hosts, cached in the memo. Shapes: → (H,)."""
+    """Return the cached result of :func:`most_used` for all hosts. Shapes: → (H,)."""
     most: IntArray = hosts.memo.get(("most used", column, amount), lambda: most_used(hosts, column, amount))
     return most
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups in decisions: the rule that each policy needs, and the group of a server that is moved."""
+"""Server groups in scheduling decisions: the rule that each policy needs, and the group of a server that is moved."""
 
 from collections.abc import Mapping
 
@@ -30,9 +30,9 @@ def require_support(engine: Engine, policy: str) -> None:
 
 
 def group_for(spec: RequestSpec, group: GroupView | None, hosts: HostTable) -> GroupView | None:
-    """Return the group for the rules: a server that is moved does not count as a member on its own host.
+    """Return the server group as the rules must see it: without the moved server on its current host.
 
-    So the only member of an affinity group can move to any host.
+    Otherwise the only member of an affinity group could not move to another host.
     """
     if group is None or spec.move is None or len(spec.instance_uuids) != 1:
         return group

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Incremental scores: the weighers' ratings of the remaining hosts, updated as servers of one request are placed.
 
-The scores equal, to the bit, those of rating all hosts again. A host's weighted score changes with its own rating or
-with the smallest and largest rating of all hosts; only the values that changed are recomputed.
+The scores are bit-identical to the scores of a new rating of all hosts. A host's weighted score depends on the host's
+own rating and on the smallest and largest rating of all hosts; only the values that have changed are recomputed.
 """
 
 import math
@@ -32,13 +32,13 @@ _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 
 @dataclass(slots=True, kw_only=True)
 class WeigherScores:
-    """One weigher's ratings of the hosts. Shapes: ``raw`` (ratings), ``share`` (their part of the scores) (N,).
+    """One weigher's ratings of the hosts (``raw``), and its contributions to the scores (``share``). Shapes: both (N,).
 
-    ``smallest`` / ``largest``: the extreme ratings among the remaining hosts.
-    ``at_smallest`` / ``at_largest``: how many remaining hosts have that rating.
-    ``scaled_for``: the extreme ratings for which ``scale`` was computed.
-    ``is_stale``: ratings have changed since the extreme ratings were determined.
-    ``is_flat``: all remaining hosts have the same rating; then ``at_smallest`` and ``at_largest`` are not maintained.
+    ``smallest`` / ``largest``: the smallest and the largest rating among the remaining hosts.
+    ``at_smallest`` / ``at_largest``: number of remaining hosts with the smallest, with the largest rating.
+    ``scaled_for``: the (smallest, largest) ratings for which ``scale`` was computed.
+    ``is_stale``: True if ratings have changed since ``smallest`` and ``largest`` were determined.
+    ``is_flat``: True if all remaining hosts have the same rating; then the two counts are not kept up to date.
     """
 
     weigher: Weigher
@@ -57,7 +57,7 @@ class WeigherScores:
     share: FloatArray | None = None
 
     def survey(self, alive: BoolArray) -> None:
-        """Determine the smallest and largest rating of the remaining hosts."""
+        """Determine the smallest and the largest rating of the remaining hosts, and count the hosts with each."""
         self.is_stale = False
         left = self.raw[alive]
         self.smallest, self.largest = float(left.min()), float(left.max())
@@ -66,7 +66,7 @@ class WeigherScores:
         self.at_largest = int(np.count_nonzero(left == self.largest))
 
     def drop(self, index: int) -> None:
-        """Remove a host from the counts of extreme ratings."""
+        """Remove a host from the counts of hosts with the smallest and with the largest rating."""
         if self.is_flat or self.is_stale:
             return
         old = float(self.raw[index])
@@ -93,7 +93,7 @@ class WeigherScores:
         self.at_largest += rating == self.largest
 
     def rescale_one(self, alive: BoolArray, index: int) -> bool:
-        """Do the same as :meth:`rescale` for a single index, without arrays."""
+        """Do the same as :meth:`rescale` for a single index; faster, because no arrays are created."""
         if self.is_flat:
             return False
         if self._needs_survey or (self.smallest, self.largest) != self.scaled_for:
@@ -117,9 +117,9 @@ class WeigherScores:
         self.is_stale, self.is_flat = True, False
 
     def mute(self) -> bool:
-        """Contribute nothing to the scores until new ratings are set, for a multiplier of 0.
+        """Remove the weigher's contribution to the scores, because its multiplier is 0. Return whether scores change.
 
-        Return whether scores change.
+        The contribution stays away until :meth:`rate_anew` sets new ratings.
         """
         changed = self.share is not None
         self.scale = self.share = None
@@ -127,8 +127,9 @@ class WeigherScores:
         return changed
 
     def rescale(self, alive: BoolArray, indices: IntArray) -> bool:
-        """Update the shares of ``indices``, or of all hosts if the scale has changed; return whether it has changed.
+        """Recompute ``share`` at ``indices``, or for all hosts if needed; return whether it was done for all hosts.
 
+        All hosts need it if the scale has changed, or if the weigher is not ``only_where_placed``.
         Raises: ValueError, for ratings or multipliers that are not finite numbers.
         """
         if self.is_flat:
@@ -149,10 +150,11 @@ class WeigherScores:
 
 @dataclass(slots=True)
 class IncrementalScores:
-    """All weighers' ratings, and the scores. Shapes: ``rows`` (N,) of the table; ``alive``, ``scores`` (N,).
+    """The ratings of all weighers, and the resulting scores. Shapes: ``rows``, ``alive``, ``scores`` (N,).
 
-    ``shares``: the part of each weigher in the scores, in weigher order.
-    ``are_local``: placing a server changes the ratings of the chosen host only.
+    ``rows``: the rated rows of the host table. ``alive``: mask of the rated rows whose hosts still pass all rules.
+    ``shares``: each weigher's contribution to the scores, in weigher order.
+    ``are_local``: True if placing a server changes the ratings of the chosen host only.
     """
 
     rows: IntArray
@@ -206,9 +208,10 @@ class IncrementalScores:
     def follow(
         self, hosts: HostTable, spec: RequestSpec, alive: BoolArray, changed: IntArray, part: HostTable | None
     ) -> None:
-        """Rate the ``changed`` rows again, and all rows with the weighers that are not ``only_where_placed``.
+        """Update the ratings and scores after a change of the ``changed`` rows.
 
-        ``part``: the table of the changed rows that remain, or None if none remains.
+        Weighers with ``only_where_placed`` rate only these rows again; the other weighers rate all remaining rows.
+        ``part``: the host table reduced to the changed rows that remain, or None if no changed row remains.
         """
         indices = np.searchsorted(self.rows, changed)
         self.alive[indices] = alive[changed]
@@ -233,7 +236,7 @@ class IncrementalScores:
                 moved |= of_weigher.rescale(self.alive, left)
             except RuleFailed:
                 raise
-            except Exception as error:  # third-party code; no context manager per weigher, since that is too slow here
+            except Exception as error:  # from third-party code; the context manager blaming() would be too slow here
                 raise weigher_failed(of_weigher.name) from error
         if moved:
             self._add_up()
@@ -243,7 +246,7 @@ class IncrementalScores:
             self.scores[left] = total([_at(share, left) for share in self.shares], len(left))
 
     def drop(self, row: int) -> None:
-        """Remove one row. Allowed only if :attr:`are_local`."""
+        """Remove the host of one row. Allowed only if :attr:`are_local` is True."""
         index = int(np.searchsorted(self.rows, row))
         self.alive[index] = False
         moved = False
@@ -255,7 +258,7 @@ class IncrementalScores:
             self._add_up()
 
     def rate(self, row: int, ratings_now: Sequence[float]) -> None:
-        """Set the rating of one row by each weigher. Allowed only if :attr:`are_local`. Raises: RuleFailed."""
+        """Set each weigher's rating of one row. Allowed only if :attr:`are_local` is True. Raises: RuleFailed."""
         index = int(np.searchsorted(self.rows, row))
         moved = False
         score = 0.0
@@ -279,7 +282,10 @@ class IncrementalScores:
 
 
 def rated(weigher: Weigher, hosts: HostTable, spec: RequestSpec, rows: Rows) -> FloatArray:
-    """Return a copy of a weigher's ratings; zeros if it has no preference. Shapes: → (N,). Raises: ValueError."""
+    """Return a copy of a weigher's ratings, or zeros if the weigher has no preference.
+
+    Shapes: → (N,). Raises: ValueError, if the number of ratings is wrong.
+    """
     count = len(hosts) if isinstance(rows, slice) else len(rows)
     raw = ratings(weigher, hosts, spec, rows, count)
     return np.zeros(count) if raw is None else raw.copy()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Precomputed verdicts and ratings of hosts with more servers, computed for many hosts at once.
+"""Verdicts and ratings that hosts will have after taking more servers, precomputed for many hosts at once.
 
-After each server of a request, the rules judge its host again, and judging one host takes nearly as long as judging
-fifty. So the verdicts of the hosts that will probably be chosen next are precomputed together::
+After each placed server of a request, the rules must judge the chosen host again. Judging one host takes nearly as long
+as judging fifty hosts. So the verdicts on all hosts that will probably be chosen next are computed together::
 
-   server on a ─▶ judge a now, and b, c, d, … with one more ─▶ server on c: cached ─▶ server on b: cached ─▶ …
+   server on a ─▶ judge a now, and b, c, d, … with one more server ─▶ server on c: cached ─▶ server on b: cached ─▶ …
 """
 
 from collections import deque
@@ -27,9 +27,9 @@ _AT_A_TIME = 64
 
 
 class Lookahead(NamedTuple):
-    """The verdict on one host. ``ratings``: one per weigher.
+    """The verdict on one host. ``ratings``: one rating per weigher.
 
-    ``lost_to``: number of the first rule that excludes the host, or None if it passes.
+    ``lost_to``: number of the first rule that excludes the host, or None if the host passes all rules.
     """
 
     lost_to: int | None
@@ -37,10 +37,10 @@ class Lookahead(NamedTuple):
 
 
 class LookaheadCache:
-    """Cache of the verdicts on hosts as equal servers are placed on them, one after the other.
+    """Cache of verdicts on hosts with one, two, … additional equal servers.
 
-    ``hosts``: the table in which the placed servers are counted. ``rules``: number → rule, in the order in which they
-    run. All rules and weighers must be such that placing a server changes the result for the chosen host only.
+    ``hosts``: the host table that counts the placed servers. ``rules``: number → rule, in the order in which they run.
+    The cache is correct only if placing a server changes the results of rules and weighers for the chosen host only.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class LookaheadCache:
         self._servers = 1
 
     def of(self, row: int, spec: RequestSpec, likely: Callable[[int], IntArray]) -> Lookahead | None:
-        """Return the verdict on a host that has just taken one more server, or None if a rule failed.
+        """Return the verdict on the host at ``row`` after one more server was placed on it; None if a rule failed.
 
-        ``spec``: the request of the next server. ``likely``: returns the given number of rows that are likely to be
-        chosen.
+        ``spec``: the request of the next server. ``likely``: returns the given number of rows that will probably be
+        chosen next.
         """
         ahead = self._ahead.get(row)
         if not ahead:
@@ -71,11 +71,15 @@ class LookaheadCache:
         return ahead.popleft()
 
     def forget(self) -> None:
-        """Clear the cache, because something other than one more server changed a host."""
+        """Clear the cache. This is necessary after any change other than one more server on one host."""
         self._ahead = {}
 
     def _look(self, row: int, spec: RequestSpec, likely: Callable[[int], IntArray]) -> None:
-        """Fill the cache: few servers ahead on many hosts, or many on few hosts, adapted to the choices so far."""
+        """Fill the cache for a few more servers on each of many hosts, or for many more servers on each of a few hosts.
+
+        The number of servers per host doubles if all cached verdicts on the chosen host are used up; it is halved if
+        the chosen host was not in the cache.
+        """
         self._servers = self._servers * 2 if row in self._ahead else max(self._servers // 2, 1)
         self._servers = min(self._servers, _AT_A_TIME) if spec.group is None else 1
         others = [other for other in likely(_AT_A_TIME // self._servers).tolist() if other != row]
@@ -105,7 +109,7 @@ class LookaheadCache:
 
 
 def _with_more_members(hosts: HostTable, spec: RequestSpec, rows: Sequence[int]) -> RequestSpec:
-    """Return the request with one more member of its server group on each of ``rows``."""
+    """Return the request with one more member of its server group on each host of ``rows``."""
     if spec.group is None:
         return spec
     members = dict(spec.group.hosts)

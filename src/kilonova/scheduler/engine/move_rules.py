@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for moves: hypervisor type and driver abilities. They are always on, also for forced hosts.
+"""Rules for moves: hypervisor type and driver abilities. These rules always run, even for forced hosts.
 
-A resize, a cold and a live migration transfer the guest itself, so source and destination need the ability for it and
-the same hypervisor type. An evacuation, an unshelve and a rebuild create the guest again from an image: the
-destination may have another hypervisor type if the image's properties allow it, and needs the ability to rebuild.
-The reasons appear in the fault of a server, so they name no host.
+A resize, a cold migration and a live migration transfer the guest itself. So source and destination need the same
+hypervisor type and the driver ability for this kind of move. An evacuation, an unshelve and a rebuild create the guest
+again from an image: the destination may have another hypervisor type if the image's properties allow it. The
+destination of an evacuation or a rebuild needs the ability to rebuild.
+The fault of a server shows the reasons of these rules, so the reasons name no host.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +32,7 @@ _CARRIES_GUEST = frozenset({MoveKind.RESIZE, MoveKind.COLD_MIGRATE, MoveKind.LIV
 
 
 def move_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
-    """Yield the verdicts on hypervisor type and abilities of the destination, without those that exclude no host.
+    """Yield the verdicts on the destination's hypervisor type and abilities; omit verdicts that exclude no host.
 
     A resize on the same host needs only the ability RESIZE_SAME_HOST.
     """
@@ -65,7 +66,7 @@ def _lacks(ability: Ability) -> str:
 
 
 def _home(hosts: HostTable, spec: RequestSpec) -> int | None:
-    """Return the row of the server's current host, or None if it has none."""
+    """Return the row of the server's current host, or None if the server has no host."""
     return next((hosts.instance_rows[uuid] for uuid in spec.instance_uuids if uuid in hosts.instance_rows), None)
 
 

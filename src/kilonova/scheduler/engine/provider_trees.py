@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests that involve more than a host's root provider: groups with a suffix, nested and sharing providers.
 
-A resource class that only root providers have is checked on the host table's columns. All other requests are checked
-and allocated by the search for allocation candidates.
+If only root providers have the requested resource classes, the columns of the host table suffice for the check. All
+other requests are checked by the search for allocation candidates, which also gives the allocations.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,12 +37,12 @@ def needs_trees(hosts: HostTable, query: ResourceQuery) -> bool:
 
 
 def is_plain(hosts: HostTable, query: ResourceQuery) -> bool:
-    """Tell whether the root provider of a host always serves ``query`` alone, without fallback."""
+    """Tell whether every host allocates ``query`` from its root provider alone, and the query has no fallback."""
     return query.fallback is None and not needs_trees(hosts, query)
 
 
 def can_serve(hosts: HostTable, query: ResourceQuery, among: BoolArray) -> BoolArray:
-    """Return the hosts of ``among`` that have at least one allocation candidate. Shapes: (H,) → (H,).
+    """Return the hosts of ``among`` that have at least one allocation candidate for ``query``. Shapes: (H,) → (H,).
 
     Raises: RuleFailed, if the search exceeds its limit of steps.
     """
@@ -59,7 +59,7 @@ def can_serve(hosts: HostTable, query: ResourceQuery, among: BoolArray) -> BoolA
 
 
 def allocations_from_tree(hosts: HostTable, query: ResourceQuery, row: int) -> Allocations | None:
-    """Return the allocations of the first candidate of a host, or None if it has none.
+    """Return the allocations of the host's first allocation candidate, or None if the host has no candidate.
 
     Raises: RuleFailed, if the search exceeds its limit of steps.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scaling and summing of ratings, and selection of the best hosts without a full sort."""
+"""Scaling and summing of the weighers' ratings, and selection of the best hosts without a full sort."""
 
 import math
 from collections.abc import Sequence
@@ -18,14 +18,17 @@ _FEW = 16
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part of one weigher in each host's score; ``values`` None means 0 for all hosts. Shapes: (N,)."""
+    """One weigher's contribution to the score of each host. ``values``: None means 0 for all hosts. Shapes: (N,)."""
 
     weigher: str
     values: FloatArray | None
 
 
 def shares(weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, rows: Rows, count: int) -> list[Share]:
-    """Return each weigher's part of the scores of ``count`` rows, in weigher order. Raises: RuleFailed."""
+    """Return each weigher's contribution to the scores of ``rows``, in weigher order. Raises: RuleFailed.
+
+    ``count``: the number of rows, which a slice does not tell.
+    """
     found = []
     for weigher in weighers:
         name = rule_name(weigher)
@@ -35,7 +38,7 @@ def shares(weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, row
 
 
 def total(parts: Sequence[Share], count: int) -> FloatArray:
-    """Sum the shares in weigher order; the fixed order makes repeated decisions bit-identical. Shapes: → (N,)."""
+    """Sum the weighers' contributions. The fixed order of weighers makes results bit-identical. Shapes: → (N,)."""
     scores = np.zeros(count)
     for part in parts:
         if part.values is not None:
@@ -44,7 +47,7 @@ def total(parts: Sequence[Share], count: int) -> FloatArray:
 
 
 def best(scores: FloatArray, count: int) -> IntArray:
-    """Return the indices of the ``count`` highest scores, best first; ties by index. Shapes: (N,) → (K,)."""
+    """Return the indices of the ``count`` highest scores, best first, equal scores by index. Shapes: (N,) → (K,)."""
     size = len(scores)
     if count >= size:
         return np.argsort(-scores, kind="stable")
@@ -62,7 +65,7 @@ def best(scores: FloatArray, count: int) -> IntArray:
 
 
 class Scale(NamedTuple):
-    """The rating that is scaled to 0, the rating that is scaled to 1, and whether ratings outside must be clipped."""
+    """A linear scale of ratings: ``low`` becomes 0, ``high`` becomes 1. ``clip``: cut ratings off at these bounds."""
 
     low: float
     high: float
@@ -76,7 +79,7 @@ class Scale(NamedTuple):
         return scaled
 
     def applied_to_one(self, raw: float) -> float:
-        """Scale one rating, with a result bit-identical to :meth:`applied`."""
+        """Scale one rating. The result is bit-identical to that of :meth:`applied`."""
         if self.clip:
             raw = min(max(raw, self.low), self.high)
         return (raw - self.low) / (self.high - self.low) if self.low else raw / self.high
@@ -97,13 +100,13 @@ def scale(smallest: float, largest: float, minimum: float | None, maximum: float
 
 
 def normalised(raw: FloatArray, minimum: float | None, maximum: float | None) -> FloatArray | None:
-    """Clip ratings to the fixed bounds and scale them to 0 … 1; None means 0 for all. Shapes: (N,) → (N,)."""
+    """Clip ratings to the fixed bounds and scale them to 0 … 1. None means 0 for all hosts. Shapes: (N,) → (N,)."""
     ends = scale(float(np.minimum.reduce(raw)), float(np.maximum.reduce(raw)), minimum, maximum)
     return None if ends is None else ends.applied(raw)
 
 
 def weighted(scaled: FloatArray, factors: float | FloatArray) -> FloatArray:
-    """Multiply scaled ratings by the multipliers. Shapes: (N,) → (N,)."""
+    """Multiply scaled ratings by a multiplier, or by one multiplier per host. Shapes: (N,) → (N,)."""
     if isinstance(factors, float | int) and factors == 1:
         return scaled
     share: FloatArray = scaled * factors
@@ -113,9 +116,9 @@ def weighted(scaled: FloatArray, factors: float | FloatArray) -> FloatArray:
 
 
 def ratings(weigher: Weigher, hosts: HostTable, spec: RequestSpec, rows: Rows, count: int) -> FloatArray | None:
-    """Return a weigher's ratings of ``count`` rows; None if it has no preference.
+    """Return a weigher's ratings of ``count`` rows, or None if the weigher has no preference.
 
-    Shapes: → (N,). Raises: ValueError.
+    Shapes: → (N,). Raises: ValueError, if the number of ratings is wrong.
     """
     raw = weigher.weigh(hosts, spec, rows)
     if raw is None:
@@ -131,7 +134,7 @@ def counts_nothing(factors: float | FloatArray) -> bool:
     return isinstance(factors, float | int) and not factors
 
 
-class blaming:  # noqa: N801 - a context manager; as a class it costs a fifth of a generator
+class blaming:  # noqa: N801 - a context manager; a class takes a fifth of the time of a generator function
     """Context manager that converts any exception of a weigher into RuleFailed, naming the weigher."""
 
     __slots__ = ("_weigher",)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict of one rule of the funnel."""
+"""The verdict of one rule in a scheduling decision."""
 
 from typing import NamedTuple
 

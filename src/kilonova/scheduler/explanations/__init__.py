@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explanations of decisions: reasons per host, nearest misses, dry runs, and settings that no rule reads."""
+"""Explanations of scheduling decisions: reasons per host, nearest misses, dry runs, and settings that no rule reads."""

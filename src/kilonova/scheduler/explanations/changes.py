@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of a request or a host that could make the request fit. Each change is a value that can be applied.
+"""Changes of a request or a host that could make the request fit.
 
-A change applies to a request or to rows of a host table. Its size makes changes of all kinds comparable: for an amount,
-the changed fraction of the requested amount; 1 for a switch (another value, an added trait, an enabled service); 2 for
-a dropped condition; n for n servers that are moved off a host.
+A change can be applied to a request or to rows of a host table. Each change has a size, so that changes of all kinds
+can be compared. The size of a changed amount is the changed fraction of the requested amount. The size is 1 for a
+switch (another value, an added trait, an enabled service), 2 for a dropped condition, and n for n servers that are
+moved off a host.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from kilonova.scheduler.host_table import BoolArray, HostTable
 
 SWITCH = 1.0
 GIVE_UP = 2.0
-#: Families whose changes apply to all nodes of a service host.
+#: Values of ``Change.family`` whose changes apply to all nodes of a service host.
 OF_SERVICE_HOST = frozenset({"service", "aggregates"})
 
 
@@ -24,9 +25,9 @@ OF_SERVICE_HOST = frozenset({"service", "aggregates"})
 class Change:
     """One change of the request (``on_request``) or of a host (``on_hosts``).
 
-    ``host``, ``node``: the host that is changed; None if not chosen yet.
+    ``host``, ``node``: the host that is changed; None until a host is chosen.
     ``kind``, ``name``: the changed property. ``old``, ``new``: its values before and after; None means absent.
-    ``family``: a rule may pass only after several changes of the same family.
+    ``family``: name of related changes; some hosts pass a rule only after several changes of one family.
     """
 
     kind: str
@@ -42,7 +43,7 @@ class Change:
     node: str | None = None
 
     def apply(self, hosts: HostTable, spec: RequestSpec, rows: BoolArray) -> tuple[HostTable, RequestSpec]:
-        """Return copies of table and request with the change. ``rows``: the hosts to change. Shapes: (H,)."""
+        """Return the host table and the request after the change. ``rows``: (H,) mask of the hosts to change."""
         if self.on_request is not None:
             spec = self.on_request(spec)
         if self.on_hosts is not None:
@@ -57,7 +58,7 @@ class Change:
 
 
 def apply_changes(hosts: HostTable, spec: RequestSpec, changes: Sequence[Change]) -> tuple[HostTable, RequestSpec]:
-    """Return copies of table and request with all ``changes``, each applied to its own host."""
+    """Return the host table and the request after all ``changes``; a change of a host applies to its ``host`` only."""
     for change in changes:
         node = None if change.family in OF_SERVICE_HOST else change.node
         nobody = np.zeros(len(hosts), dtype=np.bool_)

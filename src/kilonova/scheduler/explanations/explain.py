@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Full explanations: the verdict of every rule on every host, also on hosts that an earlier rule excludes."""
+"""Full explanations of requests: the verdict of every rule on every host, even if an earlier rule excludes the host."""
 
 from dataclasses import dataclass
 
@@ -22,9 +22,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The verdicts of all rules, in the order of the funnel.
+    """The verdicts of all rules, in the order in which the rules run.
 
-    ``forced``: the request forces a host, so there are no verdicts of filters.
+    ``forced``: True if the request forces a host, so that there are no verdicts of filters.
 
     Shapes: ``passed`` (H,) bool; ``hindrances`` (H,) int64, the number of rules that exclude the host;
     ``alone``: for each verdict, the number of hosts that only this verdict excludes.
@@ -37,7 +37,7 @@ class Explanation:
     alone: tuple[int, ...]
 
     def reasons(self, row: int) -> tuple[tuple[str, str], ...]:
-        """Return (rule, reason) of each rule that excludes the host; empty if the host fits."""
+        """Return (rule, reason) of each rule that excludes the host at ``row``; an empty tuple if the host fits."""
         return tuple((verdict.rule, verdict.reason) for verdict in self.verdicts if not verdict.passes[row])
 
     def only_hindrance(self) -> dict[str, int]:
@@ -50,7 +50,7 @@ class Explanation:
 
 
 def explain(hosts: HostTable, spec: RequestSpec, engine: Engine) -> Explanation:
-    """Run every rule on every host. Raises: RuleFailed, if a rule raises or returns an invalid result."""
+    """Run every rule on every host. Raises: RuleFailed, if a rule raises an exception or returns an invalid result."""
     all_hosts = hosts.all_hosts
     verdicts = tuple(
         Verdict(step.rule, step.reason, step.mask) for step in engine.funnel(hosts, spec, lambda: all_hosts)

@@ -24,9 +24,9 @@ _MOST_AGGREGATES = 64
 
 
 def host_changes(hosts: HostTable, spec: RequestSpec) -> Iterator[Change]:
-    """Yield possible changes of hosts, except changes of amounts.
+    """Yield possible changes of hosts and aggregates, except changes of resource amounts.
 
-    ``{host}`` in a text is the placeholder of the host.
+    The text of a change has the placeholder ``{host}`` for the name of the host.
     """
     if hosts.disabled.any() or hosts.has_trait(DISABLED_TRAIT).any():
         yield _of_host("enable", "enable {host}", "service", _enabled)
@@ -97,13 +97,13 @@ def free_change(resource_class: str, amount: int, asked: int) -> Change:
 
 def instances_change(count: int) -> Change:
     """Return the change that reduces the number of instances of a host by ``count``, without freeing resources."""
-    text = f"move {count} instance{'s' if count > 1 else ''} off {{host}}"
+    text = f"move {count} server{'s' if count > 1 else ''} off {{host}}"
     return Change("instances", text, float(count), "num_instances", None, count, on_hosts=partial(_emptier, count))
 
 
 def io_ops_change(count: int) -> Change:
     """Return the change that reduces the number of io-heavy operations of a host by ``count``."""
-    text = f"let {count} io-heavy operation{'s' if count > 1 else ''} on {{host}} end"
+    text = f"wait until {count} io-heavy operation{'s' if count > 1 else ''} on {{host}} ended"
     return Change("io operations", text, float(count), "num_io_ops", None, count, on_hosts=partial(_calmer, count))
 
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Search for nearest misses: the smallest changes that make a refused request fit, each verified by a new decision.
 
-Fewer changes are smaller; equal numbers are compared by the sum of the sizes (see ``changes.py``). A single sufficient
-change is always found if one exists among the known kinds of changes. A reported combination has no superfluous part.
+A combination of fewer changes is smaller than a combination of more changes. Combinations of equally many changes are
+compared by the sum of their sizes (see ``changes.py``). A single sufficient change is always found if one exists among
+the known kinds of changes. A reported combination has no superfluous change.
 
-Algorithm: each possible change is applied to all hosts at once, and all rules run. This gives, for each host, the rules
-that still exclude it. If no rule is left for a host, the single change suffices. Otherwise changes are combined so that
-each rule that excludes a host is covered by one of them. In clouds with more than ``_MOST_HOSTS`` hosts, only the
-closest ``_OF_ONE_KIND`` hosts of those that fail the same rules are examined.
+Algorithm: each possible change is applied to all hosts at once, and all rules run. The result is, for each host, the
+set of rules that still exclude the host. If this set is empty for a host, the single change suffices. Otherwise changes
+are combined so that each rule that excludes a host is covered by one change. In clouds with more than ``_MOST_HOSTS``
+hosts, the hosts are grouped by the rules that exclude them, and only the ``_OF_ONE_KIND`` closest of a group are
+examined.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,11 +44,10 @@ _NEEDED = _CPUS | {"MEMORY_MB"}
 
 @dataclass(frozen=True, slots=True)
 class NearestMiss:
-    """Changes that together make the request fit, smallest first.
+    """Changes that together make a refused request fit, smallest first.
 
-    ``host``, ``node``: the best host after the changes. ``hindrances``: (rule, reason) of the rules that exclude it
-    now.
-    ``fitting``: how many hosts fit after the changes.
+    ``host``, ``node``: the best host after the changes. ``hindrances``: (rule, reason) of the rules that exclude this
+    host before the changes. ``fitting``: number of hosts that fit after the changes.
     """
 
     changes: tuple[Change, ...]
@@ -62,10 +63,10 @@ class NearestMiss:
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """A possible change, or several of one family, evaluated for each host.
+    """A possible change, or several changes of one family, evaluated for each host.
 
-    ``count``: number of changes. ``changes``: returns the changes for a row.
-    Shapes: ``remaining`` (H,) the rules that still exclude the host, as bits; ``size`` (H,).
+    ``count``: number of changes. ``changes``: returns the changes for the host at a row.
+    Shapes: ``remaining`` (H,), bits of the rules that exclude the host after the changes; ``size`` (H,).
     """
 
     remaining: IntArray
@@ -75,9 +76,9 @@ class _Option:
 
 
 def nearest_misses(hosts: HostTable, spec: RequestSpec, engine: Engine, *, limit: int = 3) -> tuple[NearestMiss, ...]:
-    """Return the smallest changes that make the request fit, at most ``limit``; empty if it already fits.
+    """Return at most ``limit`` smallest changes that make the request fit; an empty tuple if it already fits.
 
-    ``spec``: the original request without its Placement query, which is computed again for each change.
+    ``spec``: the original request without its Placement query; the query is computed again for each change.
 
     Raises: RuleFailed, if a rule fails on the unchanged request.
     """
@@ -91,7 +92,7 @@ def nearest_misses(hosts: HostTable, spec: RequestSpec, engine: Engine, *, limit
 
 
 class _Search:
-    """The examined hosts and the possible changes for them. Axes: H the examined hosts."""
+    """The examined hosts and the possible changes that could make them fit. Axes: H the examined hosts."""
 
     def __init__(self, hosts: HostTable, spec: RequestSpec, engine: Engine, story: Explanation) -> None:
         self._all_hosts, self._spec, self._engine, self._story = hosts, spec, engine, story
@@ -125,7 +126,7 @@ class _Search:
             yield tuple(change for option in options for change in option.changes(row))
 
     def verified(self, candidates: Iterable[tuple[Change, ...]], limit: int) -> tuple[NearestMiss, ...]:
-        """Return the first ``limit`` candidates that a new decision confirms, without their superfluous changes."""
+        """Return the first ``limit`` candidates that a new decision confirms; superfluous changes are removed."""
         found: dict[frozenset[str], NearestMiss] = {}
         for changes in candidates:
             miss = self._verify(changes)
@@ -148,7 +149,7 @@ class _Search:
         return NearestMiss(ordered, best.host, best.node, self._story.reasons(best.row), decision.survivors)
 
     def _decide(self, changes: Sequence[Change]) -> Decision | None:
-        """Return the decision on all hosts after the changes; None if no host fits or a rule fails."""
+        """Return the decision on all hosts after the changes, or None if no host fits or a rule fails."""
         hosts, spec = apply_changes(self._all_hosts, self._spec, changes)
         try:
             decision = self._engine.decide(hosts, with_resources(spec), limit=1)
@@ -157,7 +158,10 @@ class _Search:
         return decision if decision.ranked else None
 
     def _cover(self, row: int) -> tuple[int, float, tuple[_Option, ...]] | None:
-        """Return the smallest set of options that covers all rules excluding one host; None if there is none."""
+        """Return the smallest set of options that covers all rules which exclude the host at ``row``.
+
+        The result is (number of changes, sum of their sizes, options), or None if no set covers all these rules.
+        """
         now = int(self._now[row])
         best: dict[int, tuple[int, float, tuple[_Option, ...]]] = {0: (0, 0.0, ())}
         for option in self._options:
@@ -206,7 +210,10 @@ class _Search:
         yield _Option(remaining, size, count, lambda row: tuple(self._at(change, row) for change in changes))
 
     def _amounts(self, name: str, amount: int) -> Iterator[_Option]:
-        """Yield changes of a requested amount: the nearest one for Placement, and a lower one for the other rules."""
+        """Yield changes of a requested amount: one to the nearest amount that Placement accepts, and lower amounts.
+
+        Lower amounts are tried because rules other than Placement can limit the amount as well.
+        """
         bit = self._bit_of.get(f"Placement: {name}", 0)
         nearest = _nearest_amount(self._hosts, name, amount)
         possible = ((self._now & bit) != 0) & (nearest >= _least(name))
@@ -217,9 +224,10 @@ class _Search:
         yield from self._lower_amounts(name, amount, bit)
 
     def _confirmed(self, name: str, old: int, new: IntArray, assumed: IntArray, size: FloatArray) -> IntArray:
-        """Replace the assumed remaining rules by computed ones, for the hosts with the smallest changes of an amount.
+        """Return, for each host, the rules that still exclude it after the change of an amount.
 
-        All rules run for each of the smallest new amounts, until one of them suffices for a host.
+        ``assumed``: the rules that probably remain. The hosts with the smallest changes get computed rules instead: all
+        rules run for each of the smallest new amounts, until one amount suffices for a host.
         """
         remaining = assumed.copy()
         amounts = dict.fromkeys(
@@ -234,10 +242,11 @@ class _Search:
         return remaining
 
     def _lower_amounts(self, name: str, amount: int, bit: int = 0) -> Iterator[_Option]:
-        """Yield the smallest reduction of an amount that satisfies the rules other than Placement's (``bit``).
+        """Yield the smallest reduction of an amount that satisfies all rules except the Placement rule of the amount.
 
-        A run of all rules tests one amount on all hosts, since the request is the same for all of them. It is a binary
-        search: the next amount halves the interval of the host that can keep the largest amount.
+        ``bit``: the bit of this Placement rule. The search is binary. One run of all rules tests one amount on all
+        hosts, since all hosts get the same request. The next amount halves the interval of the host that can keep the
+        largest amount.
         """
         least = _least(name)
         lowest = self._asking(name, amount, least)
@@ -249,7 +258,7 @@ class _Search:
         def given(limit: IntArray) -> IntArray:
             return _most_given(self._hosts, name, limit) if bit else limit
 
-        # With a fallback query, an amount that does not fit also fails under other rule names.
+        # With a fallback query, rules other than "Placement: NAME" also reject an amount that does not fit.
         entangled = bool(bit) and with_resources(self._spec).query.fallback is not None
         helped = (self._now & ~goal & ~bit) != 0
         enough, too_much = np.full(len(goal), least), np.full(len(goal), amount)
@@ -280,7 +289,7 @@ class _Search:
             )  # fmt: skip
 
     def _freeing(self, name: str, amount: int) -> Iterator[_Option]:
-        """Yield changes that free a resource on a host: as much as Placement needs, and as much as all rules need."""
+        """Yield changes that free a resource on a host: the amount that Placement needs, and what all rules need."""
         hosts, column = self._hosts, self._hosts.column(name)
         if column is None:
             return
@@ -309,11 +318,12 @@ class _Search:
         unit: int = 1,
         known: int = 0,
     ) -> Iterator[_Option]:
-        """Yield the smallest reduction of a count, such as used VCPU, with which hosts pass the rules that reject them.
+        """Yield, for each host, the smallest reduction of a count (such as used VCPU) that satisfies the most rules.
 
         A binary search for all hosts at once. ``most``: the present count of each host. ``without``: returns the host
-        table after a reduction by that many units. ``unit``: the amount of one unit. ``known``: bits of the rules that
-        another suggested change covers; rules besides these must be among the satisfied ones.
+        table after the given reductions. ``change``: returns the Change for a reduction. ``unit``: the reduction that
+        has size 1. ``known``: bits of the rules that another suggested change covers; nothing is yielded if the
+        reduction satisfies no further rule.
         """
         empty = self._rules_left(without(most), self._spec)
         if empty is None or not (self._now & ~empty & ~known).any():
@@ -343,7 +353,7 @@ class _Search:
         return self._after((amount_change(name, old, new),))
 
     def _after(self, changes: Sequence[Change]) -> IntArray | None:
-        """Return, for each host, the rules that exclude it if the changes apply to all hosts; None if a rule fails."""
+        """Apply the changes to all hosts. Return the rules that then exclude each host, or None if a rule fails."""
         hosts, spec = self._hosts, self._spec
         for change in changes:
             hosts, spec = change.apply(hosts, spec, self._hosts.all_hosts)
@@ -356,7 +366,7 @@ class _Search:
             return None
 
     def _bits(self, story: Explanation) -> IntArray:
-        """Return the rules that exclude each host, as bits. Shapes: → (H,)."""
+        """Return the set of rules that exclude each host, as a bit mask. Shapes: → (H,)."""
         found = np.zeros(len(story.passed), dtype=np.int64)
         for verdict in story.verdicts:
             bit = self._bit_of.setdefault(verdict.rule, 1 << min(len(self._bit_of), _MOST_BITS))
@@ -374,9 +384,9 @@ def _least(name: str) -> int:
 
 
 def _nearest_amount(hosts: HostTable, name: str, amount: int) -> IntArray:
-    """Return the amount nearest to ``amount`` that each host can allocate, or 0 if there is none. Shapes: → (H,).
+    """Return, for each host, the amount nearest to ``amount`` that it can allocate; 0 if there is none. Shapes: → (H,).
 
-    For resource classes that a server does not need, 0 is itself a valid amount.
+    For resource classes that a server does not need, 0 can also be the nearest possible amount.
     """
     column = hosts.column(name)
     if column is None:
@@ -390,7 +400,7 @@ def _nearest_amount(hosts: HostTable, name: str, amount: int) -> IntArray:
 
 
 def _most_given(hosts: HostTable, name: str, limit: IntArray) -> IntArray:
-    """Return the largest amount up to ``limit`` that each host can allocate, 0 for none. Shapes: (H,) → (H,)."""
+    """Return the largest amount up to ``limit`` that each host can allocate; 0 if none. Shapes: (H,) → (H,)."""
     column = hosts.column(name)
     if column is None:
         return np.zeros(len(hosts), dtype=np.int64)
@@ -405,7 +415,7 @@ def _room(hosts: HostTable, column: int) -> IntArray:
 
 
 def _closest(hosts: HostTable, spec: RequestSpec, bits: IntArray) -> IntArray:
-    """Return the rows to examine: all rows of a small cloud, else the closest of the hosts that fail the same rules."""
+    """Return the rows to examine: all rows, or in a large cloud the closest hosts of those that fail the same rules."""
     if len(hosts) <= _MOST_HOSTS:
         return np.arange(len(hosts))
     gap = _gap(hosts, spec.query)
@@ -423,7 +433,7 @@ def _closest(hosts: HostTable, spec: RequestSpec, bits: IntArray) -> IntArray:
 
 
 def _gap(hosts: HostTable, query: ResourceQuery) -> FloatArray:
-    """Return the distance of each host to a query: the sum of the relative differences of amounts. Shapes: → (H,)."""
+    """Return each host's distance to a query: the sum of relative differences of possible amounts. Shapes: → (H,)."""
     gap = np.zeros(len(hosts))
     for name, amount in query.totals.items():
         gap += np.abs(_nearest_amount(hosts, name, amount) - amount) / max(amount, 1)

@@ -19,16 +19,16 @@ _MOST_VALUES = 8
 _MIB_PER_GIB = 1024
 _OF_TRIPLES: Mapping[str, int] = {"hw_architecture": 0, "img_hv_type": 1, "hw_vm_mode": 2}
 
-#: Resource classes that correspond to fields of a flavor. Pinned CPUs count as ``VCPU`` here, not as ``PCPU``.
+#: Resource classes whose amounts are fields of a flavor. Pinned CPUs are changed as ``VCPU``, not as ``PCPU``.
 _OF_FLAVORS = frozenset({"VCPU", "MEMORY_MB", "DISK_GB"})
 
 V = TypeVar("V")
 
 
 def request_changes(hosts: HostTable, spec: RequestSpec) -> Iterator[Change]:
-    """Yield possible changes of the request, except changes of amounts.
+    """Yield possible changes of the request, except changes of resource amounts.
 
-    ``spec``: the original one, without its query.
+    ``spec``: the original request, without its Placement query.
     """
     yield from _places(spec)
     yield from _zones(hosts, spec)
@@ -69,7 +69,7 @@ def _hints(spec: RequestSpec) -> Iterator[Change]:
             text, listed = f"drop the hint {name}", ", ".join(values)
             yield Change("hint", text, GIVE_UP, name, listed, None, "hints", partial(_without_hint, name))
     if (group := spec.group) is not None:
-        text = f"leave the {group.policy} group {group.uuid} out"
+        text = f"drop the {group.policy} group {group.uuid}"
         yield Change("group", text, GIVE_UP, "group", group.uuid, None, "", _without_group)
 
 
@@ -84,7 +84,7 @@ def _traits(spec: RequestSpec) -> Iterator[Change]:
 
 
 def asked_traits(spec: RequestSpec) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the (required, forbidden) traits of a request, for all request groups together."""
+    """Return the (required, forbidden) traits of a request, merged over all request groups."""
     query = with_resources(spec).query
     return (
         (query.required | query.root_required).union(*(group.required for group in query.groups)),
@@ -102,7 +102,7 @@ def _named_resources(flavor: Flavor, resource_class: str) -> list[str]:
 
 
 def can_change(flavor: Flavor, resource_class: str) -> bool:
-    """Tell whether a flavor sets the amount of a resource by a field or an extra spec."""
+    """Tell whether a field or an extra spec of the flavor sets the amount of a resource class."""
     return resource_class in _OF_FLAVORS or bool(_named_resources(flavor, resource_class))
 
 
@@ -201,7 +201,7 @@ def _without(mapping: Mapping[str, V], key: str) -> dict[str, V]:
 
 
 def amount_change(resource_class: str, old: int, new: int) -> Change:
-    """Return the change that requests another amount of a resource."""
+    """Return the change of a requested amount from ``old`` to ``new``."""
     text = (
         f"ask for {new} {resource_class} instead of {old}" if new else f"ask for no {resource_class} instead of {old}"
     )
@@ -214,9 +214,9 @@ def _with_amount(resource_class: str, amount: int, spec: RequestSpec) -> Request
 
 
 def with_amount(flavor: Flavor, resource_class: str, amount: int) -> Flavor:
-    """Return a flavor that requests ``amount``: by its extra spec if it has one for the class, else by its fields.
+    """Return the flavor with another amount of a resource class, in an extra spec if it has one, else in its fields.
 
-    Less disk is taken first from the root disk, then from the ephemeral disk, then from swap.
+    A reduction of disk reduces the root disk first, then the ephemeral disk, then swap.
     """
     if named := _named_resources(flavor, resource_class):
         rest = {key: value for key, value in flavor.extra_specs.items() if key not in named}

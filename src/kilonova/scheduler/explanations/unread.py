@@ -2,7 +2,7 @@
 """Report of the settings on flavors, images, aggregates and requests that no rule reads.
 
 In: the settings, and the ``reads`` of the rules (:mod:`kilonova.scheduler.reads`). Out: each name without effect, and
-why. Operators call it; decisions do not.
+the reason. The report is for operators; scheduling decisions do not use it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,8 +29,8 @@ from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers import WEIGHERS
 
 _READ_BY_FILTERS_ALONE = frozenset({"img_hv_type", "img_hv_requested_version"})
-#: Names that are read in every configuration: by the Placement query, zones, devices and hypervisors. Includes the
-#: image properties that other services write for themselves or for users.
+#: Names that are read in every configuration: by the Placement query, availability zones, device requests and
+#: hypervisors. Includes informational image properties, which other services write.
 _ALWAYS = (
     RESOURCE_READS,
     PCI_READS,
@@ -53,7 +53,7 @@ _ALWAYS = (
 
 
 class Kind(StrEnum):
-    """The kind of object that carries a setting. The value is the corresponding field of :class:`Reads`."""
+    """The kind of object that has a setting. The value is the name of the corresponding field of :class:`Reads`."""
 
     FLAVOR = "extra_specs"
     IMAGE = "properties"
@@ -66,7 +66,7 @@ _SAYS = {Kind.FLAVOR: "asks", Kind.IMAGE: "has", Kind.AGGREGATE: "has", Kind.REQ
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A setting that no rule reads. ``rules``: disabled rules that would read it. ``why``: the reason, as a text."""
+    """A setting that no enabled rule reads. ``rules``: disabled rules that would read it. ``why``: text of a reason."""
 
     kind: Kind
     id: str
@@ -83,7 +83,10 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A rule and its reads. ``reads``: None if it may read anything. ``idle``: why it is disabled; empty if enabled."""
+    """A rule and the names that it reads. ``reads``: None if the rule may read any name.
+
+    ``idle``: the reason why the rule is disabled; empty for an enabled rule.
+    """
 
     name: str
     reads: Reads | None
@@ -94,9 +97,9 @@ class Reader:
 class Readers:
     """All readers of settings in a cloud.
 
-    ``always``: names that are read independent of rules. ``in_use``: place → names in use there. ``complete``: whether
-    ``in_use`` covers all flavors and images of the cloud. If not, a rule that depends on names in use counts as a
-    reader.
+    ``always``: names that are read independent of rules. ``in_use``: place → names in use in this place. ``complete``:
+    True if ``in_use`` covers all flavors and images of the cloud. If False, a name that a rule reads only if flavors or
+    images use it is assumed to be read.
     """
 
     rules: tuple[Reader, ...]
@@ -106,7 +109,7 @@ class Readers:
 
     @property
     def may_read_anything(self) -> tuple[str, ...]:
-        """The enabled rules without a declaration of reads. If there is one, no setting is certainly unread."""
+        """The enabled rules without declared ``reads``. If there is such a rule, it may read any setting."""
         return tuple(rule.name for rule in self.rules if rule.reads is None and not rule.idle)
 
 
@@ -118,7 +121,7 @@ def readers_of(
     driver: str | None = None,
     others: Iterable[Reads] = (),
 ) -> Readers:
-    """Return the readers: the rules of ``engine``, and the built-in rules that ``config`` does not enable.
+    """Return the readers of settings: the rules of ``engine``, and the built-in rules that ``config`` does not enable.
 
     ``driver``: the name of a third-party scheduler driver. ``others``: reads of other components, such as hypervisors.
     """
@@ -132,7 +135,7 @@ def readers_of(
 
 
 def _built_in(config: SchedulerConfig) -> Iterator[Reader]:
-    """Yield all built-in rules as disabled readers, with the reason for users."""
+    """Yield all built-in rules as disabled readers. ``idle`` of a reader is a reason that users read."""
     for name, cls in (*FILTERS.items(), *WEIGHERS.items()):
         rule = cls.configured(config) if hasattr(cls, "configured") else cls()
         yield Reader(name, reads_of(rule), f"{name} is not enabled")
@@ -146,7 +149,7 @@ def _built_in(config: SchedulerConfig) -> Iterator[Reader]:
 def with_names_in_use(
     readers: Readers, hosts: HostTable, flavors: Iterable[Flavor], images: Iterable[Image], *, complete: bool
 ) -> Readers:
-    """Return ``readers`` with the names in use on the given flavors and images, and on aggregates and hosts."""
+    """Return ``readers`` with the names that the given flavors and images, and the aggregates and hosts, use."""
     scope = f"{SCOPE}:"
     asked = (
         key.removeprefix(scope)
@@ -173,7 +176,7 @@ def unread(
     aggregates: Iterable[Aggregate] = (),
     hints: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Unread, ...]:
-    """Return the settings that no rule reads; empty if an enabled rule may read anything."""
+    """Return the settings that no enabled rule reads; an empty tuple if an enabled rule may read any setting."""
     if readers.may_read_anything:
         return ()
     found: list[Unread] = []
@@ -217,14 +220,14 @@ def _would_read(readers: Readers, rule: Reader, kind: Kind, spellings: Sequence[
 
 
 def _nobody(readers: Readers, kind: Kind, spellings: Sequence[str]) -> str:
-    """Return the reason for users why a name has no effect, if no disabled rule would read it."""
+    """Return a text for users: the reason why a name has no effect that not even a disabled rule would read."""
     places = [
         place
         for each in readers.rules
         if not each.idle and each.reads is not None
         for key in spellings
         for place in _keys(each.reads, kind).places_of(key)
-        if place is not Elsewhere.HOST_FACTS  # not reported: most extra specs do not refer to host attributes
+        if place is not Elsewhere.HOST_FACTS  # "no host reports it" would mislead: most extra specs name no host fact
     ]
     idle = " and ".join(dict.fromkeys(place.value for place in places))
     return f"nothing reads it: {idle}" if idle else "nothing reads it"

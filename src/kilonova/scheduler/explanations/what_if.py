@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dry run of a request: its decisions, a full explanation of one of them, and the nearest misses."""
+"""Dry run of a request: a decision per server, a full explanation of one decision, and the nearest misses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,9 +23,9 @@ class WhatIf:
     ``decisions``, ``chosen``: one decision and one host per server, in order. If the request is refused, the last host
     is None.
 
-    ``explanation``: the explanation of the server with the index ``explained``, which is the server without a host,
-    else the first one.
-    ``nearest``: the changes that would give that server a host.
+    ``explained``: index of the explained server: the server without a host, or 0 if every server has a host.
+    ``explanation``: the verdicts of all rules for the explained server.
+    ``nearest``: the changes that would give the server without a host a host.
     """
 
     decisions: tuple[Decision, ...]
@@ -54,8 +54,8 @@ def what_if(
 
     ``aliases``: the configured PCI aliases.
 
-    Raises: InvalidRequest, for contradictory NUMA or PCI options; RuleFailed, if a rule raises or returns an invalid
-    result.
+    Raises: InvalidRequest, for contradictory NUMA or PCI options; RuleFailed, if a rule raises an exception or returns
+    an invalid result.
     """
     hosts, asked = hosts.with_own_use(), with_resources(spec)
     story = explain(hosts, asked, engine)

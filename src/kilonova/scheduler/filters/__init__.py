@@ -127,5 +127,5 @@ __all__ = [
 
 
 def all_filters() -> list[type[Any]]:
-    """Return the built-in filter classes; the default of ``available_filters`` names this function."""
+    """Return the built-in filter classes. The default value of ``available_filters`` is the path of this function."""
     return list(FILTERS.values())

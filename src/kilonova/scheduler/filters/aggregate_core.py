@@ -12,11 +12,11 @@ from kilonova.scheduler.reads import Reads, names
 
 @dataclass(frozen=True, slots=True)
 class AggregateCoreFilter:
-    """Keep hosts where ``total x ratio - used`` covers the flavor, with the ratio of their aggregates.
+    """Keep hosts with enough free cores for the flavor: ``total x ratio - used``, with the ratio of their aggregates.
 
-    The ratio is the smallest ``cpu_allocation_ratio`` in the metadata of the host's aggregates. If there is none, or a
-    value is not a number, the ratio of the inventory is used. Placement always applies the ratio of the inventory, so
-    an aggregate can only reduce the usable cores. A host that reports no cores passes.
+    The ratio is the smallest ``cpu_allocation_ratio`` in the metadata of the host's aggregates. If no aggregate has the
+    key, or a value is not a number, the ratio of the inventory is used. Placement always applies the ratio of the
+    inventory, so an aggregate can only reduce the usable cores. A host that reports no cores passes.
 
     Shapes: (H,) → (H,) bool.
     Units:  cores.
@@ -27,7 +27,7 @@ class AggregateCoreFilter:
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = Reads(metadata=names("cpu_allocation_ratio"))
-    reason: str = "too few cores left for the ratio of its aggregates"
+    reason: str = "too few free cores under the allocation ratio of its aggregates"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         return cores_suffice(hosts, aggregate_ratio(hosts, "cpu_allocation_ratio"), spec.flavor)

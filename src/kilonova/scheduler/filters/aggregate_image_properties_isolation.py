@@ -16,11 +16,12 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class AggregateImagePropertiesIsolation:
-    """Keep hosts whose aggregates match the image: each image property that is also a metadata key must have its value.
+    """Keep hosts whose aggregates have no metadata that contradicts a property of the image.
 
-    A property must equal one of the values that the host's aggregates have for the key; comma lists are split. A key
-    that the image lacks does not matter. With ``namespace``, only keys that start with namespace and separator count,
-    and the image property must have the full key as its name. Non-standard image properties count as well.
+    If a metadata key of the host's aggregates is also an image property, the property must equal one of the values that
+    the aggregates have for the key; comma lists are split. Keys that the image lacks are ignored. With ``namespace``,
+    only keys that start with namespace and separator are tested; the image property has the same full name as the key.
+    Non-standard image properties are tested as well.
 
     Shapes: test (A,) aggregates per property, OR their rows → (H,) bool.
     Source: spec SCHEDULER §3 #10, §14.4.
@@ -30,7 +31,7 @@ class AggregateImagePropertiesIsolation:
     runs_on_rebuild: ClassVar[bool] = True
     namespace: str | None = None
     separator: str = "."
-    reason: str = "its aggregates ask for other image properties"
+    reason: str = "its aggregates require other values of image properties"
 
     @classmethod
     def configured(cls, config: SchedulerConfig) -> Self:

@@ -17,10 +17,10 @@ SCOPE = "aggregate_instance_extra_specs"
 
 @dataclass(frozen=True, slots=True)
 class AggregateInstanceExtraSpecsFilter:
-    """Keep hosts whose aggregates match each extra spec without scope or with ``aggregate_instance_extra_specs:``.
+    """Keep hosts whose aggregates match the extra specs that have no scope or ``aggregate_instance_extra_specs:``.
 
-    A host must match all of these keys. It matches a key if one value in the metadata of one of its aggregates matches;
-    comma lists are split, and each value is tested separately. A host without the key on any aggregate fails.
+    A host must match all these extra specs. A host matches an extra spec if one of its aggregates has the key as
+    metadata with a value that meets the requirement; comma lists are split, and each value is tested separately.
 
     Shapes: test (A,) aggregates per key, OR their rows → (H,) bool.
     Source: spec SCHEDULER §3 #11.
@@ -32,7 +32,7 @@ class AggregateInstanceExtraSpecsFilter:
         extra_specs=Keys(prefixes=(f"{SCOPE}:",), matching=(is_unscoped,)),
         metadata=Keys(elsewhere=(Elsewhere.EXTRA_SPECS,)),
     )
-    reason: str = "not in an aggregate with the flavor's extra specs"
+    reason: str = "not in an aggregate that matches the flavor's extra specs"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         wanted: list[tuple[str, str]] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AggregateIoOpsFilter: hosts below the limit of io-heavy operations that their aggregates set."""
+"""AggregateIoOpsFilter: hosts with fewer io-heavy operations than the limit that their aggregates set."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -15,7 +15,7 @@ from kilonova.scheduler.settings import SchedulerConfig
 class AggregateIoOpsFilter:
     """Keep hosts with fewer running io-heavy operations than the smallest ``max_io_ops_per_host`` of their aggregates.
 
-    If there is none, or a value is not an integer, the option ``max_io_ops_per_host`` is the limit.
+    If no aggregate of a host has this key, or a value is not an integer, the option ``max_io_ops_per_host`` is used.
 
     Shapes: hosts.num_io_ops (H,) → (H,) bool.
     Units:  running io-heavy operations on the host.
@@ -27,7 +27,7 @@ class AggregateIoOpsFilter:
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = Reads(metadata=names("max_io_ops_per_host"))
     max_io_ops_per_host: int = 8
-    reason: str = "at the max_io_ops_per_host of its aggregates"
+    reason: str = "has reached the max_io_ops_per_host of its aggregates"
 
     @classmethod
     def configured(cls, config: SchedulerConfig) -> Self:

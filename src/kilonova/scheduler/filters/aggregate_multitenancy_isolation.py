@@ -14,9 +14,9 @@ from kilonova.scheduler.request_filters.require_tenant_aggregate import TENANT_P
 
 @dataclass(frozen=True, slots=True)
 class AggregateMultiTenancyIsolation:
-    """Keep hosts whose aggregates have no ``filter_tenant_id…`` key, or one with the request's project as a value.
+    """Keep hosts whose aggregates have no ``filter_tenant_id…`` key, or list the request's project under such a key.
 
-    The filter does not confine a project to the aggregates that name it.
+    The filter does not confine a project to the aggregates that list it.
 
     Shapes: test (A,) aggregates, OR their rows → (H,) bool.
     Source: spec SCHEDULER §3 #12.

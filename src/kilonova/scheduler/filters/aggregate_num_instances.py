@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AggregateNumInstancesFilter: hosts below the limit of instances that their aggregates set."""
+"""AggregateNumInstancesFilter: hosts with fewer instances than the limit that their aggregates set."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -15,7 +15,7 @@ from kilonova.scheduler.settings import SchedulerConfig
 class AggregateNumInstancesFilter:
     """Keep hosts with fewer instances than the smallest ``max_instances_per_host`` of their aggregates.
 
-    If there is none, or a value is not an integer, the option ``max_instances_per_host`` is the limit.
+    If no aggregate of a host has this key, or a value is not an integer, the option ``max_instances_per_host`` is used.
 
     Shapes: hosts.num_instances (H,) → (H,) bool.
     Units:  instances on the host.
@@ -27,7 +27,7 @@ class AggregateNumInstancesFilter:
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = Reads(metadata=names("max_instances_per_host"))
     max_instances_per_host: int = 50
-    reason: str = "at the max_instances_per_host of its aggregates"
+    reason: str = "has reached the max_instances_per_host of its aggregates"
 
     @classmethod
     def configured(cls, config: SchedulerConfig) -> Self:

@@ -12,11 +12,11 @@ from kilonova.scheduler.reads import Reads, names
 
 @dataclass(frozen=True, slots=True)
 class AggregateRamFilter:
-    """Keep hosts where ``total x ratio - used`` covers the flavor, with the ratio of their aggregates.
+    """Keep hosts with enough free memory for the flavor: ``total x ratio - used``, with the ratio of their aggregates.
 
-    The ratio is the smallest ``ram_allocation_ratio`` in the metadata of the host's aggregates. If there is none, or a
-    value is not a number, the ratio of the inventory is used. Placement always applies the ratio of the inventory, so
-    an aggregate can only reduce the usable memory.
+    The ratio is the smallest ``ram_allocation_ratio`` in the metadata of the host's aggregates. If no aggregate has the
+    key, or a value is not a number, the ratio of the inventory is used. Placement always applies the ratio of the
+    inventory, so an aggregate can only reduce the usable memory.
 
     Shapes: (H,) → (H,) bool.
     Units:  MiB.
@@ -27,7 +27,7 @@ class AggregateRamFilter:
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = Reads(metadata=names("ram_allocation_ratio"))
-    reason: str = "too little memory left for the ratio of its aggregates"
+    reason: str = "too little free memory under the allocation ratio of its aggregates"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         return memory_suffices(hosts, aggregate_ratio(hosts, "ram_allocation_ratio"), spec.flavor)

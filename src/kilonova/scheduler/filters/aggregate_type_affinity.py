@@ -14,7 +14,7 @@ KEY = "instance_type"
 
 @dataclass(frozen=True, slots=True)
 class AggregateTypeAffinityFilter:
-    """Keep hosts whose aggregates have no ``instance_type`` key, or one that lists the flavor's name.
+    """Keep hosts whose aggregates have no ``instance_type`` key, or list the flavor's name under this key.
 
     Shapes: test (A,) aggregates, OR their rows → (H,) bool.
     Source: spec SCHEDULER §3 #17.
@@ -23,7 +23,7 @@ class AggregateTypeAffinityFilter:
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = Reads(metadata=names(KEY))
-    reason: str = "its aggregates are for other flavors"
+    reason: str = "its aggregates are reserved for other flavors"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         name = spec.flavor.name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep every host."""
+"""AllHostsFilter: every host."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -16,8 +16,8 @@ from kilonova.scheduler.settings import SchedulerConfig
 class AvailabilityZoneFilter:
     """Keep hosts in an aggregate of the requested zone. Hosts without a zone belong to the default zone.
 
-    Without a requested zone, every host passes. Comma lists of zones are split. In contrast to the request filter for
-    zones, which adds no condition for the default zone, this filter also confines requests to the default zone.
+    If the request names no zone, every host passes. Comma lists of zones are split. A request for the default zone is
+    confined to this zone, in contrast to the request filter for zones, which adds no condition in this case.
 
     Shapes: test (A,) aggregates, OR their rows → (H,) bool.
     Source: spec SCHEDULER §4, §14.3.

@@ -9,7 +9,7 @@ class BaseHostFilter:
     """Base class of Nova-style filters. Override ``host_passes``, or ``filter_all`` to judge all hosts together.
 
     ``run_filter_once_per_request``: the result is the same for all servers of one request.
-    ``RUN_ON_REBUILD``: also judges the current host of a server that is rebuilt with another image.
+    ``RUN_ON_REBUILD``: the filter also judges the current host of a server that is rebuilt with another image.
 
     Source: Nova admin guide, "Writing your own filter".
     """

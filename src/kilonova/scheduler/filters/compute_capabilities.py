@@ -29,14 +29,16 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ComputeCapabilitiesFilter:
-    """Keep hosts that match the extra specs with ``capabilities:``, and those without scope that name a host attribute.
+    """Keep hosts whose capabilities match the flavor's extra specs.
 
-    The path after the scope leads through attributes, ``stats`` and dict keys; a text on the path is parsed as JSON.
-    The value is converted to text before it is compared, so ``<in>`` on a list searches the printed list. If a host
-    lacks a capability, an extra spec with scope excludes it, and one without scope is ignored.
+    Two kinds of extra specs are tested: those with scope ``capabilities:``, and those without scope that name a host
+    attribute.
+    The key after the scope is a path of attributes, ``stats`` and dict keys; a text on the path is parsed as JSON.
+    The value is converted to text before it is compared, so ``<in>`` on a list searches the printed list. A host
+    without the capability fails if the extra spec has a scope, and passes if it has none.
 
-    Static capabilities are tested once per profile of equal hosts; numbers that change with usage are compared as
-    columns.
+    Static capabilities are tested once for all hosts with equal capabilities. Numbers that change with usage are
+    compared as columns of the host table.
 
     Source: spec SCHEDULER §3 #3.
     """
@@ -65,7 +67,7 @@ class ComputeCapabilitiesFilter:
 
 
 def _relevant(extra_specs: Mapping[str, str]) -> list[tuple[Path, bool, str]]:
-    """Return (path, has a scope, requirement) of the extra specs that can refer to capabilities."""
+    """Return (path, True if it has a scope, requirement) of each extra spec that can refer to a capability."""
     found: list[tuple[Path, bool, str]] = []
     for key, requirement in extra_specs.items():
         if key == _MAXPHYSADDR:
@@ -88,14 +90,14 @@ def _profiles_match(hosts: HostTable, requirements: tuple[tuple[Path, bool, str]
 
 
 def host_facts(hosts: HostTable) -> frozenset[str]:
-    """Return the host attributes that extra specs without scope can name; other names are ignored."""
+    """Return the host attributes that extra specs without scope can name."""
     own = {name for profile in hosts.profiles for name in profile.extra if ":" not in name}
     attributes = {name for name in dir(HostState) if not name.startswith("_")}
     return frozenset({*own, *attributes, *_NUMBERS, *_OF_PROFILE})
 
 
 def offered_values(hosts: HostTable, key: str) -> tuple[str, ...]:
-    """Return the values that an extra spec key has on the hosts, for static capabilities only."""
+    """Return the values that hosts report for the static capability of an extra spec key."""
     found: dict[str, None] = {}
     for path, _, _ in _relevant({key: ""}):
         for profile in hosts.profiles:
@@ -120,7 +122,7 @@ def _profile_matches(profile: Capabilities, requirements: Sequence[tuple[Path, b
 
 def _column_matches(values: NDArray[Any], rest: Path, requirement: str) -> BoolArray | bool:
     if rest:
-        return False  # the path has more parts, but a number has no members
+        return False  # the path continues after the name of a number, but a number has no members
     if (comparison := numeric(requirement)) is not None:
         compare, operand = comparison
         result: BoolArray = np.asarray(compare(values, operand))  # type: ignore[arg-type]
@@ -131,7 +133,7 @@ def _column_matches(values: NDArray[Any], rest: Path, requirement: str) -> BoolA
 
 
 def _each_host_matches(hosts: HostTable, path: Path, requirement: str) -> BoolArray:
-    """Match an attribute that differs for each host, such as its name. Shapes: → (H,)."""
+    """Match an attribute that differs from host to host, such as the host name. Shapes: → (H,)."""
     verdicts = np.zeros(len(hosts), dtype=np.bool_)
     for row in range(len(hosts)):
         value = _walk(getattr(HostState(hosts, row), path[0]), path[1:])
@@ -153,7 +155,7 @@ def _walk(value: Any, path: Path) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    """Return the printed form of a value; tuples print like lists."""
+    """Return a value as text, or None for None. Tuples are printed like lists."""
     if value is None:
         return None
     return str(list(value) if isinstance(value, tuple) else value)

@@ -12,10 +12,10 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class CoreFilter:
-    """Keep hosts where ``total x allocation ratio - used`` covers the flavor. A host that reports no cores passes.
+    """Keep hosts with enough free cores for the flavor: ``total x allocation ratio - used``.
 
-    Placement already enforces the same limit with the same ratio of the inventory. The filter exists for old
-    configurations that name it.
+    A host that reports no cores passes. The filter exists for old configurations that name it: Placement enforces the
+    same limit with the same allocation ratio.
 
     Shapes: (H,) → (H,) bool.
     Units:  cores.
@@ -26,7 +26,7 @@ class CoreFilter:
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = NOTHING
-    reason: str = "too few cores left"
+    reason: str = "too few free cores"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         return cores_suffice(hosts, own_ratio(hosts, "cpu_allocation_ratio"), spec.flavor)

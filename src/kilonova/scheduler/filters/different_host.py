@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DifferentHostFilter: hosts without any of the given instances."""
+"""DifferentHostFilter: hosts that run none of the instances in a scheduler hint."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,7 +15,7 @@ HINT = "different_host"
 
 @dataclass(frozen=True, slots=True)
 class DifferentHostFilter:
-    """Keep hosts with none of the instances in the hint ``different_host``; unknown uuids are ignored.
+    """Keep hosts that run none of the instances in the hint ``different_host``; unknown uuids are ignored.
 
     Shapes: rows of the instances → (H,) bool.
     Source: spec SCHEDULER §3 #7.
@@ -24,7 +24,7 @@ class DifferentHostFilter:
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = Reads(hints=names(HINT))
-    reason: str = "holds an instance to stay away from"
+    reason: str = "runs a server in the hint different_host"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         shunned = spec.hinted_instances(HINT)

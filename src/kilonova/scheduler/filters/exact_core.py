@@ -23,7 +23,7 @@ class ExactCoreFilter:
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = NOTHING
-    reason: str = "its free cores are not exactly those asked for"
+    reason: str = "its free cores do not equal the requested cores"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         free = COLUMNS["vcpus_total"](hosts, ALL_ROWS) - COLUMNS["vcpus_used"](hosts, ALL_ROWS)

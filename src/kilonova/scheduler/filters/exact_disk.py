@@ -24,7 +24,7 @@ class ExactDiskFilter:
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = NOTHING
-    reason: str = "its free disk is not exactly what is asked for"
+    reason: str = "its free disk does not equal the requested disk"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         equal: BoolArray = COLUMNS["free_disk_mb"](hosts, ALL_ROWS) == disk_needed(spec.flavor)

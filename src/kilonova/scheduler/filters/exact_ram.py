@@ -23,7 +23,7 @@ class ExactRamFilter:
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = NOTHING
-    reason: str = "its free memory is not exactly what is asked for"
+    reason: str = "its free memory does not equal the requested memory"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         equal: BoolArray = COLUMNS["free_ram_mb"](hosts, ALL_ROWS) == spec.flavor.memory_mib

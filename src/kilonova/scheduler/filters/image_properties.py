@@ -36,11 +36,12 @@ _THOUSAND = 1000
 
 @dataclass(frozen=True, slots=True)
 class ImagePropertiesFilter:
-    """Keep hosts with an (architecture, hypervisor type, vm mode) triple that has all values in the image's properties.
+    """Keep hosts that support the image's architecture, hypervisor type and vm mode together.
 
-    If the image sets one of the three, its ``img_hv_requested_version`` (``>=6.0, <7.0``) and ``hw_maxphysaddr_bits``
-    must match too; otherwise these two are ignored. A host that reports no version or no bits passes these two checks.
-    An invalid version list matches no host.
+    A host reports the supported (architecture, hypervisor type, vm mode) triples; one triple must have all values that
+    the image sets. If the image sets at least one of the three, ``img_hv_requested_version`` (``>=6.0, <7.0``) and
+    ``hw_maxphysaddr_bits`` must match too; otherwise these two properties are ignored. A host that reports no version,
+    or no bits, passes the check of this property. An invalid version list matches no host.
 
     Source: spec SCHEDULER §3 #4.
     """

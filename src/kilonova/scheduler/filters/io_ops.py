@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IoOpsFilter: hosts below a limit of running io-heavy operations."""
+"""IoOpsFilter: hosts with fewer running io-heavy operations than a limit."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -24,7 +24,7 @@ class IoOpsFilter:
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = NOTHING
     max_io_ops_per_host: int = 8
-    reason: str = "at max_io_ops_per_host"
+    reason: str = "has reached max_io_ops_per_host"
 
     @classmethod
     def configured(cls, config: SchedulerConfig) -> Self:

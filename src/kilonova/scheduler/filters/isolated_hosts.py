@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IsolatedHostsFilter: isolated images on isolated hosts only."""
+"""IsolatedHostsFilter: for servers of isolated images, only isolated hosts."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -14,9 +14,9 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class IsolatedHostsFilter:
-    """Confine servers of ``images`` to the ``isolated`` hosts. With ``restrict``, exclude all other servers from them.
+    """Confine servers of ``images`` to the ``isolated`` hosts; ``restrict`` excludes other servers from these hosts.
 
-    A server without image (booted from a volume) counts as not isolated.
+    A server without an image (booted from a volume) is treated like a server of an image that is not isolated.
 
     Shapes: rows of the isolated hosts → (H,) bool.
     Source: spec SCHEDULER §3 #18.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JsonFilter: hosts that satisfy an expression in a scheduler hint."""
+"""JsonFilter: hosts that satisfy a JSON expression in a scheduler hint."""
 
 import json
 import operator
@@ -39,7 +39,7 @@ _COUNTS: Mapping[str, str] = {
 }
 _OF_PROFILE = frozenset({"hypervisor_type", "hypervisor_version", "cpu_info", "supported_instances"})
 _DEEPEST = 50
-#: Limit of operators and values in a query: each is evaluated on all hosts, and other requests wait meanwhile.
+#: Largest number of operators and values in a query. Each is evaluated on all hosts, while other requests wait.
 MOST_VALUES = 100
 LONGEST = 8192
 
@@ -56,14 +56,14 @@ Value = Any
 class JsonFilter:
     """Keep hosts for which the hint ``query`` is true: a JSON expression ``["and", [">=", "$free_ram_mb", 1024], …]``.
 
-    Operators are ``=  <  >  <=  >=  in  not  and  or``. The first argument is compared with each other argument; a
-    comparison with fewer than two arguments is false. ``$a.b`` reads a host attribute or a key in it; an attribute that
-    a host lacks is dropped from the arguments. ``not`` negates each argument and is true if one result is true. A
-    nested list is always an expression. Values of types without an order compare as false.
+    Operators are ``=  <  >  <=  >=  in  not  and  or``. A comparison compares its first argument with each further
+    argument; a comparison with fewer than two arguments is false. ``$a`` reads the host attribute a, and ``$a.b`` the
+    key b of this attribute; if a host lacks it, the argument is dropped. ``not`` negates each argument and is true if
+    one result is true. A nested list is always an expression. A comparison of values without an order is false.
 
-    Without a query, or with an empty one, every host passes. With an invalid query no host passes; Nova raises an
-    exception and also fails the request, with a less helpful message. In contrast to Nova, a nested ``not`` is
-    evaluated; Nova treats it as true.
+    Without a query, or with an empty query, every host passes. With an invalid query no host passes; Nova raises an
+    exception and also fails the request, with a less helpful message. A nested ``not`` is evaluated, whereas Nova
+    treats it as true.
 
     Hosts with equal capabilities are judged together; rarely used attributes are evaluated host by host.
 
@@ -137,7 +137,7 @@ def _paths(query: list[Any]) -> Iterator[tuple[str, ...]]:
 
 
 def _is_column(path: Sequence[str]) -> bool:
-    """Tell whether an attribute is a column of the host table, or exists on no host."""
+    """Tell whether the attribute at ``path`` is a column of the host table, or does not exist at all."""
     name = path[0]
     return name in COLUMNS or name in _NAMES or _is_count(path) or (not _is_of_profile(name) and _is_unknown(name))
 
@@ -155,7 +155,10 @@ def _is_unknown(name: str) -> bool:
 
 
 def _groups(hosts: HostTable, paths: Sequence[Sequence[str]]) -> Iterator[IntArray]:
-    """Yield groups of rows to judge together: all rows, the rows of a profile, or single rows, by the attributes."""
+    """Yield groups of rows that can be judged together: all rows, the rows of one profile, or single rows.
+
+    The groups depend on the attributes that the query reads (``paths``).
+    """
     if not len(hosts):
         return
     if all(_is_column(path) for path in paths):
@@ -169,16 +172,16 @@ def _groups(hosts: HostTable, paths: Sequence[Sequence[str]]) -> Iterator[IntArr
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reader of host attributes for rows of one profile.
+    """Reader of host attributes for rows that are judged together.
 
-    Attributes that differ between the rows are read as columns.
+    Attributes that can differ between the rows are read as columns.
     """
 
     hosts: HostTable
     rows: IntArray
 
     def read(self, path: tuple[str, ...]) -> Value:
-        """Return the value at a path, or None if these hosts lack it."""
+        """Return the value of the attribute or key at ``path``, or None if the hosts lack it."""
         name, rest = path[0], path[1:]
         if name in COLUMNS:
             return None if rest else COLUMNS[name](self.hosts, self.rows)
@@ -236,7 +239,7 @@ def _evaluate(query: list[Any], reader: _Reader) -> Value:
 
 
 def _compare(compare: Callable[[Any, Any], Any], one: Value, other: Value) -> bool | BoolArray:
-    """Compare values or columns element by element; pairs without an order compare as false."""
+    """Compare values or columns element by element. A comparison of values without an order is False."""
     if not isinstance(one, np.ndarray) and not isinstance(other, np.ndarray):
         return _compare_values(compare, one, other)
     if _is_numeric(one) and _is_numeric(other):
@@ -244,7 +247,7 @@ def _compare(compare: Callable[[Any, Any], Any], one: Value, other: Value) -> bo
         return result
     try:
         return np.asarray(compare(_as_objects(one), _as_objects(other)), dtype=np.bool_)
-    except (TypeError, ValueError):  # some pair of values has no order: compare each pair separately
+    except (TypeError, ValueError):  # at least one pair of values has no order: compare each pair separately
         pass
     left, right = np.broadcast_arrays(np.asarray(one, dtype=object), np.asarray(other, dtype=object))
     pairs = zip(left.tolist(), right.tolist(), strict=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumInstancesFilter: hosts below a limit of instances."""
+"""NumInstancesFilter: hosts with fewer instances than a limit."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -24,7 +24,7 @@ class NumInstancesFilter:
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = NOTHING
     max_instances_per_host: int = 50
-    reason: str = "at max_instances_per_host"
+    reason: str = "has reached max_instances_per_host"
 
     @classmethod
     def configured(cls, config: SchedulerConfig) -> Self:

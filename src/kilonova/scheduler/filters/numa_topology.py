@@ -23,12 +23,12 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class NUMATopologyFilter:
-    """Keep hosts whose NUMA cells can hold the server's cells, with the requested PCI devices near enough.
+    """Keep hosts whose NUMA cells can hold the server's NUMA cells, with the requested PCI devices near enough.
 
-    A server without NUMA topology passes on every host. With one, it needs a host that reports its cells. A request in
-    which flavor and image contradict each other passes nowhere.
+    For a server without a NUMA topology, every host passes. For other servers, a host must report its NUMA cells. If
+    flavor and image contradict each other, no host passes.
 
-    Column conditions exclude most hosts; each distinct shape of the remaining hosts is tried once.
+    Column conditions exclude most hosts. The exact fit is computed once for all hosts with equivalent cells and pools.
     Shapes: hosts.devices (H,) → (H,) bool.
     Source: spec SCHEDULER §3 #21.
     """
@@ -72,7 +72,7 @@ def _fitting(hosts: HostTable, wanted: InstanceNuma, requests: tuple[PciRequest,
 
 
 def _may_fit(states: DeviceStates, wanted: InstanceNuma, requests: tuple[PciRequest, ...]) -> BoolArray:
-    """Return the shapes that pass the necessary conditions. Shapes: → (P,)."""
+    """Return the mask of the device-state shapes that meet the necessary conditions of a fit. Shapes: → (P,)."""
     most = states.summaries()
     pinned = [len(cell.pcpuset) for cell in wanted.cells]
     may: BoolArray = (

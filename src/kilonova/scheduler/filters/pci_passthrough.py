@@ -18,9 +18,9 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class PciPassthroughFilter:
-    """Keep hosts whose device pools can serve all PCI requests together; NUMATopologyFilter checks the NUMA affinity.
+    """Keep hosts whose pools have enough devices for all PCI requests; NUMATopologyFilter checks the NUMA affinity.
 
-    A server without PCI requests passes on every host; one with an unknown alias passes nowhere.
+    For a server without PCI requests, every host passes. For a request with an unknown alias, no host passes.
     Shapes: hosts.devices (H,) → (H,) bool.
     Source: spec SCHEDULER §3 #22.
     """
@@ -30,7 +30,7 @@ class PciPassthroughFilter:
     reads: ClassVar[Reads] = PCI_READS
     only_where_placed: ClassVar[bool] = True
     aliases: Mapping[str, Alias] = field(default_factory=dict)
-    reason: str = "lacks free PCI devices of the kind the flavor asks for"
+    reason: str = "lacks free PCI devices that the flavor requests"
 
     @classmethod
     def configured(cls, config: SchedulerConfig) -> Self:

@@ -12,10 +12,10 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class RamFilter:
-    """Keep hosts where ``total x allocation ratio - used`` covers the flavor.
+    """Keep hosts with enough free memory for the flavor: ``total x allocation ratio - used``.
 
-    Placement already enforces the same limit with the same ratio of the inventory. The filter exists for old
-    configurations that name it.
+    The filter exists for old configurations that name it: Placement enforces the same limit with the same allocation
+    ratio.
 
     Shapes: (H,) → (H,) bool.
     Units:  MiB.
@@ -26,7 +26,7 @@ class RamFilter:
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = NOTHING
-    reason: str = "too little memory left"
+    reason: str = "too little free memory"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         return memory_suffices(hosts, own_ratio(hosts, "ram_allocation_ratio"), spec.flavor)

@@ -13,7 +13,7 @@ from kilonova.scheduler.reads import NOTHING, Reads
 class RetryFilter:
     """Exclude the nodes on which a build of this request failed.
 
-    The engine already excludes them before all filters. The filter exists for old configurations that name it.
+    The filter exists for old configurations that name it: the engine excludes these nodes before it runs the filters.
 
     Shapes: rows of the tried nodes → (H,) bool.
     Source: spec SCHEDULER §4.
@@ -23,7 +23,7 @@ class RetryFilter:
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = NOTHING
-    reason: str = "the server was tried there before"
+    reason: str = "a build of the server failed on this host"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         return hosts.other_than(spec.tried)

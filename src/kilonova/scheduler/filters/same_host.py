@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SameHostFilter: hosts with at least one of the given instances."""
+"""SameHostFilter: hosts that run at least one of the instances in a scheduler hint."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,9 +15,9 @@ HINT = "same_host"
 
 @dataclass(frozen=True, slots=True)
 class SameHostFilter:
-    """Keep hosts with at least one of the instances in the hint ``same_host``; unknown uuids match no host.
+    """Keep hosts that run at least one of the instances in the hint ``same_host``; unknown uuids match no host.
 
-    With an empty hint every host passes.
+    If the hint is empty, every host passes.
 
     Shapes: rows of the instances → (H,) bool.
     Source: spec SCHEDULER §3 #8.
@@ -26,7 +26,7 @@ class SameHostFilter:
     run_once: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = Reads(hints=names(HINT))
-    reason: str = "holds none of the instances to stay with"
+    reason: str = "runs no server in the hint same_host"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         if spec.hints.get(HINT, ()) in {(), ("",)}:

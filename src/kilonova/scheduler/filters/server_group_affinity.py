@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ServerGroupAffinityFilter: members of an affinity group on one host."""
+"""ServerGroupAffinityFilter: the host of the other members of an affinity group."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,7 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class ServerGroupAffinityFilter:
-    """Keep the hosts with members of the request's affinity group. For the first member every host passes.
+    """Keep the hosts with members of the request's affinity group. For the group's first member, every host passes.
 
     Shapes: rows of the group's hosts → (H,) bool.
     Source: spec SCHEDULER §3 #6, §9.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ServerGroupAntiAffinityFilter: members of an anti-affinity group on different hosts."""
+"""ServerGroupAntiAffinityFilter: hosts that may run one more member of an anti-affinity group."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,7 +15,7 @@ from kilonova.scheduler.reads import NOTHING, Reads
 class ServerGroupAntiAffinityFilter:
     """Keep hosts with fewer members of the request's anti-affinity group than ``max_server_per_host``.
 
-    For a single existing server its current host always passes, so that the server can be moved away and back.
+    If the request moves one existing server, the server's current host always passes, so that the server can return.
 
     Shapes: rows of the group's hosts → (H,) bool.
     Source: spec SCHEDULER §3 #5, §9.
@@ -25,7 +25,7 @@ class ServerGroupAntiAffinityFilter:
     only_where_placed: ClassVar[bool] = True
     runs_on_rebuild: ClassVar[bool] = False
     reads: ClassVar[Reads] = NOTHING
-    reason: str = "holds as many members of the server group as it may"
+    reason: str = "has reached max_server_per_host of the server group"
 
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
         group = spec.group

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SimpleCIDRAffinityFilter: hosts in the network of a given address."""
+"""SimpleCIDRAffinityFilter: hosts in the network of the address in a scheduler hint."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -20,7 +20,7 @@ _DEFAULT_CIDR = "/24"
 class SimpleCIDRAffinityFilter:
     """Keep hosts in the network of the hints ``build_near_host_ip`` and ``cidr`` (default ``/24``).
 
-    Without an address every host passes. With hints that are not a valid network no host passes.
+    Without an address, every host passes. If the hints do not form a valid network, no host passes.
 
     Shapes: hosts.host_ips (H,) → (H,) bool.
     Source: spec SCHEDULER §3 #9.
@@ -45,9 +45,9 @@ class SimpleCIDRAffinityFilter:
 
 
 def _network(address: str, cidr: str) -> IPv4Network | IPv6Network | None:
-    """Return the network of an address, or None if invalid.
+    """Return the network of an address, or None if ``address`` or ``cidr`` is invalid.
 
-    ``cidr``: prefix length or netmask; empty for one address.
+    ``cidr``: prefix length or netmask; if empty, the network is the single address.
     """
     mask = cidr.removeprefix("/")
     try:

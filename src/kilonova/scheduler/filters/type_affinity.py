@@ -11,9 +11,9 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class TypeAffinityFilter:
-    """Keep hosts without instances of another flavor, so that each host runs a single flavor.
+    """Keep hosts without instances of other flavors, so that each host runs instances of a single flavor.
 
-    Flavors are compared by id. An instance keeps counting for its flavor after the flavor was deleted.
+    Flavors are compared by id. An instance is counted with the id of its flavor even after the flavor was deleted.
 
     Shapes: hosts.guests → (H,) bool.
     Source: spec SCHEDULER §4.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Isolation audit: determines which servers can be placed on which hosts, and reports deviations from the rules.
 
-In: the hosts, all flavors and images, the existing servers. Out: the pools with the servers that may enter them, and
-findings: leaks (a server is, or could be, on a forbidden host), faults (rules that cannot work) and notes.
+In: the hosts, all flavors and images, the existing servers. Out: the pools (hosts of one rule) with the servers that
+may use them, and findings: leaks (a server is, or could be, on a forbidden host), faults (rules that cannot work) and
+notes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,9 +40,9 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding of the audit. ``severity``: leak, fault or note. ``what``, ``remedy``: sentences for operators.
+    """One finding of the isolation audit. ``severity``: leak, fault or note. ``what``, ``remedy``: texts for operators.
 
-    The other fields name the rules, aggregates, hosts, servers and groups of servers that are affected.
+    The fields from ``rules`` on name the rules, aggregates, hosts, servers and groups of servers that are affected.
     """
 
     kind: str
@@ -57,7 +58,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The hosts of one rule, and the groups of servers that may enter any of them."""
+    """The hosts of one isolation rule, and the groups of servers that may use at least one of these hosts."""
 
     rule: str
     aggregates: tuple[str, ...]
@@ -67,11 +68,11 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of the audit.
+    """The result of the isolation audit.
 
-    ``open_hosts``: hosts without a rule. ``projects``: the projects that rules name, and ``*`` for all others.
+    ``open_hosts``: hosts without a rule. ``projects``: the projects that rules name, and ``*`` for all other projects.
 
-    ``combinations``: how many kinds of servers were tested.
+    ``combinations``: number of kinds of servers (combinations of flavor, image and project) that were tested.
     """
 
     pools: tuple[Pool, ...]
@@ -90,7 +91,7 @@ class Report:
 
 @dataclass(slots=True)
 class _Walk:
-    """The intermediate results of testing all combinations."""
+    """The intermediate results of testing all combinations of flavor, image and project."""
 
     met: dict[int, list[Combination]] = field(default_factory=dict)
     may_enter: dict[Rule, list[Combination]] = field(default_factory=dict)
@@ -114,7 +115,7 @@ def audit(
 ) -> Report:
     """Test every kind of server on every host. ``images``: the bootable images.
 
-    ``check``: called for each kind; it may cancel the audit by raising an exception.
+    ``check``: called before each kind of server is tested; it can raise an exception to cancel the audit.
     """
     aggregates = hosts.aggregates.aggregates
     isolation = hosts.aggregates.isolation
@@ -150,7 +151,7 @@ def audit(
 
 @dataclass(frozen=True, slots=True)
 class _Under:
-    """The rules that apply to each host, by host name. Includes hosts that no longer exist in the host table."""
+    """The rules of each host, and the hosts and aggregates of each rule; also hosts that the host table lacks."""
 
     hosts: dict[Rule, tuple[str, ...]]
     aggregates: dict[Rule, tuple[str, ...]]
@@ -200,7 +201,7 @@ def _walk(
         walk.usable_flavors.update(each.flavors)
         walk.usable_images.update(each.images)
         for number, rule in enumerate(rules):
-            # A server that does not meet a rule cannot enter its pool, so only the rules it meets matter.
+            # Only servers that meet a rule can use the rule's hosts, so rules which the server fails are skipped.
             if met >> number & 1 and (allowed & pools[number]).any():
                 walk.may_enter.setdefault(rule, []).append(each)
         spec = each.spec
@@ -211,7 +212,7 @@ def _walk(
             elif (outside := allowed & ~pool.home(spec)).any():
                 walk.strays.setdefault(pool, []).append(each)
                 walk.outside[pool] = walk.outside.get(pool, outside) | outside
-        # For a disabled mechanism, it only matters whether some server can violate its intent.
+        # Of a disabled mechanism, the audit only reports whether any server can violate the mechanism's intent.
         unkept = {pool for pool in doubtful if (allowed & _forbidden(pool, spec)).any()}
         if unkept:
             walk.unkept |= unkept
@@ -220,7 +221,7 @@ def _walk(
 
 
 def _forbidden(pool: LegacyPool, spec: RequestSpec) -> BoolArray:
-    """Return the hosts that a pool is meant to deny to servers with this request. Shapes: → (H,)."""
+    """Return the hosts that a legacy mechanism with this pool is meant to deny to the server. Shapes: → (H,)."""
     return pool.hosts if pool.is_stranger(spec) else ~pool.home(spec)
 
 
@@ -237,7 +238,7 @@ def _broken(under: _Under) -> Iterator[Finding]:
                 rule,
                 "broken rule",
                 FAULT,
-                f"No server may use the hosts of {_names(under.aggregates[rule])}: a rule cannot be read: {why}",
+                f"No server may use the hosts of {_names(under.aggregates[rule])}, because a rule is invalid: {why}",
                 f"Correct {key}, or unset it.",
             )
 
@@ -267,7 +268,7 @@ def _misplaced(under: _Under, isolation: Isolation | None, servers: Sequence[Pla
             "stranger",
             LEAK,
             f"{_count(found, 'server')} on hosts of {_names(under.aggregates[rule])} without meeting the rule.",
-            "Move or delete them, or change the rule; the rule keeps others from joining them.",
+            "Move or delete these servers, or change the rule. The rule prevents further such servers.",
             hosts=_hosts_of(found),
             servers=tuple(found),
         )
@@ -276,8 +277,8 @@ def _misplaced(under: _Under, isolation: Isolation | None, servers: Sequence[Pla
             rule,
             "stray",
             LEAK,
-            f"{_count(found, 'server')} outside the hosts of {_names(under.aggregates[rule])} that meet its rule.",
-            "Move or delete them, or change the rule; the rule keeps others from following them.",
+            f"{_count(found, 'server')} outside the hosts of {_names(under.aggregates[rule])} despite its rule.",
+            "Move or delete these servers, or change the rule. The rule prevents further such servers.",
             hosts=_hosts_of(found),
             servers=tuple(found),
         )
@@ -293,7 +294,7 @@ def _rules(under: _Under, isolation: Isolation | None, walk: _Walk) -> Iterator[
                 rule,
                 "empty pool",
                 FAULT,
-                f"{names} has no hosts, so servers that meet its rule have nowhere to go.",
+                f"{names} has no hosts, so servers that meet its rule find no host.",
                 "Add hosts, or unset the rule.",
                 who=grouped(meeting),
             )
@@ -302,8 +303,8 @@ def _rules(under: _Under, isolation: Isolation | None, walk: _Walk) -> Iterator[
                 rule,
                 "unmet rule",
                 FAULT,
-                f"No flavor with any image in any project meets the rule of {names}: its hosts stand empty.",
-                "Look for a typing error in the rule, or make the flavor or image that it means.",
+                f"No combination of flavor, image and project meets the rule of {names}: no server can use its hosts.",
+                "Check the rule for a typing error, or create the flavor or image that the rule names.",
             )
 
 
@@ -318,7 +319,7 @@ def _overlaps(isolation: Isolation | None, under: _Under, walk: _Walk) -> Iterat
         yield Finding(
             "overlap",
             NOTE if shared else FAULT,
-            f"Some servers meet the rules of {pools}, and may use only hosts under exactly these:"
+            f"Some servers meet the rules of {pools}. They may use only the hosts that have exactly these rules:"
             f" {', '.join(shared) if shared else 'there are none'}.",
             "No action is needed if this is intended." if shared else "Add a host to all of them, or narrow a rule.",
             rules=tuple(map(str, rules)),
@@ -337,9 +338,9 @@ def _unusable(offered: Sequence[OfferedFlavor], images: Sequence[Image], walk: _
             yield Finding(
                 f"unusable {kind}",
                 FAULT,
-                f"Servers of {kind} {', '.join(found)} find no host that all rules allow, whatever their {example} and"
+                f"Servers of {kind} {', '.join(found)} find no host that all rules allow, with any {example} and in any"
                 " project.",
-                "Add hosts under exactly the rules that it meets, or change them.",
+                "Add hosts to exactly the aggregates whose rules these servers meet, or change the rules.",
                 who=grouped([each for each in walk.stuck if set(found) & {*each.flavors, *each.images}]),
             )
 
@@ -368,7 +369,7 @@ def _alternative(alternative: Alternative) -> str:
 
 
 def _legacy(hosts: HostTable, pools: Sequence[LegacyPool], walk: _Walk) -> Iterator[Finding]:
-    """Yield findings on servers that the enabled legacy mechanisms do not confine or do not keep out."""
+    """Yield findings on enabled legacy mechanisms that fail to confine their servers or to exclude other servers."""
     for pool in pools:
         for half, what, found, where in (
             ("strangers", pool.lets_in, walk.strangers.get(pool), pool.hosts),
@@ -395,7 +396,7 @@ def _without_effect(hosts: HostTable, legacy: Sequence[LegacyMechanism], walk: _
             yield Finding(
                 "no effect",
                 LEAK,
-                f"{mechanism.off}, and no rule does what that means: {', '.join(set_on)}.",
+                f"{mechanism.off}, and no rule enforces these settings: {', '.join(set_on)}.",
                 f"Set a kilonova:only rule, {mechanism.switch}, or unset the settings that are not intended.",
                 aggregates=tuple(dict.fromkeys(name for pool in pools for name in pool.aggregates)),
                 hosts=_named(hosts, np.logical_or.reduce([pool.hosts for pool in pools])),

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The intent of Nova's legacy isolation mechanisms, which the audit compares with the hosts that are really allowed.
+"""Nova's legacy isolation mechanisms and their intent, which the audit compares with the hosts that are really allowed.
 
-Each mechanism intends to confine servers to hosts, and to reserve these hosts for them:
-flavors with ``aggregate_instance_extra_specs:K=V`` to aggregates with K=V; images with a property that is a metadata
-key to aggregates with its value; projects in ``filter_tenant_id…`` to the aggregates that name them; flavors in
-``instance_type`` to the aggregates that list them; servers that require the trait X to aggregates with
-``trait:X=required``; isolated images to isolated hosts. Most mechanisms enforce only one of both directions. A disabled
-mechanism enforces nothing, but its settings still express the intent.
+Each mechanism is meant to confine certain servers to certain hosts, and to reserve these hosts for these servers::
+
+    flavors with aggregate_instance_extra_specs:K=V   aggregates with the metadata K=V
+    images with a property that is a metadata key     aggregates with the property's value under this key
+    projects                                          aggregates with the project in filter_tenant_id…
+    flavors                                           aggregates with the flavor's name in instance_type
+    servers that require the trait X                  aggregates with trait:X=required
+    isolated images                                   isolated hosts
+
+Most mechanisms either confine the servers or reserve the hosts, but not both. A disabled mechanism enforces nothing,
+but its settings still express the intent.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,18 +54,19 @@ _READ_BY_OTHERS = frozenset(
     }
 )
 _WEIGHT_SUFFIX = "_weight_multiplier"
-#: Keys of descriptions for users, on aggregates and images alike; they are not conditions.
+#: Keys of aggregates and images whose values are descriptions for users, and no conditions.
 _FOR_PEOPLE = frozenset({"description"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """Hosts that a mechanism intends for certain servers only, and those servers for these hosts only.
+    """Hosts that a mechanism is meant to reserve for certain servers, which in turn are meant to use no other hosts.
 
     ``set_on``: the flavors, aggregates or hosts with the settings. ``hosts``: (H,) the hosts of the pool.
-    ``is_stranger``: returns True if the pool is not intended for a server. ``home``: returns (H,), all hosts intended
-    for a server that is not a stranger.
-    ``lets_in``, ``lets_out``: finding if strangers can enter, or if other servers can leave. ``remedy``: advice.
+    ``is_stranger``: returns True for a server that must not use the pool. ``home``: returns (H,), all hosts that are
+    meant for a server that is not a stranger.
+    ``lets_in``: text of the finding if strangers can use the pool. ``lets_out``: text of the finding if other servers
+    can use hosts outside their ``home``. ``remedy``: advice for the operator.
     """
 
     mechanism: str
@@ -76,7 +82,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class LegacyMechanism:
-    """All pools of one mechanism. ``off``: finding if the mechanism is disabled. ``switch``: how to enable it."""
+    """All pools of one mechanism. ``off``: text of the finding if it is disabled. ``switch``: how to enable it."""
 
     enabled: bool
     pools: tuple[Pool, ...]
@@ -87,7 +93,7 @@ class LegacyMechanism:
 def legacy_mechanisms(
     hosts: HostTable, offered: Sequence[OfferedFlavor], images: Sequence[Image], config: SchedulerConfig
 ) -> tuple[LegacyMechanism, ...]:
-    """Return all legacy mechanisms with their pools, both those that ``config`` enables and disabled ones."""
+    """Return all legacy mechanisms with their pools, including mechanisms that ``config`` does not enable."""
     enabled = {name.strip() for name in config.enabled_filters}
 
     def by_filter(name: str, off: str, pools: Iterable[Pool]) -> LegacyMechanism:
@@ -100,7 +106,7 @@ def legacy_mechanisms(
         by_filter(EXTRA_SPECS, "Flavors ask for aggregates by extra specs", _by_extra_spec(hosts, offered)),
         by_filter(
             IMAGE_PROPERTIES,
-            "Aggregates have properties of images as keys",
+            "Aggregates have image properties as metadata keys",
             _by_image_property(hosts, images, config, frozenset() if IMAGE_PROPERTIES in enabled else _FOR_PEOPLE),
         ),
         LegacyMechanism(
@@ -122,7 +128,7 @@ def legacy_mechanisms(
 
 
 def _by_extra_spec(hosts: HostTable, offered: Sequence[OfferedFlavor]) -> Iterator[Pool]:
-    """Yield the pools of flavor extra specs. A key without scope that no aggregate has refers to host capabilities."""
+    """Yield the pools of flavor extra specs. A key without scope is skipped unless an aggregate has it as metadata."""
     known = {key for aggregate in hosts.aggregates.aggregates for key in aggregate.metadata if not _is_read(key)}
     asking: dict[tuple[str, str], list[str]] = {}
     for each in offered:
@@ -139,8 +145,8 @@ def _by_extra_spec(hosts: HostTable, offered: Sequence[OfferedFlavor]) -> Iterat
             partial(_has_no_spec, key),
             partial(_home_by_spec, hosts, key),
             f"Hosts of aggregate {', '.join(found.aggregates)} are meant for flavors with {key}={requirement}, but"
-            " flavors without that extra spec may land there.",
-            f"Flavors with {key} may also land on hosts of no aggregate that it asks for.",
+            " servers of flavors without this extra spec may use these hosts.",
+            f"Servers of flavors with {key} may also use hosts outside the aggregates that match this extra spec.",
         )
 
 
@@ -183,9 +189,9 @@ def _by_image_property(
                 found.hosts,
                 partial(_has_no_property, key),
                 partial(_home_by_property, hosts, key),
-                f"Hosts of aggregate {', '.join(found.aggregates)} are meant for images by their property {key}, but"
-                " images without the property pass.",
-                f"Images with the property {key} may also land on hosts of no aggregate that has it.",
+                f"Hosts of aggregate {', '.join(found.aggregates)} are meant for images with the property {key}, but"
+                " servers of images without this property may use these hosts.",
+                f"Servers of images with the property {key} may also use hosts outside the aggregates with this key.",
             )
 
 
@@ -227,8 +233,8 @@ def _by_project(hosts: HostTable) -> Iterator[Pool]:
                 found.hosts,
                 partial(_is_of_another_project, projects | _named_beside(hosts, found.hosts)),
                 partial(_home_by_project, hosts, projects),
-                f"The {there} are meant for project {listed}, but others may land there.",
-                f"Project {listed} is meant for {there}, but may land elsewhere.",
+                f"The {there} are meant for project {listed}, but other projects may use these hosts.",
+                f"Project {listed} is meant to use only {there}, but may use other hosts.",
             )
 
 
@@ -241,13 +247,13 @@ def _is_of_another_project(projects: frozenset[str], spec: RequestSpec) -> bool:
 
 
 def _named_beside(hosts: HostTable, pool: BoolArray) -> frozenset[str]:
-    """Return the projects of all aggregates that share hosts with the pool; the hosts are intended for them as well."""
+    """Return the projects of all aggregates that share hosts with the pool; these projects may use shared hosts too."""
     beside = hosts.aggregates.membership[:, pool].any(axis=1)
     return frozenset().union(*(_projects(hosts.aggregates.aggregates[index]) for index in np.flatnonzero(beside)))
 
 
 def _home_by_project(hosts: HostTable, projects: frozenset[str], spec: RequestSpec) -> BoolArray:
-    """Return the hosts intended for a server's project, or all hosts if the pool does not name the project."""
+    """Return the hosts that are meant for the server's project, or all hosts if the pool does not name the project."""
     if spec.project_id not in projects:
         return hosts.all_hosts
     project = spec.project_id
@@ -266,7 +272,7 @@ def _projects(aggregate: Aggregate) -> frozenset[str]:
 
 
 def _by_type(hosts: HostTable) -> Iterator[Pool]:
-    """Yield one pool of all aggregates that list flavors: a host is intended for the flavors of all its aggregates."""
+    """Yield one pool for all aggregates that list flavors: a host may be used by the flavors of all its aggregates."""
     found = _where(hosts, partial(_has_key, TYPES_KEY))
     listed = frozenset(
         name for each in hosts.aggregates.aggregates for name in split(each.metadata.get(TYPES_KEY, "")) if name
@@ -280,8 +286,8 @@ def _by_type(hosts: HostTable) -> Iterator[Pool]:
             found.hosts,
             lambda spec: spec.flavor.name not in listed,
             partial(_home_by_type, hosts),
-            f"The {there} are meant for flavors that these list, but others may land there.",
-            f"Flavors that are listed in {TYPES_KEY} may also land on hosts of no aggregate that lists them.",
+            f"The {there} are meant for the flavors in {TYPES_KEY}, but other flavors may use these hosts.",
+            f"Flavors that {TYPES_KEY} lists may also use hosts outside the aggregates that list them.",
         )
 
 
@@ -305,8 +311,8 @@ def _by_trait(hosts: HostTable) -> Iterator[Pool]:
                 found.hosts,
                 partial(_does_not_require, traits),
                 partial(_home_by_trait, hosts),
-                f"The {there} are meant for servers that require {listed}, but others may land there.",
-                f"Servers that require {listed} are meant for {there}, but may also land on other hosts with it.",
+                f"The {there} are meant for servers that require {listed}, but other servers may use these hosts.",
+                f"Servers that require {listed} are meant to use only {there}, but may use other hosts.",
             )
 
 
@@ -331,7 +337,10 @@ def _does_not_require(traits: frozenset[str], spec: RequestSpec) -> bool:
 
 
 def _home_by_trait(hosts: HostTable, spec: RequestSpec) -> BoolArray:
-    """Return a mask of the hosts that are reserved for the server's required traits, or lack a required trait."""
+    """Return the hosts that the server may use, or cannot use anyway, by the traits that the server requires.
+
+    These are the hosts of aggregates that are reserved for these traits, and all hosts that lack one of these traits.
+    """
     required = _required(spec)
     reserving = _where(hosts, lambda aggregate: bool(traits := _reserved_for(aggregate)) and traits <= required).hosts
     able: BoolArray = np.logical_and.reduce([hosts.all_hosts, *map(hosts.has_trait, sorted(required))])
@@ -350,8 +359,8 @@ def _isolated(hosts: HostTable, config: SchedulerConfig) -> Iterator[Pool]:
             chosen,
             lambda spec: spec.image is None or spec.image.id not in config.isolated_images,
             lambda _spec: chosen,
-            "Isolated hosts are meant for isolated images, but others may land there.",
-            "Isolated images are meant for isolated hosts, but may land elsewhere.",
+            "Isolated hosts are meant for isolated images, but servers of other images may use these hosts.",
+            "Servers of isolated images are meant to use only isolated hosts, but may use other hosts.",
             "Switch restrict_isolated_hosts_to_isolated_images on, or set a kilonova:only rule on an aggregate of these"
             " hosts.",
         )

@@ -2,7 +2,7 @@
 """All possible kinds of servers, reduced to the combinations that isolating rules can distinguish.
 
 Flavors, images and projects that no rule distinguishes are grouped. So a cloud with hundreds of flavors and thousands
-of images has few combinations, and testing these covers all possible servers.
+of images has few combinations of groups, and a test of each combination covers all possible servers.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ from kilonova.scheduler.settings import SchedulerConfig
 ANY_OTHER_PROJECT = "*"
 #: An image without properties, which any user can upload.
 UNTAGGED = Image("", "(an image without properties)")
-#: The filters that isolate: their results do not depend on the usage of hosts.
+#: The filters that isolate servers. Their results do not depend on the usage of hosts.
 ISOLATING = (
     "AggregateImagePropertiesIsolation",
     "AggregateInstanceExtraSpecsFilter",
@@ -48,7 +48,10 @@ ISOLATING = (
 
 @dataclass(frozen=True, slots=True)
 class OfferedFlavor:
-    """A flavor and the projects that may use it; None for a public flavor. Access by administrators is ignored."""
+    """A flavor, and the projects that may use it. ``projects``: None for a public flavor.
+
+    Administrators may use every flavor; the audit ignores this.
+    """
 
     flavor: Flavor
     projects: frozenset[str] | None = None
@@ -56,9 +59,9 @@ class OfferedFlavor:
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """Servers that no rule can distinguish: any of ``flavors`` with any of ``images`` (names) in ``project``.
+    """All servers with one of ``flavors`` and one of ``images`` in ``project``; no rule can distinguish these servers.
 
-    ``flavor``, ``image``: one representative of each.
+    ``flavors``, ``images``: names. ``flavor``, ``image``: one representative flavor and one representative image.
     """
 
     flavors: tuple[str, ...]
@@ -79,7 +82,7 @@ def combinations(
     images: Sequence[Image],
     config: SchedulerConfig,
 ) -> tuple[Combination, ...]:
-    """Return all combinations of offered flavors, of images (including one without properties) and of projects."""
+    """Return all combinations of flavor, image and project. An image without properties is added to ``images``."""
     conditions = conditions_of(isolation)
     keys = frozenset(key for aggregate in aggregates for key in aggregate.metadata)
     named = _named_projects(aggregates, conditions)
@@ -107,7 +110,10 @@ def combinations(
 
 
 def labels(images: Sequence[Image]) -> dict[str, str]:
-    """Return image id → label: its name, with the id appended if several images have that name."""
+    """Return image id → label: the image's name, with the id appended if several images have the name.
+
+    The label of an image without a name is its id.
+    """
     shared = Counter(image.name for image in images)
     return {
         image.id: (image.name if shared[image.name] == 1 else f"{image.name} ({image.id})") if image.name else image.id
@@ -169,7 +175,7 @@ def _kind_of_flavor(
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """The configured isolating rules, without rules that depend on usage, free resources or service status."""
+    """The enabled rules that isolate servers. Rules that depend on usage or on the service status are left out."""
 
     hosts: HostTable
     request_filters: tuple[RequestFilter, ...]
@@ -205,7 +211,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A set of servers for a report: any of the flavors with any of the images, in any of the projects."""
+    """A set of servers in an audit report: all servers with one of the flavors, images and projects each."""
 
     flavors: tuple[str, ...]
     images: tuple[str, ...]
@@ -221,7 +227,7 @@ def grouped(found: Sequence[Combination]) -> tuple[Group, ...]:
 
 
 def _merged(groups: Sequence[Group], field: str) -> Iterator[Group]:
-    """Merge the groups that differ in ``field`` only."""
+    """Merge groups that differ only in the field named ``field``."""
     alike: dict[Any, list[Group]] = {}
     others = [name for name in Group.__slots__ if name != field]
     for group in groups:

@@ -3,7 +3,7 @@
 
 A Nova-style filter has ``host_passes(host_state, spec_obj)``, a Nova-style weigher
 ``_weigh_object(host_state, weight_properties)``.
-They run host by host, after the column filters and only on the remaining hosts.
+Both kinds of rules run host by host, after the column filters and only on the remaining hosts.
 """
 
 import inspect
@@ -22,11 +22,11 @@ from kilonova.scheduler.weighers.base import WeighedHost
 
 @dataclass(frozen=True, slots=True)
 class HostFilterAdapter:
-    """Runs a Nova-style filter on the remaining hosts. ``name``: the class name of the filter."""
+    """Adapter that runs a Nova-style filter on the remaining hosts. ``name``: the class name of the filter."""
 
     name: str
     filter: Any
-    reason: str = "its host_passes said no"
+    reason: str = "the filter's host_passes rejects this host"
 
     @property
     def reads(self) -> Reads | None:
@@ -46,7 +46,7 @@ class HostFilterAdapter:
         return self.passes_among(hosts, spec, np.ones(len(hosts), dtype=np.bool_))
 
     def passes_among(self, hosts: HostTable, spec: RequestSpec, alive: BoolArray) -> BoolArray:
-        """Return the ``alive`` hosts that pass; none if ``filter_all`` returns None. Shapes: (H,) → (H,)."""
+        """Return the ``alive`` hosts that pass. If ``filter_all`` returns None, no host passes. Shapes: (H,) → (H,)."""
         passed = np.zeros(len(hosts), dtype=np.bool_)
         view = RequestView(spec)
         states = {int(row): HostState(hosts, int(row)) for row in np.flatnonzero(alive)}
@@ -61,7 +61,7 @@ class HostFilterAdapter:
 
 @dataclass(frozen=True, slots=True)
 class HostWeigherAdapter:
-    """Runs a Nova-style weigher on the hosts that passed. ``name``: the class name of the weigher."""
+    """Adapter that runs a Nova-style weigher on the hosts that passed the filters. ``name``: its class name."""
 
     name: str
     weigher: Any
@@ -82,7 +82,7 @@ class HostWeigherAdapter:
         multiplier = getattr(self.weigher, "weight_multiplier", 1.0)
         if not callable(multiplier):
             return float(multiplier)
-        if not inspect.signature(multiplier).parameters:  # older weighers have no host argument here
+        if not inspect.signature(multiplier).parameters:  # weight_multiplier() of older weighers has no host argument
             return float(multiplier())
         return np.array([multiplier(state) for state in _states(hosts, rows)], dtype=np.float64)
 

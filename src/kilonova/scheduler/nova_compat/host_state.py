@@ -14,10 +14,10 @@ from kilonova.scheduler.nova_compat.view import View
 
 
 class HostState:
-    """One host with the attributes of Nova's HostState, read from the table at each access.
+    """One host with the attributes of Nova's HostState, read from the host table at each access.
 
-    Attributes that a rule sets change only this object. Units: MiB (``*_mb``) and GiB (``*_gb``) as in the names.
-    ``limits``: a dict for the rule's own use.
+    A rule may set attributes; this changes only the HostState object. ``limits``: a dict for the rule's own use.
+    Units: MiB (``*_mb``) and GiB (``*_gb``) as in the names.
     """
 
     __slots__ = ("__dict__", "_hosts", "_row", "limits")
@@ -70,12 +70,12 @@ class HostState:
 
     @property
     def numa_topology(self) -> View | None:
-        """The NUMA cells of the host with their usage; None if the host reports none."""
+        """The NUMA cells of the host with their usage, or None if the host reports no cells."""
         return _numa_view(self._hosts.devices_of(self._row))
 
     @property
     def pci_stats(self) -> View | None:
-        """The PCI device pools of the host, with the number of free devices as ``count``; None if there are none."""
+        """The PCI device pools of the host with the number of free devices as ``count``, or None without pools."""
         return _pci_view(self._hosts.devices_of(self._row))
 
     @property
@@ -126,7 +126,7 @@ class HostState:
 
     @property
     def instances(self) -> dict[str, View]:
-        """Instance uuid → a view with its uuid, host and node only."""
+        """Instance uuid → view of the instance, with only its uuid, host and node."""
         return {
             uuid: View(uuid=uuid, host=self.host, node=self.nodename)
             for uuid, row in self._hosts.instance_rows.items()
@@ -150,7 +150,7 @@ def _aggregate_view(aggregate: Aggregate) -> View:
 
 
 def _numa_view(devices: HostDevices) -> View | None:
-    """Return the cells as a view like Nova's NUMATopology. Units: MiB; page sizes in KiB."""
+    """Return the NUMA cells as a view like Nova's NUMATopology, or None without cells. Units: MiB; page sizes KiB."""
     if not devices.cells:
         return None
     cells = [
@@ -185,7 +185,7 @@ def _numa_view(devices: HostDevices) -> View | None:
 
 
 def _pci_view(devices: HostDevices) -> View | None:
-    """Return the pools as a view like Nova's PciDeviceStats."""
+    """Return the PCI device pools as a view like Nova's PciDeviceStats, or None without pools."""
     pools = [
         View(
             dict(pool.tags),

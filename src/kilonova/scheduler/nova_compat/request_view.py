@@ -13,7 +13,7 @@ from kilonova.scheduler.numa_request import numa_request
 
 
 class RequestView(Mapping[str, Any]):
-    """A request with the attributes of Nova's RequestSpec and the keys of its former filter_properties dict.
+    """A request with the attributes of Nova's RequestSpec and the keys of Nova's former filter_properties dict.
 
     Both ``spec_obj.image.properties`` and ``spec_obj.get('request_spec', {}).get('image', {})`` work.
     """
@@ -48,7 +48,7 @@ class RequestView(Mapping[str, Any]):
 
     @property
     def numa_topology(self) -> View | None:
-        """The requested NUMA cells; None if there are none, or if flavor and image contradict each other."""
+        """The requested NUMA cells; None if none are requested, or if flavor and image contradict each other."""
         try:
             wanted = numa_request(self.spec.flavor, self.spec.image)
         except InvalidRequest:
@@ -138,9 +138,9 @@ class RequestView(Mapping[str, Any]):
 
 
 def as_driver_arguments(spec: RequestSpec, rejected: Collection[str] = ()) -> tuple[View, View]:
-    """Return the arguments (request_spec, filter_properties) of a scheduler driver. The driver may change them.
+    """Return the arguments (request_spec, filter_properties) for a scheduler driver, which may change them.
 
-    ``rejected``: hosts that the driver chose for this request and that have no room.
+    ``rejected``: hosts that the driver chose for this request before, but that had no room.
     """
     properties = View(RequestView(spec))
     tried = sorted({*((host, None) for host in rejected), *spec.tried}, key=str)
@@ -168,7 +168,10 @@ def _flavor_view(spec: RequestSpec) -> View:
 
 
 def _destination_view(spec: RequestSpec) -> View | None:
-    """Return the requested destination, or None if there is none. For moves it includes the source cell, as in Nova."""
+    """Return the requested destination; for moves, it has the source cell, as in Nova.
+
+    None if the request is neither a move nor for a certain host.
+    """
     if spec.requested_host is None and spec.move is None:
         return None
     where = View(host=spec.requested_host, node=spec.requested_node)

@@ -5,7 +5,7 @@ from typing import Any
 
 
 class View(dict[str, Any]):
-    """A dict whose keys are also attributes, because rules use either Nova's objects or its former dicts."""
+    """A dict whose keys are also attributes: Nova-style rules expect Nova's objects, or dicts as in older versions."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -18,7 +18,7 @@ class View(dict[str, Any]):
 
 
 class Properties(View):
-    """The unconverted properties of an image. As an attribute, a missing property is None."""
+    """The unconverted properties of an image. Access to a missing property as an attribute returns None."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -2,7 +2,7 @@
 """Request filters: they convert parts of a request into conditions of its Placement query.
 
 In: a request and the aggregates. Out: the request with conditions added to its query.
-They run once per request, before any host is judged. They do not run for rebuilds.
+Request filters run once per request, before any host is judged. They do not run for rebuilds.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AcceleratorsFilter: hosts with accelerators for flavors with a device profile."""
+"""AcceleratorsFilter: hosts with accelerators, if the flavor has a device profile."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ComputeStatusFilter: no hosts whose compute service is disabled."""
+"""ComputeStatusFilter: hosts whose compute service is not disabled."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -15,7 +15,9 @@ _FORMATS = {name: f"{_ENCRYPTION}_{name.upper()}" for name in ("luks", "luksv2",
 
 @dataclass(frozen=True, slots=True)
 class EphemeralEncryptionFilter:
-    """Require the trait COMPUTE_EPHEMERAL_ENCRYPTION if encryption is requested, and the trait of the format if set.
+    """Require the trait COMPUTE_EPHEMERAL_ENCRYPTION if encrypted ephemeral disks are requested.
+
+    If an encryption format is requested too, the trait of this format is also required.
 
     Source: spec SCHEDULER §6 #11.
     """

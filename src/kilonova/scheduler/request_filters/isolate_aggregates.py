@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IsolateAggregates: reserves aggregates for requests that require their traits."""
+"""IsolateAggregates: reserves aggregates for servers that require certain traits."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -23,7 +23,7 @@ class IsolateAggregates:
     """
 
     name: ClassVar[str] = "isolate_aggregates"
-    reason: ClassVar[str] = "reserved for requests that require its traits"
+    reason: ClassVar[str] = "in an aggregate reserved for servers that require certain traits"
     reads: ClassVar[Reads] = Reads(
         extra_specs=RESOURCE_READS.extra_specs,
         properties=RESOURCE_READS.properties,
@@ -40,7 +40,7 @@ class IsolateAggregates:
 
 
 def _reserving(aggregate: Aggregate) -> frozenset[str]:
-    """Return the traits that an aggregate is reserved for."""
+    """Return the traits that a server must require so that it may use the aggregate."""
     return frozenset(
         key.removeprefix(_PREFIX)
         for key, value in aggregate.metadata.items()

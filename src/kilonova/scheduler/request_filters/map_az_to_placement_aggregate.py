@@ -14,7 +14,7 @@ from kilonova.scheduler.reads import Reads, names
 class MapAzToPlacementAggregate:
     """Require membership in an aggregate of the requested zone.
 
-    A zone without an aggregate (the default zone of hosts without a zone) adds no condition, as in Nova.
+    If no aggregate has the zone (such as the default zone of hosts without a zone), no condition is added, as in Nova.
 
     Source: spec SCHEDULER §6 #2.
     """

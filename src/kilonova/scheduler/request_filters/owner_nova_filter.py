@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OwnerNovaFilter: no resource providers of other services."""
+"""OwnerNovaFilter: resource providers of compute nodes, not those of other services."""
 
 from dataclasses import dataclass
 from typing import ClassVar

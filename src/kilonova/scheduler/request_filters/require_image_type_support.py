@@ -15,9 +15,9 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RequireImageTypeSupport:
-    """Require the trait COMPUTE_IMAGE_TYPE_* of the image's disk format; a format without a trait adds no condition.
+    """Require the trait COMPUTE_IMAGE_TYPE_* of the image's disk format. For a format without a trait, require nothing.
 
-    Servers that boot from a volume are not restricted, since their host uses no image.
+    Nothing is required for servers that boot from a volume, because the host does not use the image.
 
     Source: spec SCHEDULER §6 #3.
     """
@@ -32,7 +32,7 @@ class RequireImageTypeSupport:
         trait = f"COMPUTE_IMAGE_TYPE_{spec.image.disk_format.upper()}"
         if trait not in STANDARD_TRAITS:
             LOG.error(
-                "[%s] no trait for disk format %s: the image is not restricted",
+                "[%s] Disk format %s has no trait: the image's format does not restrict the hosts",
                 spec.request_id,
                 spec.image.disk_format,
             )

@@ -16,8 +16,8 @@ TENANT_PREFIX = "filter_tenant_id"
 class RequireTenantAggregate:
     """Require an aggregate in which a key that starts with ``filter_tenant_id`` has the project id as its value.
 
-    Unlike AggregateMultiTenancyIsolation, it does not split values at commas.
-    ``required``: refuse a project that no aggregate names; if False, such a project may use all hosts.
+    Values are not split at commas, unlike in AggregateMultiTenancyIsolation.
+    ``required``: if True, refuse a project that no aggregate names; if False, such a project may use all hosts.
 
     Raises: RequestFilterFailed.
     Source: spec SCHEDULER §6 #1.

@@ -12,7 +12,7 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class RoutedNetworksFilter:
-    """Require, for each routed network, an aggregate of one of its segments.
+    """Require, for each requested routed network, that the host is in an aggregate of one of the network's segments.
 
     Raises: RequestFilterFailed, for a segment without an aggregate.
     Source: spec SCHEDULER §6 #9.

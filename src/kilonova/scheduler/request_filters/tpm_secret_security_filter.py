@@ -14,16 +14,17 @@ from kilonova.scheduler.reads import Reads, names
 
 @dataclass(frozen=True, slots=True)
 class TpmSecretSecurityFilter:
-    """Require COMPUTE_SECURITY_TPM_SECRET_SECURITY_* by the flavor's ``hw:tpm_secret_security`` (default ``user``).
+    """Require the trait COMPUTE_SECURITY_TPM_SECRET_SECURITY_* for a server with a TPM.
 
-    Only a flavor can set it, because the image of an existing server cannot be changed.
+    The flavor's ``hw:tpm_secret_security`` (default ``user``) selects the trait. Images cannot set this option, because
+    the image of an existing server cannot be changed.
 
     Raises: RequestFilterFailed, for a value other than user, host and deployment.
     Source: spec SCHEDULER §6 #13.
     """
 
     name: ClassVar[str] = "tpm_secret_security_filter"
-    reason: ClassVar[str] = "cannot keep the TPM's secret as asked"
+    reason: ClassVar[str] = "does not support the requested security of the TPM secret"
     reads: ClassVar[Reads] = guest_option_reads("tpm_version") | Reads(extra_specs=names("hw:tpm_secret_security"))
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002

@@ -15,15 +15,15 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TransformImageMetadata:
-    """Require the traits of all device models and the architecture in the image's properties.
+    """Require the traits of the architecture and of all device models in the image's properties.
 
-    If one value has no standard trait, no trait is required for the image, as in Nova.
+    If one of these values has no standard trait, the image requires no trait at all, as in Nova.
 
     Source: spec TRAITS §3; SCHEDULER §6 #6.
     """
 
     name: ClassVar[str] = "transform_image_metadata"
-    reason: ClassVar[str] = "lacks a device model that the image asks for"
+    reason: ClassVar[str] = "lacks a device model that the image requires"
     reads: ClassVar[Reads] = Reads(properties=names(*MODEL_PROPERTIES))
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:  # noqa: ARG002
@@ -32,6 +32,6 @@ class TransformImageMetadata:
             return spec
         for model in models:
             if model.trait is None:
-                LOG.error("[%s] no trait for %s=%s: the image is not restricted", spec.request_id, *model[:2])
+                LOG.error("[%s] %s=%s has no trait: the image does not restrict the hosts", spec.request_id, *model[:2])
                 return spec
         return spec.requiring(*(model.trait for model in models if model.trait is not None))

@@ -2,8 +2,8 @@
 """Weighers: rules that rate the hosts that passed the filters.
 
 In: the host table, the request, the rows that passed. Out: one rating per row on any scale; higher is better.
-The engine scales each weigher's ratings to 0 … 1, multiplies them by the multiplier and sums them up. Weighers do not
-run for a single host.
+The engine scales each weigher's ratings to 0 … 1 and multiplies them by the weigher's multiplier. The score of a host
+is the sum over all weighers. If only one host passed the filters, weighers do not run.
 """
 
 from collections.abc import Mapping
@@ -69,5 +69,5 @@ __all__ = [
 
 
 def all_weighers() -> list[type[Any]]:
-    """Return the built-in weigher classes; the default of ``weight_classes`` names this function."""
+    """Return the built-in weigher classes. The default value of ``weight_classes`` is the path of this function."""
     return list(WEIGHERS.values())

@@ -14,11 +14,13 @@ from kilonova.scheduler.settings import SchedulerConfig
 
 @dataclass(frozen=True, slots=True)
 class ColumnWeigher(ABC):
-    """Base class of built-in weighers. A metadata key named like ``option`` on an aggregate overrides the multiplier.
+    """Base class of built-in weighers.
 
+    ``option``: name of the configuration option with the multiplier. An aggregate with a metadata key of this name
+    overrides the multiplier for its hosts.
     ``multiplier``: a negative value prefers low ratings.
     ``minimum`` / ``maximum``: fixed bounds for scaling; None uses the smallest / largest rating.
-    ``negated``: the sign of the multiplier is inverted, also of one that an aggregate sets.
+    ``negated``: if True, the sign of the multiplier is inverted, whether the option or an aggregate sets it.
     ``only_where_placed``: placing a server changes the rating of the chosen host only.
     Source: spec SCHEDULER §5.
     """
@@ -31,14 +33,14 @@ class ColumnWeigher(ABC):
     multiplier: float = 1.0
 
     def factors(self, hosts: HostTable, rows: Rows) -> float | FloatArray:
-        """Return the multiplier, or one per host if aggregates set it. Shapes: → () or (N,)."""
+        """Return one multiplier for all hosts, or one per host if aggregates set multipliers. Shapes: → () or (N,)."""
         found = float_factors(hosts, self.option, self.multiplier)
         chosen = found if isinstance(found, float | int) else pick(found, rows)
         return -chosen if self.negated else chosen
 
     @classmethod
     def configured(cls, config: SchedulerConfig) -> Self:
-        """Return the weigher with the configured multiplier, or with its default if there is no such option."""
+        """Return the weigher with the configured multiplier, or with the default multiplier if it has no option."""
         return cls(multiplier=getattr(config, cls.option)) if hasattr(config, cls.option) else cls()
 
     @abstractmethod
@@ -47,7 +49,7 @@ class ColumnWeigher(ABC):
 
 @dataclass(slots=True)
 class WeighedHost:
-    """A host as an argument of ``weigh_objects``: its state in ``obj``, and a ``weight`` that is not used."""
+    """A host in the argument of ``weigh_objects``: ``obj`` is the HostState, ``weight`` is not used."""
 
     obj: Any
     weight: float = 0.0
@@ -71,5 +73,5 @@ class BaseHostWeigher:
         raise NotImplementedError
 
     def weigh_objects(self, weighed_obj_list: Sequence[WeighedHost], weight_properties: Any) -> Sequence[float]:
-        """Rate several hosts. Override it only to compare the hosts with each other."""
+        """Return the ratings of several hosts. Override this method if a host's rating depends on the other hosts."""
         return [self._weigh_object(each.obj, weight_properties) for each in weighed_obj_list]

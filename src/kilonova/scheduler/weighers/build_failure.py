@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BuildFailureWeigher: avoids hosts with failed builds."""
+"""BuildFailureWeigher: avoids hosts with recent failed builds."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -14,7 +14,7 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class CPUWeigher(ColumnWeigher):
-    """Prefer free cores: ``total x allocation ratio - reserved - used``. Shapes: (H,) → (N,).
+    """Prefer hosts with many free cores: ``total x allocation ratio - reserved - used``. Shapes: (H,) → (N,).
 
     Source: spec SCHEDULER §5 #2.
     """

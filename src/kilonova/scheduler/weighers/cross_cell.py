@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CrossCellWeigher: prefers hosts in the source cell of a move."""
+"""CrossCellWeigher: prefers hosts in the server's current cell when a server is moved."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,8 +14,9 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class CrossCellWeigher(ColumnWeigher):
-    """For a cross-cell move, rate hosts in the server's cell 1 and all others -1; no preference otherwise.
+    """Rate the hosts in the source cell of a move with 1, and hosts in other cells with -1.
 
+    Only requests with a source cell (moves that may cross cells) are rated.
     Shapes: hosts.cell_uuids (H,) → (N,). Source: spec SCHEDULER §5 #10.
     """
 

@@ -12,7 +12,7 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class DiskWeigher(ColumnWeigher):
-    """Prefer free disk, ignoring the allocation ratio.
+    """Prefer hosts with much free disk. The allocation ratio is ignored.
 
     Shapes: (H,) → (N,). Units: GiB. Source: spec SCHEDULER §5 #3.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefer newer hypervisors."""
+"""HypervisorVersionWeigher: prefers hosts with newer hypervisor versions."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +14,7 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class HypervisorVersionWeigher(ColumnWeigher):
-    """Prefer newer hypervisors. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #11."""
+    """Prefer hosts with newer hypervisor versions. Shapes: (H,) → (N,). Source: spec SCHEDULER §5 #11."""
 
     option: ClassVar[str] = "hypervisor_version_weight_multiplier"
     reads: ClassVar[Reads] = Reads(metadata=names("hypervisor_version_weight_multiplier"))

@@ -15,8 +15,8 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 class ImageCacheWeigher(ColumnWeigher):
     """Rate hosts 1 if they report the request's image in their image cache, else 0. Nova has no such weigher.
 
-    Hosts report cached images if ``[image_cache] report_images`` is set. With the multiplier 0, the default, the
-    weigher is disabled, even if aggregates set a multiplier.
+    Hosts report cached images if ``[image_cache] report_images`` is set. If the configured multiplier is 0, which is
+    the default, the weigher is disabled, even if aggregates set a multiplier.
 
     Shapes: hosts.metrics (H,) → (N,).
     """

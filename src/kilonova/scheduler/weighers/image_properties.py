@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ImagePropertiesWeigher: prefers hosts that run servers of images with the same properties."""
+"""ImagePropertiesWeigher: prefers hosts whose servers have images with the same properties as the request's image."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -16,10 +16,12 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class ImagePropertiesWeigher(ColumnWeigher):
-    """For each property of the image, count the host's instances whose image has the same value; sum the counts.
+    """Rate each host by the number of its instances whose images have the same properties as the request's image.
 
-    With ``setting``, each count is multiplied by the ratio of the property; other properties are ignored. A negative
-    multiplier spreads such servers. With the multiplier 0, the default, the weigher is disabled, even if aggregates set
+    The rating is the sum over the properties of the request's image. For each property, the instances whose image has
+    the same value are counted. ``setting``: (property, ratio) pairs; if given, each count is multiplied by the ratio of
+    the property, and properties without a ratio are ignored. A negative multiplier spreads servers with the same
+    properties. If the configured multiplier is 0, which is the default, the weigher is disabled, even if aggregates set
     a multiplier.
 
     Shapes: hosts.guests → (N,). Source: spec SCHEDULER §5 #13.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IoOpsWeigher: rates hosts by io-heavy operations; the default multiplier is negative and prefers few."""
+"""IoOpsWeigher: rates hosts by running io-heavy operations. The default multiplier is negative: fewer are preferred."""
 
 from dataclasses import dataclass
 from typing import ClassVar

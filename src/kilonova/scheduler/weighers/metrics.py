@@ -16,10 +16,10 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class MetricsWeigher(ColumnWeigher):
-    """Sum up the metrics, each multiplied by its ratio in ``[metrics] weight_setting``.
+    """Rate each host by the sum of its metrics, each multiplied by its ratio in ``[metrics] weight_setting``.
 
-    If a host lacks a metric and metrics are ``required``, the request fails. If they are not required, the host is
-    rated ``unavailable``, unless the ratio of that metric or the multiplier of the host is 0.
+    If a host does not report a metric and ``required`` is True, the request fails. If ``required`` is False, the rating
+    of the host is ``unavailable``, unless the ratio of the metric or the multiplier of the host is 0.
 
     Shapes: hosts.metrics (H,) each → (N,).
     Raises: RuleFailed, naming the metric in the message and the host in a field.
@@ -52,7 +52,7 @@ class MetricsWeigher(ColumnWeigher):
             missing = np.isnan(metric)
             if self.required and missing.any():
                 row = int(chosen[np.flatnonzero(missing)[0]])
-                raise RuleFailed(  # users see the message, so it names no host
+                raise RuleFailed(  # users see the message, so the message names no host
                     f"Weigher MetricsWeigher failed: metric {name} is required and a host does not report it.",
                     rule="MetricsWeigher",
                     host=hosts.hosts[row],

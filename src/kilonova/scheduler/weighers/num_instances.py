@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumInstancesWeigher: rates hosts by their number of instances; disabled by the default multiplier 0."""
+"""NumInstancesWeigher: rates hosts by their number of instances. The default multiplier 0 disables the weigher."""
 
 from dataclasses import dataclass
 from typing import ClassVar

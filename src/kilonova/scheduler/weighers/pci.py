@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PCIWeigher: keeps hosts with many free PCI devices for the servers that need them."""
+"""PCIWeigher: prefers hosts with few free PCI devices, to keep the other hosts for servers that need PCI devices."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,7 +16,7 @@ _MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class PCIWeigher(ColumnWeigher):
-    """Prefer hosts with few free PCI devices. Shapes: (H,) → (N,). Units: devices, of which at most 99 count.
+    """Prefer hosts with few free PCI devices. Shapes: (H,) → (N,). Units: devices; more than 99 are rated like 99.
 
     Source: spec SCHEDULER §5 #5.
     """

@@ -12,7 +12,7 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class RAMWeigher(ColumnWeigher):
-    """Prefer free memory, ignoring the allocation ratio.
+    """Prefer hosts with much free memory. The allocation ratio is ignored.
 
     Shapes: (H,) → (N,). Units: MiB. Source: spec SCHEDULER §5 #1.
     """

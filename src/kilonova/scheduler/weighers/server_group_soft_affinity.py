@@ -24,9 +24,9 @@ class ServerGroupSoftAffinityWeigher(ColumnWeigher):
 
 
 def members_on(hosts: HostTable, spec: RequestSpec, rows: Rows, policy: str) -> FloatArray | None:
-    """Return the number of group members on each host; None if the request's group has another policy or no members.
+    """Return the number of members of the request's server group on each host. Shapes: → (N,).
 
-    Shapes: → (N,).
+    None if the request has no group, or if the group has a policy other than ``policy`` or no members.
     """
     group = spec.group
     if group is None or group.policy != policy or not group.hosts:

@@ -331,8 +331,8 @@ def test_an_explanation_asks_every_rule_about_every_host() -> None:
     story = explain(hosts, request(), engine)
     assert [verdict.rule for verdict in story.verdicts] == ["NumInstancesFilter", "Named", "Asked"]
     assert story.reasons(1) == (
-        ("NumInstancesFilter", "at max_instances_per_host"),
-        ("Asked", "its host_passes said no"),
+        ("NumInstancesFilter", "has reached max_instances_per_host"),
+        ("Asked", "the filter's host_passes rejects this host"),
     )
     assert story.reasons(3) == ()
     assert story.passed.tolist() == [False, False, False, True]

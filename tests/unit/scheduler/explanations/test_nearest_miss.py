@@ -79,13 +79,13 @@ CASES: list[tuple[str, HostTable, RequestSpec]] = [
     ("add node1 to the aggregate aggregate0",
      table(aggregates=(aggregate(0, (), **{"kilonova:only": "project=p"}),)), request(project_id="p")),
     ("drop the hint different_host", table(host(instances=("i1",))), request(hints={"different_host": ("i1",)})),
-    ("leave the anti-affinity group g out", table(),
+    ("drop the anti-affinity group g", table(),
      request(group=GroupView("g", "anti-affinity", 1, {"node1": 1}), hints={"group": ("g",)})),
     ("do not exclude node1", table(), request(ignore_hosts=frozenset({"node1"}))),
     ("do not ask for the host elsewhere", table(), request(requested_host="elsewhere")),
     ("do not force the host elsewhere", table(), request(force_host="elsewhere")),
-    ("move 3 instances off node1", table(host(num_instances=52)), request()),
-    ("let 1 io-heavy operation on node1 end", table(host(num_io_ops=8)), request()),
+    ("move 3 servers off node1", table(host(num_instances=52)), request()),
+    ("wait until 1 io-heavy operation on node1 ended", table(host(num_io_ops=8)), request()),
 ]  # fmt: skip
 
 
