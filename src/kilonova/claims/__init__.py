@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims: decide, assume, commit, confirm or forget. The only package that uses engine, mirror and database together.
+"""Claims of hosts for servers: decide, assume the claim in the mirror, commit it, then confirm or forget it.
 
 In: an order for servers. Out: committed claims of hosts, or NoValidHost with the reasons.
+Only this package uses the engine, the mirror and the database together.
 """

@@ -33,5 +33,5 @@ class Building:
             tx.log("instance", claim.instance_uuid, value)
 
 
-#: The placing of new servers, the default of orders.
+#: The placing of new servers. It is the default placing of an order.
 NEW_SERVER = Building()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background checkpoints of the scheduler's state, needed to replay decisions."""
+"""Background checkpoints of the scheduler's state; a replay of a scheduling decision starts from a checkpoint."""
 
 import time
 from collections.abc import Iterator
@@ -16,10 +16,11 @@ _CHANGES_A_PART = 2_000
 
 
 class Checkpointer(PeriodicPart):
-    """Takes a checkpoint at the start, every ``every``, and after ``commits`` commits; keeps the last ``kept``.
+    """Periodic task that takes checkpoints of the scheduler's state and keeps the last ``kept`` of them.
 
-    If several processes share a database, the first one to find that a checkpoint is due takes it. ``kept`` 0 disables
-    checkpoints. A checkpoint that is incomplete when the process stops is dropped.
+    A checkpoint is taken at the start, every ``every``, and after ``commits`` commits. If several processes share a
+    database, the first process that finds a checkpoint due takes it. ``kept`` 0 disables checkpoints. A checkpoint that
+    is incomplete when the process stops is dropped.
     """
 
     def __init__(
@@ -40,9 +41,9 @@ class Checkpointer(PeriodicPart):
         super().__init__("checkpoints", [self._thread] if kept else [])
 
     def take_if_due(self) -> int | None:
-        """Take a checkpoint if one is due; return the change-log number of its state, or None."""
+        """Take a checkpoint if one is due. Return the change-log number of its state, or None if none was taken."""
         every, commits = self._every, self._commits
-        # check in a read: usually no checkpoint is due, and no write is needed
+        # The check only reads, because usually no checkpoint is due and no write is needed.
         with self._database.read() as connection:
             if not checkpoints.is_due(connection, self._database.clock.now(), every=every, commits=commits):
                 return None
@@ -60,7 +61,7 @@ class Checkpointer(PeriodicPart):
         return seq
 
     def _write(self, checkpoint_id: int) -> int | None:
-        """Write the parts, and pause after each for as long as it took, so that claims have priority."""
+        """Write the parts of the checkpoint. Pause after each part for as long as it took, so claims have priority."""
         with mirror_source.load(self._database) as loaded:
             began = time.monotonic()
             for part, changes in enumerate(_parts(loaded.changes)):

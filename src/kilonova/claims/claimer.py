@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement of servers: decide on the mirror, assume, commit, and decide again if the claim lost a race.
+"""Placement of servers: decide on the mirror, assume the claim, commit it, and decide again if it lost a race.
 
 ::
 
@@ -53,16 +53,17 @@ LOG = logging.getLogger(__name__)
 _RANKED_KEPT = 10
 _MAX_RACES = 32
 _CLASS_IDS = sa.select(t.resource_classes.c.name, t.resource_classes.c.id)
-#: Id for a resource class that was deleted since the decision: no inventory has it, so the claim fails.
+#: Id for a resource class that was deleted since the decision. No inventory has this id, so the claim fails.
 _NO_CLASS = -1
 PIECE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One server of a claim request.
+    """One server of an order.
 
-    ``at_host``: returns what the workflow of the server commits with the claim of a host; it must not block.
+    ``at_host``: returns the changes of the server's workflow that are committed together with the claim of a host. The
+    function must not block.
     """
 
     instance_uuid: str
@@ -73,7 +74,7 @@ class Job:
 class Order:
     """Servers of one request, to be placed all or none.
 
-    If they exceed one transaction, they are decided together and claimed in pieces.
+    All servers are decided together. If they are too many for one transaction, they are claimed in several.
 
     ``placing``: how the claims change the servers. A move is an order of one server.
     """
@@ -86,9 +87,9 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The committed ``claims`` in the order of the jobs. ``gone``: instances that were deleted or changed meanwhile.
+    """The committed ``claims``, in the order of the jobs. ``gone``: instances that were deleted or changed meanwhile.
 
-    ``alternates``: the next best hosts, not claimed by this request.
+    ``alternates``: the next best hosts, which this request has not claimed.
     """
 
     claims: tuple[Claim, ...]
@@ -102,10 +103,10 @@ class Placed:
 
 @dataclass(slots=True)
 class _Plan:
-    """Decisions and assumptions of one order, not committed yet.
+    """The decisions and assumed claims of one order, before they are committed.
 
-    ``taken``: per claim, the resources by provider id and class name, and the allocations by provider id and class id.
-    The second mapping is empty until :meth:`Claimer._add_allocations` fills it, which may read ids from the database.
+    ``taken``: for each claim, the resources by provider id and class name, and the same by provider id and class id.
+    The second mapping is filled later by :meth:`Claimer._add_allocations`, which may read ids from the database.
     """
 
     claims: list[Claim] = field(default_factory=list)
@@ -122,7 +123,7 @@ class _Plan:
 
 @dataclass(slots=True)
 class _NoHost(Exception):
-    """No host for server ``index`` of an order, ``instance``; ``decision`` has the reasons."""
+    """No host was found for the server with number ``index`` and uuid ``instance``; ``decision`` has the reasons."""
 
     decision: Decision
     index: int
@@ -130,9 +131,9 @@ class _NoHost(Exception):
 
 
 class Claimer:
-    """Turns orders into committed claims. Thread-safe.
+    """Converter of orders into committed claims. Thread-safe.
 
-    ``alternates``: number of alternate hosts to keep per request; one less than its maximum number of attempts.
+    ``alternates``: number of alternate hosts to keep per request: the maximum number of build attempts minus one.
     ``aliases``: the configured PCI aliases.
     """
 
@@ -168,8 +169,9 @@ class Claimer:
     def place(self, order: Order) -> Placed:
         """Claim a host for every instance of ``order``.
 
-        Raises: NoValidHost with the funnel if any instance gets no host. Then nothing is claimed, except for earlier
-        pieces: these are journalled with their workflows, and the caller has to release them.
+        Raises: NoValidHost with the host counts of the rules, if any instance gets no host. Then nothing is claimed,
+        except for the claims of transactions that were committed before: these are in the journal of their workflows,
+        and the caller has to release them.
         """
         with working_for(_context_of(order.spec)):
             return self._place(order)
@@ -199,7 +201,7 @@ class Claimer:
                     count += len(piece)
             except ClaimLost as lost:
                 self._observers.lost()
-                LOG.info("%s; deciding again", lost.message)
+                LOG.info("%s Deciding again.", lost.message)
                 self._class_ids = {}  # a class may have been deleted and created again under another id
             finally:
                 self._forget(plan.claims[count:])
@@ -208,16 +210,16 @@ class Claimer:
             if count == len(plan.claims):
                 self._observers.found(order.spec)
                 return Placed(tuple(placed.values()), gone, plan.alternates)
-        raise NoValidHost("No valid host was found. Every claim lost its race; try again.")
+        raise NoValidHost("No valid host was found. Each claim failed because another request was faster; try again.")
 
     def require_room(self, spec: RequestSpec, group_uuid: str | None, count: int, one_of_them: str) -> None:
-        """Raise NoValidHost unless there is room for ``count`` servers of a request now. Claims nothing.
+        """Raise NoValidHost unless there is room for ``count`` servers of a request now. Nothing is claimed.
 
-        It decides on a snapshot of its own without the lock, so it may be slow. ``one_of_them``: the instance under
+        The decisions use an isolated snapshot and no lock, so they may be slow. ``one_of_them``: the instance under
         which a refusal is recorded.
         """
         if self._driver is not None:
-            return  # only the external driver can check, and it is called for each piece
+            return  # only the third-party driver can check this, and it is called for each transaction of claims
         spec, needs = with_resources(spec), needs_of(with_resources(spec), self._aliases)
         if group_uuid is not None:
             spec = replace(spec, group=self._mirror.group(group_uuid))
@@ -232,9 +234,9 @@ class Claimer:
             batch.place(best.row, self._engine.allocations(plan.hosts, spec, best.row), devices)
 
     def require_fit(self, spec: RequestSpec, instance_uuid: str) -> None:
-        """Raise NoValidHost unless the host named by a request suits an existing server. Claims nothing.
+        """Raise NoValidHost unless the host that a request names suits an existing server. Nothing is claimed.
 
-        The decision is recorded. A third-party scheduler driver is not asked, since it can only choose hosts.
+        The decision is recorded. A third-party scheduler driver is not called, because it can only choose hosts.
         """
         plan = _Plan(hosts=self._mirror.snapshot(), seq=self._mirror.seq, move=spec.move)
         assert plan.hosts is not None
@@ -248,20 +250,23 @@ class Claimer:
 
     @property
     def calls_foreign_driver(self) -> bool:
-        """True if :meth:`place` calls a third-party scheduler driver, which may take seconds."""
+        """True if :meth:`place` calls a third-party scheduler driver. A call may take seconds."""
         return self._driver is not None
 
     def close(self) -> None:
-        """Stop waiting for a third-party scheduler driver."""
+        """Stop waiting for replies of a third-party scheduler driver."""
         if self._driver is not None:
             self._driver.close()
 
     def keep_up(self) -> None:
-        """Apply the changes of other processes now; a mirror that falls behind the change log needs a full reload."""
+        """Apply the changes of other processes to the mirror now. If it falls too far behind, it must be reloaded."""
         self._mirror.catch_up()
 
     def _plan(self, order: Order) -> _Plan:
-        """Decide and assume. If the decision fails, its assumptions are dropped before the lock is released."""
+        """Decide, and assume the claims in the mirror.
+
+        If the decision fails, the assumed claims are removed from the mirror before the lock is released.
+        """
         plan = _Plan(move=order.spec.move)
         answer = None if self._driver is None else self._ask(self._driver, order)
         self._mirror.catch_up()
@@ -285,7 +290,10 @@ class Claimer:
         return plan
 
     def _ask(self, driver: OutsideDriver, order: Order) -> Answer:
-        """Let a driver choose hosts, without the lock since it may be slow; the claim's guards check its choice."""
+        """Make a third-party driver choose hosts, and return its answer; the guards of the claims check the choice.
+
+        The lock is not held, because the driver may be slow.
+        """
         waiting = tuple(job.instance_uuid for job in order.jobs)
         spec = replace(with_resources(order.spec), instance_uuids=waiting)
         hosts = self._mirror.snapshot()
@@ -294,7 +302,7 @@ class Claimer:
         return driver.answer(spec, hosts, self._mirror.group)
 
     def _decide(self, order: Order, plan: _Plan, answer: Answer | None) -> None:
-        """Decide for all servers on one snapshot; each decision counts the servers before it."""
+        """Decide for all servers of an order on one snapshot. Each decision counts the servers placed before."""
         spec = with_resources(order.spec)
         needs = needs_of(spec, self._aliases)
         hosts = plan.hosts = self._mirror.hosts()
@@ -340,7 +348,7 @@ class Claimer:
             plan.alternates = tuple(host for host in ranked if host.host not in chosen)[: self._alternates]
 
     def _seed(self) -> int | None:
-        """Return a random seed to record with the decisions; None if the engine uses no randomness."""
+        """Return a random seed to record with the decisions, or None if the decisions use no randomness."""
         if self._rng is None or not self._engine.takes_chances:
             return None
         return int(self._rng.integers(2**63))
@@ -373,7 +381,7 @@ class Claimer:
             flavor_id=spec.flavor.flavor_id,
             image_properties=spec.image.properties if spec.image else {},
         )
-        # a server that stays on its host is counted already
+        # The group already counts a server that stays on its host.
         joins = order.group_uuid if best.host != order.placing.home else None
         guest = guest_of(spec)
         self._mirror.assume(Assumption(claim.claim_id, given, best.host, best.node, joins, guest, best.uuid, devices))
@@ -384,7 +392,7 @@ class Claimer:
             self._mirror.forget(claim.claim_id)
 
     def _refuse(self, request_id: str, plan: _Plan, decision: Decision, index: int, count: int, uuid: str) -> NoReturn:
-        """Record the reason once for all servers of the order, and raise NoValidHost."""
+        """Record the refusal once for all servers of the order, and raise NoValidHost."""
         plan.decisions = [(uuid, decision, None)]
         plan.server_indices = (index,)
         self._record(request_id, plan, 1)
@@ -410,7 +418,7 @@ class Claimer:
         )
 
     def _add_allocations(self, plan: _Plan) -> None:
-        """Fill in the allocations of the claims, with the database ids of resource classes."""
+        """Fill in the allocations of the claims, in which resource classes are given by their database ids."""
         ids = self._class_ids
         if not all(name in ids for taken, _ in plan.taken for amounts in taken.values() for name in amounts):
             with self._database.read() as connection:
@@ -421,7 +429,7 @@ class Claimer:
 
 
 def _context_of(spec: RequestSpec) -> RequestContext:
-    """Return the request context for log lines of rules and drivers."""
+    """Return the request context, which log lines of rules and drivers show."""
     return RequestContext(spec.request_id, spec.user_id, spec.project_id)
 
 
@@ -429,7 +437,7 @@ def _no_valid_host(decision: Decision, index: int, count: int) -> NoValidHost:
     of_many = f" for server {index + 1} of {count}" if count > 1 else ""
     reasons = decision.summary() or "There are no hosts."
     if decision.ranked:
-        reasons = "The best hosts cannot give the NUMA cells or PCI devices that the flavor asks for."
+        reasons = "The best hosts cannot provide the NUMA cells or PCI devices that the flavor requests."
     return NoValidHost(
         decision.refusal or f"No valid host was found{of_many}. {reasons}",
         steps=[(step.rule, step.reason, step.hosts_in, step.hosts_out) for step in decision.steps],

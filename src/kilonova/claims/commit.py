@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commit of claims: many claims in one transaction, each guarded by conditional UPDATEs.
 
-Each guard is the UPDATE of one row, which locks it: usage within capacity, NUMA cells and PCI pools, members of a group
-on a host, the host of an affinity group, the workflow with its owner and version. A placing adds its own guard: the
-instance still waits, or is still on its source. The version of the isolation rules is only read, since its writer holds
-the lock of all writers. The changes of all bundles are summed per row and written by a few set-based statements. If any
-guard fails, the savepoint is rolled back, and the batch is bisected, down to single bundles, in their order.
+Each guard is an UPDATE of one row that also locks the row. The guards check usage within capacity, NUMA cells and PCI
+pools, members of a group on a host, the host of an affinity group, and the workflow's owner and version. A placing adds
+a guard on the instance: it still waits for a host, or is still on its source. The version number of the isolation rules
+is only read, because a transaction that changes it holds the lock of all writers.
+
+The changes of all bundles are summed per row and written by a few set-based statements. If any guard fails, the
+savepoint is rolled back and the batch is bisected, down to single bundles, in their order.
 """
 
 from collections import defaultdict
@@ -25,7 +27,7 @@ from kilonova.errors import ClaimLost
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Claims that succeed or fail together. ``owner``: process that must own their workflows."""
+    """Claims that succeed or fail together. ``owner``: the process that must own the workflows of these claims."""
 
     claims: tuple[Claim, ...]
     owner: str
@@ -33,7 +35,7 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True)
 class InstancesGone:
-    """Outcome: these instances no longer wait for a host; nothing was claimed."""
+    """Outcome of a bundle: the instances ``uuids`` no longer wait for a host, and nothing was claimed."""
 
     uuids: frozenset[str]
 
@@ -80,7 +82,7 @@ def _by_placing(claims: Sequence[Claim]) -> list[tuple[type[Placing], list[Claim
     return list(sorts.items())
 
 
-#: Commits bundles together, or bisects them if a guard fails; returns one outcome each, in order.
+#: Commits bundles together, or bisects them if a guard fails. Returns one outcome per bundle, in their order.
 commit_bundles = batched(_write, _refusal)
 
 
@@ -102,7 +104,7 @@ def _providers(claims: Sequence[Claim]) -> set[int]:
 def _take_devices(tx: Transaction, claims: Sequence[Claim]) -> None:
     takings = [Taking(claim.instance_uuid, claim.node_uuid, claim.devices) for claim in claims if claim.devices]
     if not host_devices.take(tx, takings):
-        raise FallsShort("the cells or devices of a host are taken")
+        raise FallsShort("another server has taken the NUMA cells or PCI devices")
 
 
 def _join_groups(tx: Transaction, claims: Sequence[Claim]) -> None:
@@ -112,7 +114,7 @@ def _join_groups(tx: Transaction, claims: Sequence[Claim]) -> None:
         for claim in claims:
             home = claim.placing.home
             if claim.group_uuid != group_uuid or claim.host == home:
-                continue  # a server that stays on its host is counted already
+                continue  # the group already counts a server that stays on its host
             joining[claim.host] += 1
             if home is not None:
                 leaving[home] += 1

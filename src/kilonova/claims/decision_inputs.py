@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs of decisions that the change log lacks. With them and the log, a request's decisions can be replayed."""
+"""Inputs of scheduling decisions that the change log lacks. With both, a request's decisions can be replayed."""
 
 import zlib
 from dataclasses import dataclass, replace
@@ -16,11 +16,12 @@ from kilonova.scheduler.guests import GuestKind
 
 @dataclass(frozen=True, slots=True)
 class DecisionInputs:
-    """Inputs of one request's decisions, which are all made on one snapshot.
+    """Inputs of one request's scheduling decisions, which all use one snapshot of the cloud.
 
-    ``spec``: as stored, before flavor and image become a resource query; ``limit``: number of ranked hosts.
-    ``seq``: change-log number of the mirror's state; ``taken_at``: the "now" of all rules, in epoch seconds;
-    ``assumed``: uncommitted claims at that time; ``seed``: random seed, None if no randomness was used.
+    ``spec``: the request as stored, before a resource query is made from flavor and image.
+    ``limit``: number of ranked hosts. ``seq``: change-log number of the snapshot.
+    ``taken_at``: current time for all rules, in epoch seconds.
+    ``assumed``: claims that were uncommitted at that time. ``seed``: random seed, or None if no randomness was used.
     """
 
     spec: RequestSpec
@@ -33,7 +34,7 @@ class DecisionInputs:
 
 
 def encode(inputs: DecisionInputs, configuration: str) -> bytes:
-    """Return the stored form of inputs, with the digest of the scheduling configuration."""
+    """Encode decision inputs for the database, together with the digest of the scheduling configuration."""
     spec = inputs.spec
     body = {
         "configuration": configuration,
@@ -61,7 +62,7 @@ def encode(inputs: DecisionInputs, configuration: str) -> bytes:
 
 
 def decode(stored: bytes) -> tuple[DecisionInputs, str]:
-    """Return inputs and the digest of the configuration in force at the time."""
+    """Decode stored decision inputs. Return them with the digest of the configuration at the time of the decision."""
     body = orjson.loads(zlib.decompress(stored))
     spec, group_uuid = request_specs.from_json(body["spec"])
     spec = replace(spec, instance_uuids=tuple(body["instances"]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background log of scheduling decisions; requests do not wait for it."""
+"""Log of scheduling decisions in the database, written in the background: requests do not wait for it."""
 
 import hashlib
 import logging
@@ -27,7 +27,7 @@ _STORED_TOGETHER = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One decision to be stored; it is encoded by the writer thread.
+    """One scheduling decision to be stored. The database's writer thread encodes it.
 
     ``server_index``: index of the server within the request.
     """
@@ -55,14 +55,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class StoredInputs:
-    """Stored form of a request's decision inputs. ``body``: only with the first decision of the request."""
+    """Encoded decision inputs of a request. ``body``: None except with the first decision of the request."""
 
     uuid: str
     body: bytes | None
 
 
 class DecisionLog:
-    """Stores a limited number of decisions. ``configuration``: digest of the scheduling configuration."""
+    """Log of the newest ``retention`` decisions. ``configuration``: digest of the scheduling configuration."""
 
     def __init__(self, database: Database, retention: int, *, configuration: str = "") -> None:
         self._database = database
@@ -73,9 +73,9 @@ class DecisionLog:
         self._since_trim = 0
 
     def encoded(self, inputs: DecisionInputs) -> StoredInputs | None:
-        """Return the stored form of decision inputs; None if they cannot be replayed or the log is disabled."""
+        """Return the encoded decision inputs, or None if a replay is impossible or the log is disabled."""
         if not self._retention or inputs.spec.query != ResourceQuery():
-            return None  # the stored request contains only flavor and image, not this resource query
+            return None  # a stored request contains only flavor and image, so this resource query would be lost
         return StoredInputs(new_uuid(), encode(inputs, self._configuration))
 
     def record(
@@ -89,7 +89,7 @@ class DecisionLog:
         inputs: StoredInputs | None = None,
         move: MoveKind | None = None,
     ) -> None:
-        """Store the decisions of a request, with a reason for each rejected host, in the background.
+        """Store the decisions of a request in the background, with the rejecting rule of each rejected host.
 
         ``made``: (instance uuid, index in the request, decision, chosen host) of each decision.
         ``move``: kind of move; None for a new server.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DEBUG log of a scheduling decision: each host under each rule, the remaining hosts, and the chosen one.
+"""DEBUG log of a scheduling decision: each rule's verdict on each host, the remaining hosts, and the chosen host.
 
 ::
 
@@ -18,14 +18,14 @@ from kilonova.scheduler.host_table import BoolArray, HostTable
 from kilonova.scheduler.nova_compat.host_state import HostState
 
 LOG = logging.getLogger(__name__)
-#: Maximum number of hosts listed per rule, rejected hosts first, and of names in a line of remaining hosts.
+#: Maximum number of hosts listed per rule (rejected hosts first), and maximum number of names in a line of hosts.
 MAX_HOSTS = 100
 
 
 class DecisionTrace:
     """Trace of one request through the rules. Implements :data:`~kilonova.scheduler.engine.engine.Trace`.
 
-    Its lines are kept until :meth:`log`, since decisions are made under a lock, and writing log files is slow.
+    Decisions are made under a lock, and writing log files is slow. So lines are collected until :meth:`log` is called.
     """
 
     def __init__(self, hosts: HostTable) -> None:
@@ -36,14 +36,14 @@ class DecisionTrace:
 
     @classmethod
     def if_wanted(cls, hosts: HostTable) -> "DecisionTrace | None":
-        """Return a trace, or None if DEBUG is off."""
+        """Return a trace, or None if the log level is above DEBUG."""
         return cls(hosts) if LOG.isEnabledFor(logging.DEBUG) else None
 
     def __call__(self, step: RuleCount, alive: BoolArray) -> None:
         before, self._left = self._left, alive.copy()
         lost, left = np.flatnonzero(before & ~alive), np.flatnonzero(alive)
         if not self._is_first and not len(lost):
-            return  # for later servers of a request the rules run again on the hosts chosen before
+            return  # for later servers of a request, a rule is only logged if it rejects hosts that passed before
         shown = [(int(row), f"fails: {step.reason}") for row in lost[:MAX_HOSTS]]
         if self._is_first:
             shown += [(int(row), "passes") for row in left[: MAX_HOSTS - len(shown)]]
@@ -55,7 +55,7 @@ class DecisionTrace:
         self._lines.append(f"{step.rule} returned {len(left)} of {len(lost) + len(left)} hosts: {names}{rest}")
 
     def selected(self, index: int, count: int, best: RankedHost) -> None:
-        """Add a line for the host chosen for a server; call it before the host's usage changes."""
+        """Add a line for the host that was chosen for a server. Call this method before the host's usage changes."""
         self._is_first = False
         parts = ", ".join(f"{weigher} {share:.4g}" for weigher, share in best.weights.items() if share)
         weight = f"weight {best.score:.4g}" + (f" ({parts})" if parts else "")
@@ -63,6 +63,6 @@ class DecisionTrace:
         self._lines.append(f"Selected for server {index + 1} of {count}: {host}, {weight}")
 
     def log(self) -> None:
-        """Log the lines."""
+        """Write the collected lines to the log."""
         for line in self._lines:
             LOG.debug("%s", line)

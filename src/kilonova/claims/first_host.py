@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guarded UPDATE that gives a host to servers that have none, for the placings of builds and unshelves."""
+"""Guarded UPDATE that assigns hosts to servers without a host, for the placings of builds and unshelves."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,7 +18,10 @@ _INSTANCE = t.instances.c
 
 
 class FirstHost:
-    """Writes the hosts of servers in ``state`` and task state ``task``. A deleted server has another state."""
+    """Statement that writes the hosts of servers in vm_state ``state`` and task state ``task``.
+
+    A deleted server has another vm_state, so it gets no host.
+    """
 
     def __init__(self, state: VmState, task: TaskState) -> None:
         self._state = state
@@ -33,7 +36,7 @@ class FirstHost:
             lambda given: (
                 sa.update(t.instances)
                 .where(
-                    # A condition on ``deleted`` as well makes SQLite choose the wrong index.
+                    # An additional condition on ``deleted`` would make SQLite choose the wrong index.
                     _INSTANCE.uuid == given["uuid"],
                     _INSTANCE.vm_state == state.value,
                     _INSTANCE.task_state == task.value,
@@ -49,7 +52,7 @@ class FirstHost:
         )
 
     def take(self, tx: Transaction, claims: Sequence[Claim]) -> None:
-        """Write the hosts. Raises: FallsShort with the instances that no longer wait."""
+        """Write the claimed hosts of the servers. Raises: FallsShort, with the instances that no longer wait."""
         if self._write(tx, claims) == len(claims):
             return
         require_isolation(tx, claims)
@@ -65,9 +68,9 @@ class FirstHost:
         raise FallsShort("an instance is gone", gone)
 
     def _write(self, tx: Transaction, claims: Sequence[Claim]) -> int:
-        """Write the hosts of the instances that still wait; return their number.
+        """Write the hosts of the instances that still wait for one; return the number of these instances.
 
-        Most claims set the same new task state, so one statement writes all rows with an equal task state.
+        There is one statement per new task state; most claims set the same one.
         """
         rows: dict[str, list[dict[str, object]]] = defaultdict(list)
         for claim in claims:
@@ -82,5 +85,5 @@ class FirstHost:
 
 
 def add_consumers(tx: Transaction, claims: Sequence[Claim]) -> None:
-    """Insert the consumers of servers that have no allocations yet."""
+    """Insert the Placement consumers of servers that have no allocations yet."""
     consumers.add(tx, [Consumer(claim.instance_uuid, claim.project_id, claim.user_id, INSTANCE) for claim in claims])

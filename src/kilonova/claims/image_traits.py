@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check of an image's required traits against the providers that a server already uses."""
+"""Check that the providers which a server already uses have the traits that an image requires."""
 
 from sqlalchemy.engine import Connection
 

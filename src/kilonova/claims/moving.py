@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placing of a move: the migration takes over the server's resources on the source; the server gets the destination's.
+"""Placing of a move, for resize, cold migration, live migration and evacuation.
 
-Used by resize, cold and live migration and evacuation. The guest stays at the source for now:
-:func:`kilonova.db.moves.switch` or ``leave_source`` changes ``instances.host``.
+The migration takes over the server's allocations on the source, and the server gets allocations on the destination.
+The claim does not change ``instances.host``: :func:`kilonova.db.moves.switch` or ``leave_source`` does that later.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,9 @@ from kilonova.model.server_migration import MigrationStatus, ServerMigration
 class Moving:
     """Placing of a moved server.
 
-    The server must be on the source of ``migration`` in task state ``task``, and the migration must still have the
-    status that it has there. The claim sets the migration's status to ``becomes``, and its destination.
+    The server must be on the source host of ``migration`` and in task state ``task``. In the database, the migration
+    must still have the status of ``migration``. The claim sets the migration's destination, and its status to
+    ``becomes``.
     """
 
     migration: ServerMigration
@@ -87,7 +88,7 @@ def _of(claim: Claim) -> Moving:
 
 
 def _moved_on(tx: Transaction, claims: Sequence[Claim]) -> frozenset[str]:
-    """Return the instances that were deleted or moved, or have another task state."""
+    """Return the instances of ``claims`` that were deleted, were moved, or have another task state."""
     columns = _INSTANCE.uuid, _INSTANCE.host, _INSTANCE.node, _INSTANCE.task_state
     uuids = [claim.instance_uuid for claim in claims]
     there = {tuple(row) for row in tx.execute(sa.select(*columns).where(_INSTANCE.uuid.in_(uuids)))}
@@ -100,7 +101,7 @@ def _moved_on(tx: Transaction, claims: Sequence[Claim]) -> frozenset[str]:
 
 
 def _ended(tx: Transaction, claims: Sequence[Claim]) -> frozenset[str]:
-    """Return the instances whose migration was changed by another transaction."""
+    """Return the instances of ``claims`` whose migrations were changed by another transaction."""
     gone = set()
     for claim in claims:
         present = server_migrations.get(tx.connection, _of(claim).migration.uuid)
@@ -121,7 +122,7 @@ _STAY = ManyRows(
     },
     lambda given: (
         sa.update(t.instances)
-        .where(  # the host is NULL in a deleted instance
+        .where(  # a deleted instance does not match, because its host is NULL
             _INSTANCE.uuid == given["uuid"],
             _INSTANCE.host == given["host"],
             _INSTANCE.node == given["node"],

@@ -13,10 +13,11 @@ def _nobody(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClaimObservers:
-    """``decided``: number of servers and seconds of a decision. ``lost``: a claim lost a race.
+    """Callbacks for the events of scheduling requests.
 
-    ``sought``: a scheduling request starts; ``found``: all its servers have a host.
-    Called on the deciding threads without the lock; they must be quick.
+    ``decided``: a decision was made; arguments: number of servers, and seconds. ``lost``: a claim lost a race.
+    ``sought``: a scheduling request starts. ``found``: all servers of a scheduling request have a host.
+    The callbacks run on the deciding threads without the lock, and must be quick.
     """
 
     decided: Callable[[int, float], None] = _nobody

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adapter for a third-party scheduler driver: a timeout, and checks of every answer.
+"""Adapter for a third-party scheduler driver. It limits the time of calls and checks every answer.
 
 ::
 
@@ -37,24 +37,25 @@ from kilonova.scheduler.nova_compat.request_view import as_driver_arguments
 from kilonova.scheduler.nova_compat.view import View
 
 LOG = logging.getLogger(__name__)
-#: Maximum number of running calls, including those past their timeout, since a thread cannot be killed.
+#: Maximum number of running calls, including calls past their timeout, because a thread cannot be killed.
 _MOST_ABANDONED = 64
 _NOT_CHOSEN = "not the host that the driver chose"
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """An existing host and node."""
+    """An existing host and node that a driver chose."""
 
     host: str
     node: str
 
 
 class Answer:
-    """A driver's answer to one request, converted to decisions.
+    """A third-party driver's answer to one request, converted to decisions.
 
-    ``isolation_version``: version of the isolation rules used for the check.
-    ``refusal``: the error for the user if there is no destination; ``detail`` is for administrators and may name hosts.
+    ``isolation_version``: version number of the isolation rules against which the answer was checked.
+    ``refusal``: the error for the user, if the driver chose no hosts. ``detail``: the error for administrators, which
+    may name hosts.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Answer:
         self._detail = detail
 
     def decide(self, hosts: HostTable) -> Decision:
-        """Return the decision for the next server of the request. Its only step names the driver."""
+        """Return the decision for the next server of the request. The decision's only step names the driver."""
         refusal, detail = self._refusal, self._detail or _NOT_CHOSEN
         row = None
         if refusal is None:
@@ -92,29 +93,29 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredBatch:
-    """Drop-in for the engine's ``Batch`` with a driver's answer, which has already counted all servers."""
+    """Replacement of the engine's ``Batch`` that takes its decisions from a driver's answer for all servers."""
 
     answer: Answer
     hosts: HostTable
 
     def decide(self) -> Decision:
-        """Return the decision for the next server."""
+        """Return the decision for the next server of the request."""
         return self.answer.decide(self.hosts)
 
     def place(self, row: int, allocations: Allocations, share: DeviceShare | None = None) -> None:  # noqa: ARG002
-        """Count the NUMA cells and devices of a server, which the driver's answer does not contain."""
+        """Count the NUMA cells and PCI devices of a server. All other usage is already part of the driver's answer."""
         if share:
             self.hosts.count_devices(row, share)
 
     def alternates(self, count: int, chosen: Collection[str]) -> tuple[RankedHost, ...]:  # noqa: ARG002
-        """Return nothing: the driver is asked again if a spawn fails."""
+        """Return no alternates, because the driver is called again if a spawn fails."""
         return ()
 
 
 class OutsideDriver:
-    """A configured third-party driver. ``timeout_s``: timeout in seconds for all calls of one request.
+    """The configured third-party driver. ``timeout_s``: time limit in seconds of all calls for one request together.
 
-    ``max_attempts``: number of calls for one request while the chosen hosts have no room.
+    ``max_attempts``: maximum number of calls for one request; the driver is called again if a chosen host has no room.
     """
 
     def __init__(
@@ -142,9 +143,9 @@ class OutsideDriver:
     def answer(
         self, spec: RequestSpec, hosts: HostTable, group_of: Callable[[str], GroupView | None] = lambda _: None
     ) -> Answer:
-        """Call the driver for all servers of ``spec``; errors and timeouts give an answer with a refusal.
+        """Call the driver for all servers of ``spec``. After an error or a timeout, the answer contains a refusal.
 
-        Raises: Unavailable if the process stops meanwhile.
+        Raises: Unavailable, if the process stops meanwhile.
         """
         cloud = Cloud(hosts, spec, self._engine, group_of, self._service_down_time_s, np.random.default_rng())
         if not self._running.acquire(blocking=False):
@@ -162,7 +163,7 @@ class OutsideDriver:
             self._calls.discard(call)
 
     def close(self) -> None:
-        """Stop waiting for answers."""
+        """Stop waiting for answers of the driver."""
         self._closing.set()
         for call in list(self._calls):
             call.abandon()
@@ -187,7 +188,7 @@ class OutsideDriver:
                 return self._failed(f"failed: it raised {type(error).__name__}", f"{type(error).__name__}: {error}")
             if not lacking:
                 return Answer(self.name, chosen, isolation_version=cloud.hosts.aggregates.isolation_version)
-            LOG.info("%s chose %s", self.name, _listed(lacking))
+            LOG.info("%s chose hosts that cannot take the server: %s", self.name, _listed(lacking))
             tried = (*tried, *lacking)
         detail = f"chose {_listed(lacking)}"
         return self._failed("chose no host that can take the server", detail)
@@ -198,13 +199,16 @@ class OutsideDriver:
         context = RequestContext.of(replace(cloud, spec=spec))
         request_spec, filter_properties = as_driver_arguments(spec, tried)
         if spec.move is None and self._runs_instances:
-            # Some drivers define schedule_run_instance, but only raise NotImplementedError in it.
+            # In some drivers, schedule_run_instance is defined, but only raises NotImplementedError.
             with contextlib.suppress(NotImplementedError):
                 return self._launched(context, request_spec, filter_properties)
         return self._driver.select_destinations(context, request_spec, filter_properties)
 
     def _launched(self, context: RequestContext, request_spec: View, filter_properties: View) -> Any:
-        """Call a driver's schedule_run_instance; return its hosts. Raises: the first error it set on an instance."""
+        """Call the driver's schedule_run_instance, and return the hosts that it reported.
+
+        Raises: the first error that the driver reported for an instance.
+        """
         uuids = tuple(request_spec["instance_uuids"])
         self._driver.schedule_run_instance(context, request_spec, None, [], None, True, filter_properties, False)
         launches = context.launches
@@ -214,7 +218,7 @@ class OutsideDriver:
         return [{"host": launches.hosts[uuid], "nodename": None} for uuid in uuids if uuid in launches.hosts]
 
     def _tell_capabilities(self, hosts: HostTable) -> None:
-        """Report new and changed host capabilities to a driver that implements the method."""
+        """Report new and changed host capabilities, if the driver implements ``update_service_capabilities``."""
         news = (hosts.profiles, hosts.profile)
         unchanged = news[0] is self._told_of[0] and news[1] is self._told_of[1]
         if unchanged or type(self._driver).update_service_capabilities is Scheduler.update_service_capabilities:
@@ -240,7 +244,7 @@ class OutsideDriver:
 
 
 class _Call:
-    """A call in a daemon thread of its own, so that neither its caller nor the process has to wait for its end."""
+    """A call of the driver in its own daemon thread, so that neither the caller nor the process must wait for it."""
 
     def __init__(self, work: Callable[[], Answer], at_end: Callable[[], None]) -> None:
         self._done = threading.Event()
@@ -250,7 +254,7 @@ class _Call:
         threading.Thread(target=run, name="scheduler driver", daemon=True).start()
 
     def result(self, timeout_s: float) -> Answer:
-        """Wait for the answer. Raises: TimeoutError; Unavailable if the call was abandoned; the call's own error."""
+        """Wait for the answer. Raises: TimeoutError; Unavailable, if the call was abandoned; the error of the call."""
         if not self._done.wait(timeout_s):
             raise TimeoutError
         if self._error is not None:
@@ -273,7 +277,7 @@ class _Call:
 
 
 class _InvalidAnswer(Exception):
-    """An invalid answer. ``fault`` names no host, ``detail`` may."""
+    """An invalid answer of a driver. ``fault``: text for users, without host names. ``detail``: for administrators."""
 
     def __init__(self, fault: str, detail: str | None = None) -> None:
         super().__init__(fault)
@@ -282,7 +286,7 @@ class _InvalidAnswer(Exception):
 
 
 def _read(said: Any, hosts: HostTable, count: int) -> tuple[Destination, ...]:
-    """Return the destinations of an answer. Raises: _Nonsense, also for a wrong number of destinations."""
+    """Return the destinations in an answer. Raises: _InvalidAnswer, also if their number differs from ``count``."""
     if not isinstance(said, list | tuple):
         raise _InvalidAnswer(f"a list was expected, not {type(said).__name__}")
     read = tuple(_destination(item, hosts) for item in said)
@@ -311,7 +315,7 @@ def _row(hosts: HostTable, host: str, node: str | None) -> int | None:
 
 
 def _without_room(cloud: Cloud, chosen: Sequence[Destination]) -> dict[str, str]:
-    """Return host → reason for the chosen hosts that cannot take all their servers."""
+    """Return host → reason, for each chosen host that cannot take all servers for which it was chosen."""
     hosts, spec = cloud.hosts.with_own_use(), cloud.spec
     lacking: dict[str, str] = {}
     for destination in chosen:
@@ -327,7 +331,10 @@ def _without_room(cloud: Cloud, chosen: Sequence[Destination]) -> dict[str, str]
 
 
 def _hindrance(engine: Engine, hosts: HostTable, spec: RequestSpec, row: int) -> str | None:
-    """Return why a host cannot take one more server, by the claim's guards and the rules of moves; None if it can."""
+    """Return the reason why a host cannot take one more server, or None if it can.
+
+    The checks are the guards of claims and the rules of moves.
+    """
     if spec.move is not None:
         for step in (*name_steps(hosts, spec), *move_steps(hosts, spec)):
             if not step.mask[row]:

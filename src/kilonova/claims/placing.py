@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interface between claims and kinds of placing: guards on the server's row, and its changes when it gets a host.
+"""Interface of placings: how a claim changes a server that gets a host (build, move or unshelve).
 
-All claims share capacity, NUMA cells, devices, groups, the journal and action events (``claims/commit.py``). A placing
-adds the rest: a build gives a server its first host, a move claims a destination besides the source. Claims of all
-placings share transactions, so a placing writes the rows of many claims at once.
+``claims/commit.py`` handles what all claims have in common: capacity, NUMA cells, devices, groups, the journal and
+action events. A placing adds the guards and changes of the server's own row: a build gives a server its first host, a
+move claims a destination in addition to the source. Claims of all placings share transactions, so a placing writes the
+rows of many claims at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +21,9 @@ from kilonova.model.instance import TaskState
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The decision for one server, as its workflow gets it.
+    """The host that was chosen for one server, as passed to the server's workflow.
 
-    ``devices``: the NUMA cells and devices to take on the host; None if the server needs none.
+    ``devices``: the NUMA cells and PCI devices to take on the host; None if the server needs none.
     """
 
     host: str
@@ -33,9 +34,9 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """Changes of a server's workflow that are committed with its claim.
+    """Changes of a server's workflow that are committed together with the server's claim.
 
-    ``row``: the workflow's next journal row. ``shows``: new task state of the server; None: unchanged.
+    ``row``: the workflow's next journal row. ``shows``: new task state of the server; None leaves it unchanged.
     ``ended``: the instance action event that finishes with the claim.
     """
 
@@ -53,28 +54,29 @@ class FallsShort(Exception):
 
 
 class Placing(Protocol):
-    """Writes the server-specific rows of claims. Values that differ between claims are its fields."""
+    """A kind of placing: writes the server-specific rows of claims. Values that differ between claims are fields."""
 
     @property
     def home(self) -> str | None:
-        """The present service host of the server; None if it has none."""
+        """The present service host of the server, or None if the server has no host."""
 
     @classmethod
     def take(cls, tx: Transaction, claims: Sequence["Claim"]) -> None:
-        """Check that the instances still wait for their claims; write host and task state. Raises: FallsShort."""
+        """Check that the instances still wait for their claims, and write hosts and task states. Raises: FallsShort."""
 
     @classmethod
     def record(cls, tx: Transaction, claims: Sequence["Claim"]) -> None:
-        """Write the consumers of the allocations, and log the servers' new hosts to the change log."""
+        """Write the consumers of the allocations, and add the servers' new hosts to the change log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A claim of one host for one instance. ``next_step``: of its workflow, committed with it.
+    """A claim of one host for one instance.
 
+    ``next_step``: changes of the instance's workflow that are committed with the claim.
     ``allocations``: provider id → resource class id → amount.
-    ``devices``: the NUMA cells and devices to take on the hypervisor ``node_uuid``.
-    ``isolation_version``: version of the isolation rules and zones that the decision used.
+    ``devices``: the NUMA cells and PCI devices to take on the node ``node_uuid``.
+    ``isolation_version``: version number of the isolation rules and zones that the decision used.
     """
 
     claim_id: str
@@ -99,7 +101,7 @@ class Claim:
         return self.next_step.row
 
     def shown_after(self, task: TaskState) -> str:
-        """Return the task state after the claim of a server that had ``task``."""
+        """Return the task state that a server with task state ``task`` has after the claim."""
         return (self.next_step.shows or task).value
 
 

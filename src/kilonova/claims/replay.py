@@ -33,9 +33,9 @@ _COMPARED = ("survivors", "forced", "steps", "ranked")
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A replayed decision. ``differences`` is empty if the result is identical.
+    """A replayed decision. ``differences``: differences from the stored decision; empty if both are identical.
 
-    ``notes``: possible causes of differences. ``hosts`` and ``explanation``: for this server's decision.
+    ``notes``: possible causes of differences. ``hosts``, ``explanation``: host table and explanation of the decision.
     """
 
     decision: Decision
@@ -62,7 +62,7 @@ def replay_all(
     found: Sequence[StoredDecision],
     aliases: Mapping[str, Alias] | None = None,
 ) -> Iterator[Outcome]:
-    """Yield an outcome for each decision, in order. Decisions of one request should be adjacent.
+    """Yield an outcome for each stored decision, in order. Decisions of one request should be adjacent, for speed.
 
     ``configuration``: digest of the present scheduling configuration, to which ``engine`` and ``aliases`` (the
     configured PCI aliases) belong.
@@ -75,8 +75,8 @@ def replay_all(
                 "The inputs of the decision were not stored: a third-party driver or an older release made it."
             )
             continue
-        # Decisions of one request share their inputs: the session continues unless it is past this decision. The same
-        # decision may come again, since a refusal belongs to every server of its request.
+        # Decisions of one request share their inputs, so they share a session, unless the session is already past this
+        # decision. The same decision may occur several times, because a refusal belongs to every server of its request.
         if known is None or of != stored.inputs or (isinstance(known, _ReplaySession) and known.is_past(stored)):
             known, of = (
                 _begin(connection, engine, configuration, stored.inputs, aliases or {}),
@@ -110,7 +110,7 @@ def _begin(
 
 
 class _ReplaySession:
-    """The servers of one request, decided again in their order."""
+    """Replay of one request: decides again for its servers, in their order."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class _ReplaySession:
             if self._done:
                 best, devices = first_that_gives(self._done[-1][0], self._hosts, self._needs)
                 if best is None:
-                    break  # under the present rules no host is left for an earlier server of the request
+                    break  # with the present rules, an earlier server of the request finds no host
                 self._batch.place(best.row, share=devices)
             story = explain(self._hosts, self._batch.spec, self._engine)
             self._done.append((self._batch.decide(), self._hosts, story))
@@ -151,20 +151,23 @@ class _ReplaySession:
 
 
 def _differences(stored: StoredDecision, decision: Decision, hosts: HostTable) -> Iterator[str]:
-    """Yield the differences: remaining hosts, rules and counts, ranking and scores, the rejecting rule of each host."""
+    """Yield the differences between a stored and a replayed decision, as texts.
+
+    Compared are: remaining hosts, rules and their counts, ranking and scores, and the rejecting rule of each host.
+    """
     again = body_of(decision, stored.body["chosen"])
     for name in _COMPARED:
         if again[name] != stored.body[name]:
             yield f"{name}: {_shown(stored.body[name], again[name])}"
     if names_of(hosts) != stored.names:
-        yield "hosts: not the same as before"
+        yield "hosts: not the same as in the stored decision"
     elif decision.removed_by.tobytes() != stored.removed_by:
         count = sum(a != b for a, b in zip(decision.removed_by.tobytes(), stored.removed_by, strict=True))
-        yield f"removed by: other rules for {count} hosts"
+        yield f"removed by: {count} hosts were rejected by other rules"
 
 
 def _shown(before: object, now: object) -> str:
-    """Return a text for the difference of two values; for lists, of their first differing item."""
+    """Return a text for the difference between two values. For lists, the text shows the first differing items."""
     if not isinstance(before, list) or not isinstance(now, list):
         return f"{before}, now {now}"
     for index in range(max(len(before), len(now))):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placing of an unshelve: an offloaded server gets a new host and all its resources there."""
+"""Placing of an unshelve: a shelved and offloaded server gets a new host, and all its resources on this host."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

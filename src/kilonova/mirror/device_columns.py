@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NUMA cells and PCI pools of every host, as in the database and with the shares of pending claims added."""
+"""NUMA cells and PCI pools of every host: their usage in the database plus the usage of pending claims."""
 
 from collections.abc import Sequence
 
@@ -22,11 +22,11 @@ class DeviceColumns:
         self._assumed: dict[str, dict[str, DeviceShare]] = {}
 
     def clear(self) -> None:
-        """Drop the state from the database; assumed claims stay."""
+        """Remove the values that came from the database, and keep the assumed claims."""
         self._confirmed.clear()
 
     def set(self, uuid: str, devices: HostDevices | None) -> None:
-        """Store the database's devices of a node; None if it has neither cells nor pools."""
+        """Store the devices of a node as in the database; None if the node has neither cells nor pools."""
         if devices is None:
             self._confirmed.pop(uuid, None)
         else:
@@ -36,21 +36,21 @@ class DeviceColumns:
         self._assumed.setdefault(uuid, {})[claim_id] = share
 
     def forget(self, uuid: str, claim_id: str) -> None:
-        """Remove an assumed claim; no error if absent."""
+        """Remove an assumed claim. Not an error if the claim is absent."""
         claims = self._assumed.get(uuid, {})
         claims.pop(claim_id, None)
         if not claims:
             self._assumed.pop(uuid, None)
 
     def number(self, uuid: str) -> int:
-        """Return the number that the column holds for a node: the id of its device state with assumed claims."""
+        """Return the number of a node's device state, assumed claims included."""
         devices = self._confirmed.get(uuid, NOTHING)
         for share in self._assumed.get(uuid, {}).values():
             devices = devices.taking(share)
         return self.states.number(devices)
 
     def numbers(self, uuids: Sequence[str]) -> NDArray[np.int32]:
-        """Return the number of each node's device state, first dropping all states if most are unused."""
+        """Return the number of each node's device state. If most known states are unused, renumber all states first."""
         if self.has_too_many_states(len(uuids)):
             self.states = DeviceStates()
         if not self._confirmed:
@@ -58,5 +58,5 @@ class DeviceColumns:
         return np.array([self.number(uuid) for uuid in uuids], dtype=np.int32)
 
     def has_too_many_states(self, hosts: int) -> bool:
-        """Tell whether so many states are stored that most of them must be unused."""
+        """Tell whether so many device states are stored that most of them must be unused."""
         return len(self.states) > _SLACK + _STATES_A_HOST * hosts

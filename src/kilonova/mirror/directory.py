@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Index of zones, hosts and nodes by the names that requests use."""
+"""Index of availability zones, hosts and nodes by the names that requests use."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -11,9 +11,9 @@ from kilonova.model.aggregate import Aggregate
 
 @dataclass(frozen=True, slots=True)
 class HostDirectory:
-    """Index of zones, hosts and nodes at one moment.
+    """Index of availability zones, hosts and nodes at one moment.
 
-    ``zones``: zone → whether any of its hosts is enabled; the key None is for hosts in no zone.
+    ``zones``: zone → True if any host of the zone is enabled; the key None stands for the hosts without a zone.
     ``nodes_of_host``: host name in lower case → hypervisor hostnames; ``nodes``: all hypervisor hostnames.
     ``zone_of_host``: host → zone, for hosts that an aggregate puts into a zone.
     """
@@ -43,7 +43,10 @@ class HostDirectory:
         return cls(zones, frozen, frozenset().union(*frozen.values()), zone_of)
 
     def has(self, host: str | None, node: str | None) -> bool:
-        """Tell whether the host (case-insensitive) exists and has the node; None matches any host or node."""
+        """Tell whether the host (case-insensitive) exists and has the node.
+
+        None as ``host`` matches any host, and None as ``node`` any node.
+        """
         if host is None:
             return node is None or node in self.nodes
         nodes = self.nodes_of_host.get(host.lower())

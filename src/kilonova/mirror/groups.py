@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups with their members on each host, as in the database and with pending claims added."""
+"""Server groups with the number of members on each host: the members in the database plus those of pending claims."""
 
 from dataclasses import replace
 
@@ -12,11 +12,11 @@ class Groups:
 
     def __init__(self) -> None:
         self._confirmed: dict[str, GroupView] = {}
-        #: Group uuid → host → number of members assumed there; no entry for zero.
+        #: Group uuid → host → number of members that assumed claims add on the host; there are no entries for zero.
         self._assumed: dict[str, dict[str, int]] = {}
 
     def clear(self) -> None:
-        """Drop the state from the database; assumed members stay."""
+        """Remove the values that came from the database, and keep the assumed members."""
         self._confirmed.clear()
 
     def set(self, uuid: str, value: LoggedGroup | None) -> None:
@@ -24,12 +24,13 @@ class Groups:
         if value is None:
             self._confirmed.pop(uuid, None)
         else:
-            # A moving member of an affinity group counts on two hosts; new members must go to the group's host only.
+            # A member that is moved is counted on two hosts. New members of an affinity group must go to the group's
+            # host only (``value.host``).
             hosts = {name: count for name, count in value.hosts.items() if value.host in {None, name}}
             self._confirmed[uuid] = GroupView(uuid, value.policy, value.max, hosts)
 
     def assume(self, uuid: str, host: str, members: int) -> None:
-        """Add members assumed by claims on a host; a negative number removes them."""
+        """Add the members that an assumed claim adds on a host. A negative number removes members."""
         hosts = self._assumed.setdefault(uuid, {})
         hosts[host] = hosts.get(host, 0) + members
         if not hosts[host]:
@@ -38,7 +39,7 @@ class Groups:
             del self._assumed[uuid]
 
     def find(self, uuid: str) -> GroupView | None:
-        """Return a group with its members on each host, assumed members included; None if unknown."""
+        """Return a group with its members on each host, assumed members included, or None if the group is unknown."""
         group, assumed = self._confirmed.get(uuid), self._assumed.get(uuid)
         if group is None or assumed is None:
             return group

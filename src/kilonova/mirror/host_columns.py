@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Growing columns of services, nodes and their instance counts, indexed by the ids of :class:`NodeIds`."""
+"""Growing columns of services, nodes and counts of instances. :class:`NodeIds` gives the indices of the columns."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ from kilonova.model.host import Capabilities
 class HostColumns:
     """Columns of services and nodes. Shapes: (nodes,).
 
-    Values of services are at the number of their host, all others at the id of their node.
+    The index of a service's value is the number of its host. The index of any other value is the id of its node.
     """
 
     def __init__(self, node_ids: NodeIds) -> None:
@@ -35,7 +35,7 @@ class HostColumns:
         self.clear()
 
     def clear(self) -> None:
-        """Drop the state from the database; the numbers of hosts and nodes stay."""
+        """Remove the values that came from the database, and keep the numbers of hosts and nodes."""
         #: Node uuid → node id.
         self.ids_of_nodes: dict[str, int] = {}
         self._host_ips: list[str] = []
@@ -44,11 +44,11 @@ class HostColumns:
         self._has_service = array("b")
         self._disabled = array("b")
         self._forced_down = array("b")
-        #: For hosts without a known process: time of the last heartbeat in old logs, or of the service's creation.
+        #: For hosts whose process is unknown: last heartbeat, as old change logs have it, or creation of the service.
         self._last_seen = array("d")
-        #: Number of the process that runs the host's agent, from 1; 0 for none.
+        #: Number of the process that runs the host's agent, starting with 1; 0 if no process runs the agent.
         self._process = array("i")
-        #: Process uuid → its index in ``_up`` (whether it is up) and ``_silent_since`` (last heartbeat if it is down).
+        #: Process uuid → number of the process, its index in ``_up`` and ``_silent_since`` (last heartbeat if down).
         self._processes: dict[str, int] = {}
         self._up = array("b", [0])
         self._silent_since = array("d", [0.0])
@@ -68,7 +68,7 @@ class HostColumns:
         if value is not None:
             self._disabled[number], self._forced_down[number] = value.disabled, value.forced_down
             seen = value.last_seen
-            # The change has no heartbeat time: keep the known one, unless the service was created again since then.
+            # The change has no heartbeat time: keep the known time, unless the service has been created again since.
             if seen is None:
                 seen = max(self._last_seen[number] if had else 0.0, value.created or 0.0)
             self._last_seen[number] = seen
@@ -77,7 +77,7 @@ class HostColumns:
         return had != has
 
     def set_process(self, uuid: str, value: LoggedProcess | None) -> None:
-        """Store whether a process is up; ``value`` None removes a process, which has no hosts any more."""
+        """Store whether a process is up. ``value``: None removes the process, whose hosts have left it before."""
         if value is None:
             self._processes.pop(uuid, None)
             return
@@ -86,7 +86,7 @@ class HostColumns:
         self._silent_since[number] = value.silent_since or 0.0
 
     def set_agents(self, process: str, hosts: Iterable[str]) -> None:
-        """Record the process that now runs the agents of ``hosts``; NOWHERE for none."""
+        """Store the process that now runs the agents of ``hosts``. ``process``: NOWHERE if no process runs them."""
         process_number = 0 if process == NOWHERE else self._process_number(process)
         for host in hosts:
             number = self.node_ids.host(host)
@@ -94,7 +94,7 @@ class HostColumns:
             self._process[number] = process_number
 
     def hear(self, hosts: Iterable[str], at: float) -> None:
-        """Store the time of a heartbeat for the services of ``hosts``; unknown hosts are ignored."""
+        """Store the time of a heartbeat for the services of ``hosts``. Unknown hosts are ignored."""
         for host in hosts:
             number = self.node_ids.find_host(host)
             if number is not None and self.has_service(number):
@@ -112,7 +112,7 @@ class HostColumns:
         self._failed_builds[node_id] = value.failed_builds
 
     def count(self, node_id: int, instances: int, io_ops: int) -> None:
-        """Add to a node's counts of instances and of I/O-heavy instances; negative numbers subtract."""
+        """Add to a node's number of instances and number of io-heavy operations. Negative arguments subtract."""
         if node_id >= len(self._instances):
             self._make_room()
         self._instances[node_id] += instances
@@ -122,7 +122,7 @@ class HostColumns:
     # --- columns ------------------------------------------------------------------------------------------------------
 
     def services(self) -> Iterator[tuple[str, bool]]:
-        """Yield (host, is enabled) of every service."""
+        """Yield (host, True if enabled) of every compute service."""
         hosts = np.flatnonzero(np.asarray(self._has_service)).astype(np.int32)
         disabled = self.disabled(hosts).tolist()
         for host, is_disabled in zip(self.node_ids.hosts_of(hosts), disabled, strict=True):
@@ -147,7 +147,7 @@ class HostColumns:
         return host_of[node_ids]
 
     def have_service(self, hosts: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Tell which hosts have a service. Shapes: (N,) → (N,)."""
+        """Return the mask of the hosts that have a compute service. Shapes: (N,) → (N,)."""
         return _flags(self._has_service, hosts)
 
     def disabled(self, hosts: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -157,17 +157,20 @@ class HostColumns:
         return _flags(self._forced_down, hosts)
 
     def up(self, hosts: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Tell which hosts have their agent in a process that is up. Shapes: (N,) → (N,)."""
+        """Return the mask of the hosts whose agent runs in a process that is up. Shapes: (N,) → (N,)."""
         return _flags(self._up, np.asarray(self._process)[hosts])
 
     def silent_since(self, hosts: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the last sign of life of hosts that are not up. Units: epoch seconds. Shapes: (N,) → (N,)."""
+        """Return the last heartbeat of each host; only valid for hosts that are down. Units: epoch seconds.
+
+        Shapes: (N,) → (N,).
+        """
         process = np.asarray(self._process)[hosts]
         of_process: NDArray[np.float64] = np.asarray(self._silent_since)[process]
         return np.where(process > 0, of_process, np.asarray(self._last_seen)[hosts])
 
     def reason(self, host: int) -> str:
-        """Return the disabled reason of a host."""
+        """Return the ``disabled_reason`` of a host's service."""
         return self._reasons[host]
 
     def host_ips(self, node_ids: NDArray[np.int32]) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances on nodes according to the database, by uuid and by kind."""
+"""The instances on each node, as in the database, by uuid and by kind (flavor and image properties)."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -16,7 +16,7 @@ from kilonova.scheduler.guests import Counts, GuestCounts, GuestKind, GuestTally
 
 
 class Placed(NamedTuple):
-    """Placement of an instance: its node id, its kind, and whether it is I/O-heavy."""
+    """The place of an instance (node id), its kind, and whether it has a running io-heavy operation."""
 
     node_id: int
     io_heavy: bool
@@ -24,7 +24,7 @@ class Placed(NamedTuple):
 
 
 class Instances(dict[str, Placed]):
-    """Instance uuid → placement. Writing requires the mirror's lock."""
+    """Instance uuid → place of the instance. A thread that writes must hold the mirror's lock."""
 
     def __init__(self, node_ids: NodeIds) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Instances(dict[str, Placed]):
         self._kinds: dict[GuestKind, GuestKind] = {}
 
     def place(self, uuid: str, value: LoggedInstance) -> Placed:
-        """Store an instance that has a host from its change log value."""
+        """Store an instance from its change log value, which must have a host."""
         kind = guest_kind(value.flavor, value.image)
         kind = self._kinds.setdefault(kind, kind)
         placed = self[uuid] = Placed(self._node_ids.node(value.host, value.node), value.io, kind)
@@ -44,7 +44,7 @@ class Instances(dict[str, Placed]):
 
 
 class InstanceRows(Mapping[str, int]):
-    """Lazy mapping of instance uuid → row of its host."""
+    """Instance uuid → row of the instance's host in the host table, translated at each lookup."""
 
     def __init__(self, instances: Mapping[str, Placed], row_of: NodeRows) -> None:
         self._instances = instances
@@ -62,14 +62,14 @@ class InstanceRows(Mapping[str, int]):
 
 @dataclass(frozen=True, slots=True)
 class PresentGuests:
-    """Current number of instances on each host row, including instances of assumed claims."""
+    """Counts of the instances on each row's host at the time of the call, including instances of assumed claims."""
 
     lock: AbstractContextManager[Any]
     tally: Callable[[], GuestTally]
     row_of: NodeRows
 
     def count(self, row: int, kind: GuestKind) -> None:
-        """Do nothing: a placed server has an assumed claim, so it is already counted."""
+        """Do nothing: a server that the current decision places has an assumed claim, so it is already counted."""
 
     def take(self, rows: NDArray[np.int64]) -> GuestCounts:
         return SomeGuests(self, rows)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layout of the host table: the row of each host, and the columns that change only with the set of hosts.
+"""Layout of the host table: the row of each node, and the columns that change only if nodes or providers change.
 
-A row is a node that has a resource provider and whose host has a service. Axes: H hosts.
+A row is a node that has a resource provider and whose host has a compute service. Axes: H rows (hosts).
 """
 
 from array import array
@@ -25,7 +25,7 @@ _NO_ROW = -1
 
 
 class NodeRows(Mapping[int, int]):
-    """Immutable mapping of node id → row, so tables can share it."""
+    """Node id → row. The mapping is immutable, so that tables can share it."""
 
     def __init__(self, node_ids: NDArray[np.int32]) -> None:
         rows = np.full(int(node_ids.max(initial=-1)) + 1, _NO_ROW, dtype=np.int32)
@@ -61,18 +61,19 @@ class NodeRows(Mapping[int, int]):
 class Layout:
     """The rows of the host table, in the order of the providers. Shapes: (H,).
 
-    ``version``: version of the provider columns. ``rows``: rows of the hosts' own providers in the provider table.
+    ``version``: version number of the provider columns. ``rows``: rows of the nodes' root providers in the provider
+    table.
     The mirror updates ``num_instances``, ``num_io_ops`` and ``devices``; all other fields stay unchanged.
     """
 
     version: int
     rows: NDArray[np.int64]
-    #: True if each provider is the compute node provider of one row, so no provider is left out.
+    #: True if provider row n is the compute node of host row n for all n, and there are no other providers.
     identity: bool
     #: True if no host can use resources of a child or sharing provider.
     plain: bool
     row_of: NodeRows
-    #: Number of each row's service host in the host columns.
+    #: For each row, the number of its service host in the host columns.
     services: NDArray[np.int32]
     hosts: tuple[str, ...]
     nodes: tuple[str, ...]
@@ -123,7 +124,7 @@ class Layout:
 
 
 def _rows_and_node_ids(table: ProviderTable, columns: HostColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the sorted provider rows of the hosts, and their node ids in the same order."""
+    """Return the provider rows of the nodes in ascending order, and the node ids in the same order."""
     nodes = columns.ids_of_nodes
     rows = np.fromiter((table.row_of.get(uuid, _NO_ROW) for uuid in nodes), dtype=np.int64, count=len(nodes))
     node_ids = np.fromiter(nodes.values(), dtype=np.int32, count=len(nodes))
@@ -136,7 +137,7 @@ def _rows_and_node_ids(table: ProviderTable, columns: HostColumns) -> tuple[NDAr
 class ServiceFacts:
     """Status of the compute services of a layout's hosts. Shapes: (H,).
 
-    ``silent_since``: last sign of life, for hosts that are not up.
+    ``silent_since``: last heartbeat of hosts that are down, in epoch seconds.
     """
 
     disabled: NDArray[np.bool_]
@@ -160,7 +161,7 @@ class ServiceFacts:
         )
 
     def last_seen(self, now: float) -> NDArray[np.float64]:
-        """Return the last sign of life of each host, ``now`` for hosts that are up. Shapes: → (H,)."""
+        """Return the last heartbeat of each host; for hosts that are up, this is ``now``. Shapes: → (H,)."""
         if self.all_up:
             return np.full(len(self.up), now)
         return np.where(self.up, now, self.silent_since)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics reported by nodes, one column per metric."""
+"""Metrics that nodes report, as one column per metric."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,7 +10,7 @@ Columns = dict[str, NDArray[np.float64]]
 
 
 class MetricColumns:
-    """Metrics by node uuid. ``columns``: those of the newest layout; each is replaced, never modified."""
+    """Metrics by node uuid. ``columns``: metric → column of the newest layout; a change replaces the array."""
 
     def __init__(self) -> None:
         self.columns: Columns = {}
@@ -21,11 +21,11 @@ class MetricColumns:
         self._told.clear()
 
     def remove(self, uuid: str) -> None:
-        """Drop a node's metrics from the next layout on; no error if absent."""
+        """Remove a node's metrics; the next layout lacks them. Not an error if the node is unknown."""
         self._told.pop(uuid, None)
 
     def set(self, uuid: str, value: Mapping[str, float], row: int | None) -> None:
-        """Store a node's metrics. ``row``: its row in the present layout, None if it has none."""
+        """Store a node's metrics. ``row``: the node's row in the present layout, or None if it has no row."""
         before = self._told.get(uuid, {})
         self._told[uuid] = value
         if row is None:
@@ -37,7 +37,7 @@ class MetricColumns:
             self.columns[name] = changed
 
     def lay_out(self, row_of: Callable[[str], int | None], rows: int) -> None:
-        """Build the columns of a new layout. ``row_of``: node uuid → row, or None."""
+        """Build the columns of a layout with ``rows`` rows. ``row_of``: returns the row of a node uuid, or None."""
         columns: Columns = {}
         for uuid, metrics in self._told.items():
             if (row := row_of(uuid)) is not None:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mirror: loads the state once, then follows the change log. Pending claims count until confirmed or forgotten.
+"""The mirror: loads the state once, then follows the change log.
+
+A pending claim is *assumed*: its resources are counted as used until the claim is confirmed or forgotten.
 
 ::
 
     commit ──on_commit──▶ apply in seq order ──▶ confirmed state ─┐
-    claim under way ──assume / forget────────────▶ assumed use ───┴▶ snapshot() → HostTable, providers() → ProviderTable
+    pending claim ──assume / forget──────────────▶ assumed use ───┴▶ snapshot() → HostTable, providers() → ProviderTable
 
-The database is read before the lock is taken, never while it is held; only the read commits are applied under the
-lock, in memory. So a slow or unreachable database delays only the threads that need its answer.
+The database is never read while the lock is held. Commits are read before the lock is taken, and applied in memory
+while it is held. So a slow or unreachable database delays only the threads that need its answer.
 """
 
 import gc
@@ -35,18 +37,19 @@ LOG = logging.getLogger(__name__)
 
 #: ``seq`` of a mirror without a valid state: no commit can follow it, so the state must be loaded again.
 _NOWHERE = -1
-#: Seconds between checks of the request's deadline and client while it waits for another thread's load.
+#: Seconds between checks of a request's deadline and client while the request waits for a load by another thread.
 _LOOK_EVERY_S = 0.5
-#: If a load creates at least this number of objects, it calls gc.freeze(). Reached at about 10,000 hosts with their
-#: servers.
+#: gc.freeze() is called after a load that creates at least this number of objects, that is, from about 10,000 hosts
+#: with their servers on.
 _MANY_OBJECTS = 50_000
 
 
 @contextmanager
 def _collector_resting() -> Iterator[None]:
-    """Disable garbage collection during a load, then freeze the new objects so later collections skip them.
+    """Disable garbage collection during a load, then freeze all objects, so that later collections skip them.
 
-    Freezing also keeps present garbage for ever, so a small number of objects is not frozen: collecting it is cheap.
+    Garbage that exists at this moment is frozen too, and is never collected. So small loads are not frozen: collections
+    of few objects are cheap.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -63,8 +66,8 @@ def _collector_resting() -> Iterator[None]:
 class Mirror:
     """The scheduler's data in memory. Every public method may be called from any thread.
 
-    ``lock`` serialises decisions: hold it from :meth:`hosts` to :meth:`assume`. A thread that holds it must not block,
-    so call :meth:`catch_up`, and the methods that call it, before taking the lock.
+    ``lock`` serialises decisions: hold the lock from :meth:`hosts` to :meth:`assume`. A thread that holds the lock must
+    not block, so call :meth:`catch_up`, and the methods that call it, before taking the lock.
     """
 
     database: Database | None
@@ -72,9 +75,9 @@ class Mirror:
     lock: AbstractContextManager[Any] = field(default_factory=threading.RLock)
     seq: int = 0
     _state: MirrorState = field(default_factory=MirrorState)
-    #: Held by the thread that reads the change log or loads the state. Lock order: before ``lock``.
+    #: Held by the thread that reads the change log or loads the state. Lock order: first ``_reading``, then ``lock``.
     _reading: threading.Lock = field(default_factory=threading.Lock)
-    #: True during a load: a commit must not be applied to the state that the load replaces.
+    #: True during a load. Then no commit may be applied to the current state, because the load will replace this state.
     _is_loading: bool = False
 
     @classmethod
@@ -85,11 +88,11 @@ class Mirror:
         clock: Callable[[], float] | None = None,
         lock: AbstractContextManager[Any] | None = None,
     ) -> "Mirror":
-        """Load the database's present state, and follow this process's commits.
+        """Return a mirror of the database's present state that follows the commits of this process.
 
-        ``clock``: replaces the database's clock.
+        ``clock``: replacement of the database's clock.
         """
-        database.clock.now()  # initialize the database's clock now, so that no thread waits for it under the lock
+        database.clock.now()  # initialize the database's clock now, so that no thread waits for it with the lock held
         mirror = cls(database, clock or database.clock.seconds, lock or threading.RLock())
         mirror.reload()
         database.on_commit(mirror.on_commit)
@@ -97,29 +100,35 @@ class Mirror:
 
     @classmethod
     def of(cls, changes: Iterable[Change], seq: int, *, now: float) -> "Mirror":
-        """Return a mirror of a past state with a fixed time; :meth:`replay` applies later commits."""
+        """Return a mirror of a past state, with the fixed time ``now``. :meth:`replay` applies later commits."""
         return cls(None, lambda: now, seq=seq, _state=MirrorState.of(changes, of_the_past=True))
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> HostTable:
-        """Catch up and return the present hosts, assumed claims included. Raises: Unavailable."""
+        """Catch up with the change log, and return the present hosts, assumed claims included. Raises: Unavailable."""
         self.catch_up()
         return self.hosts()
 
     def snapshot_apart(self) -> HostTable:
-        """Catch up and return an isolated copy of the present hosts (:meth:`hosts_apart`). Raises: Unavailable."""
+        """Catch up with the change log, and return an isolated copy of the hosts (:meth:`hosts_apart`).
+
+        Raises: Unavailable.
+        """
         self.catch_up()
         return self.hosts_apart()
 
     def providers(self) -> ProviderTable:
-        """Catch up and return a read-only table of all providers, assumed claims included. Raises: Unavailable."""
+        """Catch up with the change log, and return a read-only table of all providers, assumed claims included.
+
+        Raises: Unavailable.
+        """
         self.catch_up()
         with self.lock:
             return self._loaded().providers.shared_table()
 
     def directory(self) -> HostDirectory:
-        """Catch up and return the index of zones, hosts and nodes. Raises: Unavailable."""
+        """Catch up with the change log, and return the index of zones, hosts and nodes. Raises: Unavailable."""
         self.catch_up()
         with self.lock:
             return self._loaded().directory()
@@ -130,16 +139,16 @@ class Mirror:
             return self._loaded().hosts(self.lock, self.clock())
 
     def hosts_apart(self) -> HostTable:
-        """Return :meth:`hosts` as an isolated copy, for long work outside the lock that may place servers on the copy.
+        """Return an isolated copy of :meth:`hosts`, for long computations without the lock, which may change the copy.
 
-        Later commits do not change the copy, and the copy does not change the mirror. Only counts of guests are read
-        from the mirror at each call.
+        Later commits do not change the copy, and changes of the copy do not change the mirror. Only the counts of
+        instances by flavor and image property are read from the mirror at each call.
         """
         with self.lock:
             return self._loaded().hosts_apart(self.lock, self.clock())
 
     def group(self, uuid: str) -> GroupView | None:
-        """Return a server group with its members on each host, assumed ones included; None if unknown."""
+        """Return a server group with its members on each host, assumed members included; None if it is unknown."""
         with self.lock:
             return self._state.groups.find(uuid)
 
@@ -156,7 +165,7 @@ class Mirror:
     # --- pending claims -----------------------------------------------------------------------------------------------
 
     def assumed(self) -> tuple[Assumption, ...]:
-        """Return the pending claims."""
+        """Return the assumed (pending) claims."""
         with self.lock:
             return tuple(self._state.assumed.values())
 
@@ -166,16 +175,16 @@ class Mirror:
             self._state.assume(assumption)
 
     def forget(self, claim_id: str) -> None:
-        """Remove an assumed claim; no error if it was already confirmed or forgotten."""
+        """Remove an assumed claim. Not an error if the claim was already confirmed or forgotten."""
         with self.lock:
             self._state.forget(claim_id)
 
     # --- following the change log -------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Apply all commits of the database. Costs nothing on SQLite, where this process is the only writer.
+        """Apply all commits in the database that the mirror lacks. The caller must not hold the lock.
 
-        The caller must not hold the lock. Raises: Unavailable.
+        With SQLite there is nothing to read, because this process is the only writer. Raises: Unavailable.
         """
         if self.database is None:
             return
@@ -191,19 +200,19 @@ class Mirror:
                 self.reload()
 
     def reload(self) -> None:
-        """Load the whole state in one snapshot of the database."""
+        """Load the whole state from one snapshot of the database."""
         with self._turn():
             self._load()
 
     def replay(self, commits: Iterable[Commit]) -> None:
-        """Apply consecutive commits; commits that are already applied are skipped."""
+        """Apply consecutive commits. Commits that the mirror has already applied are skipped."""
         for commit in commits:
             with self.lock:
                 if commit.seq > self.seq:
                     self._replay(commit)
 
     def on_commit(self, commit: Commit) -> None:
-        """Apply one commit of this process, after fetching missing commits of other processes."""
+        """Apply a commit of this process. Commits of other processes before it are read and applied first."""
         try:
             with self.lock:
                 if commit.seq == self.seq + 1 and not self._is_loading:
@@ -213,15 +222,15 @@ class Mirror:
             if not is_known:
                 self._read_up_to(commit.seq)
         except Exception:
-            LOG.exception("Applying commit %d failed; the mirror will be reloaded", commit.seq)
+            LOG.exception("Commit %d could not be applied to the mirror; the mirror will be reloaded", commit.seq)
             self.seq = _NOWHERE
         finally:
-            # If a reload has applied the commit, its claims are still assumed: a reload does not confirm claims.
+            # If the commit came with a reload, its claims are still assumed, because a reload does not confirm claims.
             for claim_id in commit.claims:
                 self.forget(claim_id)
 
     def _read_up_to(self, seq: int | None) -> None:
-        """Apply the change log up to ``seq`` at least; reload everything if the log does not reach back far enough."""
+        """Apply the change log up to ``seq`` at least. Reload everything if the log lacks commits that are needed."""
         with self._turn():
             known = self.seq
             if known != _NOWHERE and (seq is None or known >= seq):
@@ -238,7 +247,7 @@ class Mirror:
             return change_log.between(connection, seq)
 
     def _load(self) -> None:
-        """Replace the state by the database's. After any error, the next call loads again."""
+        """Replace the mirror's state with the state in the database. After an error, the state counts as not loaded."""
         assert self.database is not None
         with self.lock:
             self._is_loading = True
@@ -257,7 +266,7 @@ class Mirror:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Wait until no other thread reads the log. Raises: ClientGone, DeadlineExceeded."""
+        """Wait until no other thread reads the change log or loads the state. Raises: ClientGone, DeadlineExceeded."""
         while not self._reading.acquire(timeout=_LOOK_EVERY_S):
             deadline.check()
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of service hosts and nodes, which index the columns of the mirror."""
+"""Numbers of service hosts and nodes, which serve as indices of the mirror's columns."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 class NodeIds:
     """Registry of host numbers and node ids. A node is a (service host, hypervisor hostname) pair; ids start at 0.
 
-    An id is never reused. Most hosts have one node, so the first node of a host has the host's number as its id; only
-    further nodes are looked up as pairs.
+    An id is never reused. The id of a host's first node is the host's number, as most hosts have one node. Only further
+    nodes are looked up as pairs.
     """
 
     def __init__(self) -> None:
@@ -33,11 +33,11 @@ class NodeIds:
         return number
 
     def find_host(self, host: str) -> int | None:
-        """Return the number of a host, None if it has none."""
+        """Return the number of a host, or None if the host is unknown."""
         return self._number.get(host)
 
     def node(self, host: str, node: str) -> int:
-        """Return the id of a node; a new node gets an id."""
+        """Return the id of a node; a new node gets a new id."""
         number = self._number.get(host)
         if number is None:
             number = self.host(host)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Growing columns of resource providers. Rows are dense and sorted by provider id; a removal shifts later rows.
+"""Growing columns of resource providers. Rows are sorted by provider id, without gaps; a removal moves later rows up.
 
 Axes: P providers, R resource classes, T traits, G placement aggregates.
 """
@@ -17,7 +17,7 @@ from kilonova.db.change_log.changes import LoggedProvider
 from kilonova.placement.provider_table import ProviderTable
 
 _INVENTORY = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio", "capacity")
-#: Order of an inventory's figures in the change log.
+#: Order of an inventory's numbers in the change log.
 _FIGURES = (*_INVENTORY, "used")
 _DEFAULTS: Mapping[str, float] = {"min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
 _SLACK = 64
@@ -27,8 +27,8 @@ _STORED_TOGETHER = 8_192
 class ProviderColumns:
     """The mutable columns from which :class:`ProviderTable` is built.
 
-    A table shares all arrays but ``used`` with the columns (copy on write): call ``_own`` before changing them.
-    ``used``: usage in the database; ``view_used``: the same plus assumed claims. Shapes: (P, R).
+    A table shares all arrays except ``used`` with the columns (copy on write): call ``_own`` before changing an array.
+    ``used``: usage in the database. ``view_used``: usage in the database plus assumed claims. Shapes: (P, R).
     """
 
     def __init__(self) -> None:
@@ -48,16 +48,16 @@ class ProviderColumns:
         self._has: NDArray[np.bool_] = np.zeros((_SLACK, 0), dtype=np.bool_)
         self._used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
         self._view_used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
-        # Memoryviews of the same memory: reading or writing one element takes half the time.
+        # Memoryviews of the same memory: reading or writing a single element takes half the time of array access.
         self._used_figures, self._view_figures = self._used.data, self._view_used.data
-        #: Incremented by every change other than of usage.
+        #: A number that every change except changes of usage increments.
         self.version = 0
-        #: Constructor arguments that all tables of this version share, None after a change.
+        #: Constructor arguments that all tables of this version share; None after a change, until a table is built.
         self._static: dict[str, Any] | None = None
         self._shared = False
-        #: The cached read-only table, None after a change.
+        #: The cached read-only table; None after a change, until the table is built again.
         self._table: ProviderTable | None = None
-        #: Batch of (row, column, figures) of inventories not stored yet; None outside ``filling``.
+        #: Batch of (row, column, numbers) of inventories that are not in the arrays yet; None outside ``filling``.
         self._waiting: list[tuple[int, int, Sequence[Any]]] | None = None
 
     def __len__(self) -> int:
@@ -72,7 +72,7 @@ class ProviderColumns:
         return self._view_used[: len(self.uuids)]
 
     def column(self, resource_class: str) -> int:
-        """Return the column of a resource class, adding it if it is new."""
+        """Return the column index of a resource class. A new class gets a new column."""
         column = self._column.get(resource_class)
         if column is None:
             column = self._column[resource_class] = len(self.classes)
@@ -82,12 +82,12 @@ class ProviderColumns:
         return column
 
     def find_id(self, uuid: str) -> int | None:
-        """Return the database id of a provider, None if unknown."""
+        """Return the database id of a provider, or None if the provider is unknown."""
         row = self.row_of.get(uuid)
         return None if row is None else self.ids[row]
 
     def set(self, uuid: str, value: LoggedProvider) -> None:
-        """Insert or replace a provider from its change log value; a replaced provider keeps its id."""
+        """Insert a provider from its change log value, or replace the known provider, which keeps its id."""
         self._own()
         row, is_new = self.row_of.get(uuid), False
         if row is None:
@@ -117,7 +117,10 @@ class ProviderColumns:
 
     @contextmanager
     def filling(self) -> Iterator[None]:
-        """Batch the inventories of new providers, which the caller must set in order of id and without other calls."""
+        """Context manager in which :meth:`set` stores the inventories of new providers in batches.
+
+        The caller must call only :meth:`set`, in the order of provider ids.
+        """
         waiting: list[tuple[int, int, Sequence[Any]]] = []
         self._waiting = waiting
         try:
@@ -139,7 +142,7 @@ class ProviderColumns:
         waiting.clear()
 
     def set_usage(self, uuid: str, used: Mapping[str, int]) -> None:
-        """Store a provider's present usage from the database."""
+        """Store a provider's present usage in the database."""
         row = self.row_of.get(uuid)
         if row is None:
             return
@@ -153,7 +156,7 @@ class ProviderColumns:
         self._table = None
 
     def assume(self, uuid: str, resources: Mapping[str, int], sign: int) -> None:
-        """Add the assumed usage of a pending claim; ``sign`` -1 removes it."""
+        """Add the assumed usage of a pending claim to a provider. ``sign``: 1; -1 removes the usage."""
         row = self.row_of.get(uuid)
         if row is not None:
             for resource_class, amount in resources.items():
@@ -164,7 +167,7 @@ class ProviderColumns:
             self._table = None
 
     def remove(self, uuid: str) -> None:
-        """Remove a provider; no error if absent."""
+        """Remove a provider. Not an error if the provider is absent."""
         row = self.row_of.get(uuid)
         if row is None:
             return
@@ -182,7 +185,10 @@ class ProviderColumns:
         self._changed()
 
     def table(self) -> ProviderTable:
-        """Return a table whose ``used`` the caller may modify; only ``used`` is copied if nothing else changed."""
+        """Return a table whose ``used`` the caller may modify.
+
+        If only usage has changed since the last table, only ``used`` is new; the tables share all other arrays.
+        """
         static = self._static
         if static is None:
             built = self._build()
@@ -191,7 +197,7 @@ class ProviderColumns:
         return ProviderTable(**static, used=self.view_used.copy(order="K"))
 
     def shared_table(self) -> ProviderTable:
-        """Return a read-only table, cached until the next change."""
+        """Return a read-only table. The table is cached until the next change."""
         table = self._table
         if table is None:
             table = self._table = self.table()
@@ -217,7 +223,7 @@ class ProviderColumns:
             root=root,
             resource_classes=tuple(self.classes),
             has_inventory=self._has[:count],
-            used=self.view_used,  # shared memory; the method ``table`` copies it
+            used=self.view_used,  # shares memory with the columns; the method ``table`` copies it
             trait_rows=trait_rows,
             trait_bits=trait_bits,
             aggregate_rows=aggregate_rows,
@@ -227,7 +233,7 @@ class ProviderColumns:
         )
 
     def _own(self) -> None:
-        """Copy the arrays that are shared with tables made earlier, so that they can be changed."""
+        """Copy the arrays that earlier tables share, so that the columns can be changed."""
         if self._shared:
             self.row_of = dict(self.row_of)
             self._inventory = {name: column.copy(order="K") for name, column in self._inventory.items()}
@@ -235,7 +241,10 @@ class ProviderColumns:
             self._shared = False
 
     def _insert(self, uuid: str, provider_id: int) -> int:
-        """Insert an empty row sorted by id: usually the last row, but one commit may log providers in any order."""
+        """Insert an empty row for a provider, and return its index.
+
+        It is usually the last row, but a commit may log providers in any order, and rows are sorted by provider id.
+        """
         count = len(self.uuids)
         row = bisect.bisect(self.ids, provider_id)
         if count == len(self._used):
@@ -253,7 +262,7 @@ class ProviderColumns:
         return row
 
     def _number_from(self, row: int) -> None:
-        """Update ``row_of`` from this row on. Without a Python loop, because the caller holds the mirror's lock."""
+        """Update ``row_of`` from ``row`` on. There is no Python loop, because the caller holds the mirror's lock."""
         self.row_of.update(zip(self.uuids[row:], range(row, len(self.uuids)), strict=True))
 
     def _changed(self) -> None:
@@ -268,15 +277,15 @@ class ProviderColumns:
         return *self._figures(), self._has, self._view_used
 
     def _clear(self, row: int) -> None:
-        """Reset a row to no inventories."""
+        """Remove all inventories of a row."""
         for name, columns in zip(_FIGURES, self._figures(), strict=True):
             columns[row] = _DEFAULTS.get(name, 0)
         self._has[row] = False
 
     def _resize(self, rows: int) -> None:
-        """Reallocate the arrays for ``rows`` rows and the present classes; arrays shared with tables are not changed.
+        """Reallocate the arrays for ``rows`` rows and the present classes. Arrays that tables share are not changed.
 
-        Columns are kept in Fortran order: the scheduler reads one resource class at a time.
+        All arrays are in Fortran order, because the scheduler reads one resource class at a time.
         """
         shape = rows, len(self.classes)
         self._inventory = {name: _copied_into(_empty(name, shape), old) for name, old in self._inventory.items()}
@@ -301,14 +310,14 @@ def _empty(name: str, shape: tuple[int, int]) -> NDArray[Any]:
 
 
 def _copied_into(new: NDArray[Any], old: NDArray[Any]) -> NDArray[Any]:
-    """Copy the rows and columns that both arrays have. Only unused rows may be dropped."""
+    """Copy all values of ``old`` to ``new``, except for unused rows at the end of ``old`` that ``new`` lacks."""
     rows, columns = min(len(new), len(old)), old.shape[1]
     new[:rows, :columns] = old[:rows]
     return new
 
 
 def _keep_unless(values: dict[str, str], key: str, value: str | None, usual: str | None) -> None:
-    """Store a value unless it is None or ``usual``, in which case the key is removed."""
+    """Store a value under ``key``. If the value is None or ``usual``, remove the key instead."""
     if value is None or value == usual:
         values.pop(key, None)
     else:
@@ -316,7 +325,7 @@ def _keep_unless(values: dict[str, str], key: str, value: str | None, usual: str
 
 
 def _bits(sets: list[frozenset[str]]) -> tuple[dict[str, int], NDArray[np.bool_]]:
-    """Convert sets of names to rows of bits, one row per name. Shapes: P sets → (N, P)."""
+    """Convert P sets of names into a bit matrix with one row per name. Shapes: → (N, P)."""
     rows: dict[str, int] = {}
     for names in set(sets):
         for name in sorted(names):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State of a mirror: the change log's values as columns, the assumed claims, and the tables built from both."""
+"""State of a mirror: the change log's values as columns, the assumed claims, and the tables built from them."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -46,11 +46,11 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """Resources that one pending claim will use.
+    """An assumed claim: the resources that one pending claim will use.
 
     ``allocations``: provider uuid → resource class → amount.
     ``guest``: kind of the new instance, for rules that count the instances on a host.
-    ``devices``: share of the cells and pools of node ``node_uuid``.
+    ``devices``: share of the NUMA cells and PCI pools of the node ``node_uuid``.
     """
 
     claim_id: str
@@ -66,14 +66,14 @@ class Assumption:
 def _complain_of_broken_rule(aggregate: Aggregate) -> None:
     rule = rule_of(aggregate.metadata)
     for _, _, why in rule.broken if rule is not None else ():
-        LOG.error("Hosts of aggregate %s (id %d) are closed to all projects: %s", aggregate.name, aggregate.id, why)
+        LOG.error("Hosts of aggregate %s (id %d) are closed to all servers: %s", aggregate.name, aggregate.id, why)
 
 
 @dataclass(slots=True)
 class MirrorState:
-    """The cloud after one commit. The caller must hold the mirror's lock; no method blocks.
+    """The state of the cloud after one commit. The caller must hold the mirror's lock; no method blocks.
 
-    ``of_the_past``: invalid isolation rules are not logged.
+    ``of_the_past``: True for a past state; then no errors are logged for invalid isolation rules.
     """
 
     of_the_past: bool = False
@@ -87,7 +87,7 @@ class MirrorState:
     _hosts: HostColumns = field(init=False)
     _aggregates: dict[int, Aggregate] = field(default_factory=dict)
     _isolation_version: int = 0
-    #: Created at the first request for instance counts, then updated by each change.
+    #: Counts of instances by kind. Created when a rule first needs such counts, then updated by each change.
     _guests: GuestTally | None = None
     _metrics: MetricColumns = field(default_factory=MetricColumns)
     _layout: Layout | None = None
@@ -154,7 +154,7 @@ class MirrorState:
         )
 
     def hosts_apart(self, lock: AbstractContextManager[Any], taken_at: float) -> HostTable:
-        """Return a copy of the hosts that is isolated from later changes of the mirror."""
+        """Return the present hosts as a copy that later changes of the mirror do not affect."""
         hosts = self.hosts(lock, taken_at)
         instances = InstanceRows(dict(self.instances), self._laid_out().row_of)
         return replace(hosts, instance_rows=instances, device_states=self._devices.states.copy(), memo=Memo())
@@ -167,7 +167,7 @@ class MirrorState:
         return self._directory
 
     def guest_tally(self) -> GuestTally:
-        """Return the counts of instances by kind, assumed ones included. Use them only under the lock."""
+        """Return the counts of instances by kind, assumed claims included. Use the counts only with the lock held."""
         if self._guests is None:
             self._guests = tally = GuestTally()
             for placed in self.instances.values():
@@ -184,7 +184,7 @@ class MirrorState:
         self._count_assumed(assumption, 1)
 
     def forget(self, claim_id: str) -> None:
-        """Remove an assumed claim; no error if absent."""
+        """Remove an assumed claim. Not an error if the claim is absent."""
         assumption = self.assumed.pop(claim_id, None)
         if assumption is not None:
             self._count_assumed(assumption, -1)
@@ -239,7 +239,7 @@ class MirrorState:
 
     def _apply_provider(self, uuid: str, value: LoggedProvider | None) -> None:
         known = self.providers.find_id(uuid)
-        if known is not None and (value is None or value.id != known):  # deleted, or deleted and created in one commit
+        if known is not None and (value is None or value.id != known):  # deleted, perhaps created again in one commit
             for claim_id in [key for key, assumed in self.assumed.items() if uuid in assumed.allocations]:
                 self.forget(claim_id)
             self.providers.remove(uuid)

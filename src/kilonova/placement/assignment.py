@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bipartite matching with capacities: assigns each seeker units of givers that it can use.
+"""Bipartite matching with capacities: each *seeker* needs units, and each *giver* has units for certain seekers.
 
-If all givers of a seeker are full, seekers that hold them are moved to other givers. Such a chain of moves is an
-*augmenting path*; if there is none, the seekers cannot all be served.
+If all usable givers of a seeker are full, another seeker is moved from one of them to a different giver, which can
+require further moves. Such a chain of moves is an *augmenting path*. If no such path exists, no assignment satisfies
+all seekers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +17,11 @@ def assign(
     stay_first: bool = False,
     on_move: Callable[[int], None] = lambda _seeker: None,
 ) -> list[list[int]] | None:
-    """Return the givers of each seeker, one entry per unit, or None if the seekers cannot all be served.
+    """Return the givers of each seeker, one entry per unit, or None if no assignment satisfies all seekers.
 
-    ``options``: for each seeker, the givers that it can use, best first. ``needs``: the units that each seeker needs;
-    None means 1. ``room``: the units of each giver; None means 1.
-    ``stay_first``: use a giver with free room before moving another seeker, even if a better giver is full.
+    ``options``: for each seeker, the givers that it can use, best first. ``needs``: number of units that each seeker
+    needs; None means 1 each. ``room``: number of units of each giver; None means 1 each.
+    ``stay_first``: if the best giver of a seeker is full, use a free giver instead of moving another seeker.
     ``on_move``: called with each seeker that the search tries to move; an exception cancels the search.
     """
     holders: dict[int, list[int]] = {}

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One request group. ``required``, ``member_of``: of each inner set, at least one trait or aggregate must match.
+    """One request group. ``required``, ``member_of``: at least one trait or aggregate of each inner set must match.
 
-    ``in_tree``: uuid of a provider; all providers of the group must be in its tree.
+    ``in_tree``: uuid of a provider; all providers of the group must be in the tree of this provider.
     """
 
     suffix: str = ""
@@ -27,10 +27,11 @@ class CandidateQuery:
 
     ``limit``: the largest number of candidates to return. ``maximum``: the largest number to generate (-1: unlimited).
     ``isolate``: groups with a suffix must use different providers.
-    ``same_subtrees``: sets of suffixes; the providers of the groups in a set must all be in the subtree of one of them.
-    ``root_required``, ``root_forbidden``: traits of the anchor.
+    ``same_subtrees``: sets of group suffixes. Of the providers that the groups of one set use, one must be the ancestor
+    of all others, or they must be the same provider.
+    ``root_required``, ``root_forbidden``: traits that the root provider must have, and must not have.
     ``nested``: whether a candidate may contain several providers of one tree (microversion 1.29).
-    ``breadth_first``: return one candidate of each anchor before the second candidate of any anchor.
+    ``breadth_first``: return one candidate of each root provider before the second candidate of any root provider.
     """
 
     groups: tuple[Group, ...]

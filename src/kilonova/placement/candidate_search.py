@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for allocation candidates: conditions on whole columns first, then a search in one tree at a time."""
+"""The search for allocation candidates: conditions on whole columns first, then a search in single provider trees."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,16 +22,17 @@ from kilonova.placement.provider_tree import ProviderTrees
 from kilonova.placement.search_budget import SearchBudget
 from kilonova.placement.tree_search import Choice, TreeCandidate, TreeSearch, can_isolate, tree_candidate
 
-_MATCHED_GROUPS = 200  # with more groups, only the tree search decides, without can_isolate()
+_MATCHED_GROUPS = 200  # with more groups, can_isolate() is not called, and the tree search alone decides
 _SLICE = 256
 
 
 @dataclass(slots=True)
 class _Spread:
-    """The group without suffix, with the providers that can serve each resource class.
+    """The request group without suffix, which may take each resource class from a different provider.
 
-    ``own_tree``: class → (P,) providers for requests in their own tree. ``via_sharing``: class → (S,) sharing providers
-    for other trees. ``excluded``: the anchors that may not use sharing providers.
+    ``own_tree``: class → (P,) mask of the providers that can give the class within their own tree. ``via_sharing``:
+    class → (S,) mask of the sharing providers that can give the class to other trees. ``excluded``: the anchors (root
+    providers) that may not use sharing providers.
     """
 
     amounts: Mapping[str, int]
@@ -72,7 +73,7 @@ class CandidateSearch:
     # --- conditions on whole columns ----------------------------------------------------------------------------------
 
     def _fitting(self, group: Group, memo: dict[Hashable, BoolArray]) -> BoolArray:
-        """Return the providers that can serve a group with a suffix. The result is shared by equal groups."""
+        """Return the providers that can give all resources of a group with a suffix. Equal groups share the result."""
         key = asked_by(group)
         if key not in memo:
             memo[key] = self._all_of(conditions(self._table, group))
@@ -100,8 +101,9 @@ class CandidateSearch:
         return _Spread(group.resources, home, away, excluded, required)
 
     def _allowed(self, group: Group, excluded: BoolArray | None) -> tuple[BoolArray, BoolArray]:
-        """Return the providers that may serve the group without suffix in their own tree, and those that may share.
+        """Return two masks of providers that the group without suffix may use.
 
+        The first mask is for use within the provider's own tree, the second one for sharing with other trees.
         Shapes: → (P,), (P,).
         """
         table, root = self._table, self._table.root
@@ -114,7 +116,10 @@ class CandidateSearch:
         return own_tree, suits & members & ~excluded if group.in_tree is None else np.zeros_like(suits)
 
     def viable_anchors(self) -> BoolArray:
-        """Return the roots that meet the necessary conditions. For lone roots only the check of totals is missing."""
+        """Return the anchors (root providers) that meet the necessary conditions of the query. Shapes: → (P,).
+
+        For lone roots, these conditions and the check of :meth:`lone_rows` are sufficient.
+        """
         anchors = self._trees.is_root & self._all_of(root_conditions(self._table, self._query))
         for fits in self._different:
             anchors &= self._anchors_of(fits, fits[self._trees.sharing])
@@ -125,7 +130,10 @@ class CandidateSearch:
         return anchors & (self._trees.lone | self._enough_together())
 
     def _anchors_of(self, own_tree: BoolArray, via_sharing: BoolArray) -> BoolArray:
-        """Return the anchors with a row of ``own_tree`` (P,) in their tree or served by one of ``via_sharing`` (S,)."""
+        """Return the anchors that have a provider of ``own_tree`` in their tree or reach one of ``via_sharing``.
+
+        Shapes: masks (P,), (S,) → (P,).
+        """
         if not self._trees.any_nested and not len(self._trees.sharing):
             return own_tree
         found = np.zeros(len(self._table), dtype=np.bool_)
@@ -135,7 +143,7 @@ class CandidateSearch:
         return found
 
     def _anchors_of_spread(self, spread: _Spread) -> Iterator[BoolArray]:
-        """Yield the necessary conditions on an anchor for the group without suffix. Shapes: → (P,)."""
+        """Yield masks of the anchors that meet the necessary conditions of the group without suffix. Shapes: → (P,)."""
         givers = np.zeros(len(self._table), dtype=np.bool_)
         for name in spread.amounts:
             own_tree, via_sharing = spread.own_tree[name], spread.via_sharing[name]
@@ -151,9 +159,9 @@ class CandidateSearch:
             yield self._anchors_of(useful, useful[self._trees.sharing])
 
     def _enough_together(self) -> BoolArray:
-        """Return the anchors whose providers have enough resources in total, and are enough for isolated groups.
+        """Return the anchors whose providers together have enough resources, and enough providers for isolated groups.
 
-        A necessary condition, not a sufficient one. Shapes: → (P,).
+        This condition is necessary, but not sufficient. Shapes: → (P,).
         """
         table, trees = self._table, self._trees
         enough = np.ones(len(table), dtype=np.bool_)
@@ -180,9 +188,9 @@ class CandidateSearch:
         return self._sum(amounts, amounts[self._trees.sharing], None)
 
     def _sum(self, own_tree: IntArray, via_sharing: IntArray, barred: BoolArray | None) -> IntArray:
-        """Sum, for each anchor, over its tree and the providers that share with it.
+        """Return, for each anchor, the sum of the values of the providers in its tree and of its sharing providers.
 
-        ``barred``: anchors that use no sharing providers. Shapes: (P,), (S,) → (P,).
+        ``barred``: anchors that may not use sharing providers. Shapes: (P,), (S,) → (P,).
         """
         sums = np.zeros(len(self._table), dtype=np.int64)
         rows = np.flatnonzero(own_tree)
@@ -193,7 +201,7 @@ class CandidateSearch:
         return sums
 
     def lone_rows(self, anchors: BoolArray) -> IntArray:
-        """Return the rows of the lone anchors that serve all groups together."""
+        """Return the rows of the lone anchors that can give the resources of all groups together."""
         if must_be_apart(self._query):
             return np.empty(0, dtype=np.int64)
         rows = np.flatnonzero(anchors & self._trees.lone)
@@ -202,11 +210,11 @@ class CandidateSearch:
     # --- anchors with only one possible candidate ---------------------------------------------------------------------
 
     def without_choice(self, anchors: BoolArray) -> tuple[IntArray, IntArray, BoolArray]:
-        """Handle the anchors where each resource class and each group has exactly one possible provider.
+        """Handle the anchors at which each resource class and each group has exactly one possible provider.
 
-        Return the rows that serve everything alone (N,), the provider of each choice at the other such anchors (M, C),
-        and the anchors that need a search (P,). Queries with conditions across several providers, other than isolation
-        and traits, need a search at all anchors.
+        Return three results: the rows of such providers that give everything alone (N,); for the other anchors of this
+        kind, the provider of each choice (M, C); and the mask of the anchors that need a search (P,). If the query has
+        conditions across several providers, other than isolation and traits, all anchors need a search.
         """
         none, table, trees = np.empty(0, dtype=np.int64), self._table, self._trees
         choices = self._choices()
@@ -229,12 +237,12 @@ class CandidateSearch:
             fits &= (granular[:, 1:] != granular[:, :-1]).all(axis=1)
         at, chosen = at[fits], chosen[fits]
         alone = (chosen == chosen[:, :1]).all(axis=1) & (table.root[chosen[:, 0]] == at)
-        # A sharing provider that serves everything can occur at several anchors, but is one candidate.
+        # A sharing provider that gives everything can occur at several anchors, but is only one candidate.
         alone &= ~np.isin(chosen[:, 0], trees.sharing)
         return chosen[alone, 0], chosen[~alone], anchors & ~decided
 
     def _choices(self) -> list[tuple[BoolArray, BoolArray, BoolArray | None]]:
-        """Return the possible providers of each class of the group without suffix, then of each group with a suffix.
+        """Return masks of the possible providers: for each class of the group without suffix, then for other groups.
 
         Shapes: own tree (P,), via sharing (S,), the anchors that may not use sharing providers (P,).
         """
@@ -245,7 +253,7 @@ class CandidateSearch:
         return found + [(fits, fits[self._trees.sharing], None) for fits in self._fits]
 
     def built(self, chosen: IntArray) -> Iterator[TreeCandidate]:
-        """Build the candidates for the given provider of each choice. Shapes: (M, C)."""
+        """Build one candidate per row of ``chosen``, which has the provider of each choice. Shapes: (M, C)."""
         taken = [*self._taken_of.values(), *self._taken_by]
         suffixes = ["" for _ in self._taken_of] + [group.suffix for group in self._granular]
         some = (chosen[start : start + _SLICE].tolist() for start in range(0, len(chosen), _SLICE))
@@ -259,9 +267,10 @@ class CandidateSearch:
     # --- one anchor at a time -----------------------------------------------------------------------------------------
 
     def through_trees(self, anchors: Iterable[int], rng: np.random.Generator | None) -> Iterator[TreeCandidate]:
-        """Yield the candidates of all anchors: depth-first, or round-robin for random or breadth-first order.
+        """Return an iterator of the candidates of all ``anchors``. Several anchors may yield the same candidate.
 
-        Several anchors may yield the same candidate.
+        All candidates of one anchor come before those of the next anchor; in random or breadth-first order, the anchors
+        take turns.
         """
         searches = (self.of_anchor(int(anchor), rng) for anchor in anchors)
         found = _in_turn(searches) if self._query.breadth_first or rng is not None else chain.from_iterable(searches)
@@ -274,10 +283,10 @@ class CandidateSearch:
         return len({int(self._table.root[row]) for row in rows}) == len(rows)
 
     def groups_are_independent(self) -> bool:
-        """Tell whether the classes and groups can be served independently of each other.
+        """Tell whether the provider of each class and group can be chosen independently of the others.
 
-        If so, each anchor of :meth:`viable_anchors` that is not lone has a candidate. This holds for equal groups too,
-        because for them only the number of groups that the anchor's providers can serve matters.
+        If so, each anchor of :meth:`viable_anchors` that is not lone has a candidate. Equal groups are allowed, because
+        for them it is sufficient that the anchor's providers have room for the number of groups.
         """
         query, spread = self._query, self._spread
         if query.same_subtrees or not query.nested or (spread is not None and len(spread.required) > 1):
@@ -290,7 +299,7 @@ class CandidateSearch:
         return len(self._different) == 1
 
     def _copies(self) -> IntArray:
-        """Return how many copies of the first group with a suffix each provider can serve. Shapes: → (P,)."""
+        """Return how many groups like the first one with a suffix fit on each provider at once. Shapes: → (P,)."""
         table, copies = self._table, self._fits[0].astype(np.int64) * len(self._granular)
         for column, amount in self._taken_by[0]:
             free = np.minimum(table.capacity[:, column] - table.used[:, column], table.max_unit[:, column])
@@ -316,7 +325,7 @@ class CandidateSearch:
         of_alike = {id(fits): reachable[fits[reachable]].tolist() for fits in self._different}
         for group, fits, taken in zip(self._granular, self._fits, self._taken_by, strict=True):
             choices.append(Choice(group.suffix, taken, of_alike[id(fits)]))
-        # The most constrained group first, so that dead ends are found early.
+        # The group with the fewest possible providers comes first, so that dead ends are found early.
         choices[spread_size:] = sorted(choices[spread_size:], key=lambda choice: len(choice.rows))
         if rng is not None:
             choices = [

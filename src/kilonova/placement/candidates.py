@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocation candidates: all ways in which a request can currently be allocated.
+"""Allocation candidates: all ways in which a request can currently be allocated. An *anchor* is a root provider.
 
 ::
 
-       groups ─▶ per group, the providers that can serve it (P,) ─▶ per anchor, whether all groups have one (P,)
+       groups ─▶ for each group, its possible providers (P,) ─▶ the anchors with a possible provider for all groups (P,)
               ─▶ lone anchors, and anchors with one possible candidate: on whole columns
               ─▶ other anchors: a search in one tree at a time, until enough candidates are found
 
     A group with a suffix takes all its resources from one provider. The group without suffix may take its classes from
-    several providers in the anchor's tree and from sharing providers, which must have its traits together.
+    several providers in the anchor's tree and from sharing providers; each required trait must be on one of them.
 
 Source: Placement API reference, `GET /allocation_candidates`.
 """
@@ -30,11 +30,11 @@ from kilonova.placement.tree_search import TreeCandidate
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The candidates of a query: first those of ``single``, then those of ``trees``. ``order``: a permutation of all.
+    """The candidates of a query: first those of ``single``, then those of ``trees``.
 
-    ``single``: (N,) rows of providers that each serve all groups alone. ``totals``: the resources taken from such a
-    row.
-    ``summarised``: (M,) rows of the provider summaries.
+    ``single``: (N,) rows of providers that give the resources of all groups alone. ``totals``: the resources that a
+    candidate takes from such a provider. ``order``: a permutation of all candidates, or None to keep their order.
+    ``summarised``: (M,) rows of the providers in the response's provider summaries.
     """
 
     single: IntArray
@@ -53,9 +53,9 @@ def find_candidates(
     rng: np.random.Generator | None = None,
     budget: SearchBudget | None = None,
 ) -> Candidates:
-    """Return the candidates in a fixed order or, with ``rng``, a random selection in random order.
+    """Return the candidates in a fixed order or, with ``rng``, a random selection of candidates in random order.
 
-    Resource classes, traits, aggregates and trees that no provider has match nothing.
+    A query for a resource class, trait, aggregate or tree that no provider has gives no candidates.
 
     Raises: SearchTooLarge, if the search exceeds its budget; a partial result is never returned.
     """
@@ -110,9 +110,10 @@ def _of_lone_providers(
 def roots_with_candidates(
     table: ProviderTable, query: CandidateQuery, among: BoolArray, budget: SearchBudget | None = None
 ) -> BoolArray:
-    """Return the roots in ``among`` that have at least one candidate. Shapes: (P,) → (P,).
+    """Return the root providers in ``among`` that have at least one candidate. Shapes: (P,) → (P,).
 
-    The limits of the query are ignored. Trees are searched only if conditions on whole columns are not sufficient.
+    ``limit`` and ``maximum`` of the query are ignored. Trees are searched only if conditions on whole columns are not
+    sufficient.
     Raises: SearchTooLarge.
     """
     trees = trees_of(table)
@@ -129,9 +130,9 @@ def roots_with_candidates(
 
 
 def candidate_at(table: ProviderTable, query: CandidateQuery, root: int) -> TreeCandidate | None:
-    """Return the first candidate of the anchor ``root``, or None if there is none. The limits of the query are ignored.
+    """Return the first candidate of the root provider ``root``, or None if it has none.
 
-    Raises: SearchTooLarge.
+    ``limit`` and ``maximum`` of the query are ignored. Raises: SearchTooLarge.
     """
     search = CandidateSearch(table, trees_of(table), query, SearchBudget())
     return next(search.of_anchor(root, None), None) if search.viable_anchors()[root] else None

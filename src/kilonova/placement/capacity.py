@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capacity rule: the amounts that can be allocated from an inventory."""
+"""Placement's capacity rule: which amounts can be allocated from an inventory."""
 
 from typing import Protocol
 
@@ -22,7 +22,7 @@ class Units(Protocol):
 
 
 class Capacities(Units, Protocol):
-    """The limits of a single allocation, and the capacity, by row and class; 0 without inventory. Shapes: (N, R)."""
+    """The limits of a single allocation, and the capacity (0 without inventory), by row and class. Shapes: (N, R)."""
 
     @property
     def capacity(self) -> IntArray: ...
@@ -39,9 +39,9 @@ def within_units(table: Units, column: int, amount: int) -> BoolArray:
 
 
 def most_used(table: Capacities, column: int, amount: int) -> IntArray:
-    """Return the largest usage of a class at which ``amount`` more still fits; negative if it never fits.
+    """Return, for each row, the largest usage of a class at which another allocation of ``amount`` fits.
 
-    Shapes: → (N,).
+    The result is negative if ``amount`` never fits. Shapes: → (N,).
     """
     return np.where(within_units(table, column, amount), table.capacity[:, column] - amount, -1)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for candidates among lone providers: roots without children and without sharing providers.
+"""The search for candidates among lone providers: roots without children that use no sharing providers.
 
-Such a provider either serves all groups of a request or is no candidate. If all providers are lone, as in most clouds,
-a few conditions on whole columns replace the search.
+A lone provider gives the resources of all groups of a request, or is no candidate. If all providers are lone, as in
+most clouds, a few conditions on whole columns replace the search in trees.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
@@ -18,7 +18,7 @@ from kilonova.placement.provider_tree import ProviderTrees
 def rows_that_serve(
     table: ProviderTable, trees: ProviderTrees, query: CandidateQuery
 ) -> tuple[IntArray, Mapping[str, int]]:
-    """Return the rows of the providers that serve a request, in table order, and the resources taken from each.
+    """Return the rows of the providers that are candidates, in table order, and the resources taken from each provider.
 
     All providers of ``trees`` must be lone.
     """
@@ -42,7 +42,7 @@ def rows_that_serve(
 
 
 def asked_by(group: Group) -> Hashable:
-    """Return a key of a group's conditions without its suffix; groups with equal keys have the same providers."""
+    """Return a key of a group's conditions, without its suffix. Groups with equal keys can use the same providers."""
     return (
         tuple(sorted(group.resources.items())),
         tuple(group.required),
@@ -54,7 +54,7 @@ def asked_by(group: Group) -> Hashable:
 
 
 def conditions(table: ProviderTable, group: Group) -> Iterator[BoolArray]:
-    """Yield the conditions on a provider that serves a whole group. Shapes: → (P,)."""
+    """Yield masks of the providers that meet the conditions for giving all resources of a group. Shapes: → (P,)."""
     for name, amount in group.resources.items():
         column = table.column(name)
         yield np.zeros(len(table), dtype=np.bool_) if column is None else has_room(table, column, amount)
@@ -68,7 +68,7 @@ def conditions(table: ProviderTable, group: Group) -> Iterator[BoolArray]:
 
 
 def own_conditions(table: ProviderTable, group: Group) -> Iterator[BoolArray]:
-    """Yield the conditions on each provider that serves a part of a group. Shapes: → (P,)."""
+    """Yield masks of the providers that meet the conditions for giving even a part of a group. Shapes: → (P,)."""
     if group.forbidden:
         yield ~table.has_any_trait(group.forbidden)
     if group.in_tree is not None:
@@ -77,7 +77,7 @@ def own_conditions(table: ProviderTable, group: Group) -> Iterator[BoolArray]:
 
 
 def root_conditions(table: ProviderTable, query: CandidateQuery) -> Iterator[BoolArray]:
-    """Yield the conditions of a query on the anchor. Shapes: → (P,)."""
+    """Yield masks of the providers that meet the query's conditions on the root provider. Shapes: → (P,)."""
     for trait in query.root_required:
         yield table.has_any_trait([trait])
     if query.root_forbidden:
@@ -85,12 +85,12 @@ def root_conditions(table: ProviderTable, query: CandidateQuery) -> Iterator[Boo
 
 
 def must_be_apart(query: CandidateQuery) -> bool:
-    """Tell whether a query isolates several groups, so that no provider may serve all of them."""
+    """Tell whether a query isolates several groups, so that one provider alone cannot be a candidate."""
     return query.isolate and sum(bool(group.suffix) for group in query.groups) > 1
 
 
 def with_room_for_totals(table: ProviderTable, rows: IntArray, totals: Mapping[str, int]) -> IntArray:
-    """Return those of ``rows`` with room for ``totals``, the sums of the classes that several groups request."""
+    """Return those of ``rows`` that have room for ``totals``: the sums of classes that several groups request."""
     for name, total in totals.items():
         column = table.column(name)
         if column is None or not len(rows):

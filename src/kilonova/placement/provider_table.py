@@ -18,7 +18,7 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 
-#: Limits of the memo: the number of results, and their total size in bytes, at 8 bytes per provider and result.
+#: Limits of a table's memo: the number of results, and their total size in bytes, at 8 bytes per provider and result.
 _MEMO_LIMIT, _MEMO_BYTES = 256, 64 * 2**20
 
 
@@ -32,8 +32,8 @@ class ProviderTable:
     ``has_inventory``: (P, R) bool, whether a provider has an inventory of a class (which may have capacity 0).
     ``trait_rows``: trait → row of ``trait_bits`` (T, P).
     ``aggregate_rows``: aggregate uuid → row of ``aggregate_bits`` (G, P).
-    ``version``: changes with every column except ``used``.
-    ``memo``: cache of results from all columns except ``used``, shared by the tables of one version.
+    ``version``: a number that changes whenever a column other than ``used`` changes.
+    ``memo``: cache of results computed from all columns except ``used``; tables of one version share it.
     """
 
     uuids: tuple[str, ...]
@@ -66,7 +66,7 @@ class ProviderTable:
         return columns.get(resource_class)
 
     def remember(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return the result for ``key``, computed once per version. It must not depend on ``used``."""
+        """Return the result for ``key``, computed once per version. The result must not depend on ``used``."""
         try:
             answer: T = self.memo[key]
         except KeyError:
@@ -78,7 +78,7 @@ class ProviderTable:
     def count(self, uuid: str, amounts: Mapping[str, int]) -> None:
         """Add ``amounts`` to the usage of a provider; an unknown provider is ignored.
 
-        Changes ``used``, so the caller must own that array.
+        The method changes the array ``used``, so the caller must own this array.
         """
         row = self.row_of.get(uuid)
         for name, amount in amounts.items() if row is not None else ():
@@ -104,7 +104,7 @@ def _any_row(bits: BoolArray, rows: Mapping[str, int], names: Collection[str], c
 
 @dataclass(frozen=True, slots=True)
 class ProviderRecord:
-    """One provider as a record, from which a scenario or a test builds a table."""
+    """The attributes of one provider, from which a scenario or a test builds a table."""
 
     uuid: str
     parent: str | None = None

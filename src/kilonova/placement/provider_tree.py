@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Provider trees, and sharing providers that serve other trees through an aggregate.
+"""Provider trees, and sharing providers that give resources to other trees through an aggregate.
 
-An *anchor* is the root to which a candidate belongs. A provider serves the anchor of its own tree. A provider with the
-trait ``MISC_SHARES_VIA_AGGREGATE`` also serves the root of each tree with a member in one of its aggregates.
+An *anchor* is the root provider to which a candidate belongs. A provider gives resources to the anchor of its own tree.
+A provider with the trait ``MISC_SHARES_VIA_AGGREGATE`` also gives resources to the root of each tree that has a member
+in one of the provider's aggregates.
 """
 
 from dataclasses import dataclass
@@ -16,14 +17,15 @@ SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderTrees:
-    """The trees of a table.
+    """The provider trees of a table.
 
-    ``is_root``: (P,). ``root``: (P,) row of the tree's root. ``any_nested``: whether any tree has several providers.
+    ``is_root``: (P,). ``root``: (P,) row of the tree's root. ``any_nested``: True if any tree has several providers.
     ``members``: (P,) all rows, sorted by tree, then by creation; the tree of root ``r`` is
     ``members[start[r] : start[r] + size[r]]``. ``start``, ``size``: (P,); size is 0 for rows that are not roots.
-    ``sharing``: (S,) rows of sharing providers. ``reach``: (S, P) bool, the anchors of other trees that each serves.
-    ``lone``: (P,) roots without children that no sharing provider serves and that serve no other tree.
-    ``all_lone``: whether every provider is lone.
+    ``sharing``: (S,) rows of sharing providers. ``reach``: (S, P) bool, the anchors of other trees that can use each
+    sharing provider.
+    ``lone``: (P,) roots without children that neither use a sharing provider nor share with another tree.
+    ``all_lone``: True if every provider is lone.
     """
 
     is_root: BoolArray
@@ -50,7 +52,7 @@ class ProviderTrees:
 
 
 def trees_of(table: ProviderTable) -> ProviderTrees:
-    """Return the trees of a table, computed once per version."""
+    """Return the provider trees of a table. They are computed once per version of the table."""
     return table.remember("trees", lambda: _trees(table))
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limit of the search steps for the candidates of one request, so that no request holds a CPU or a lock for long."""
+"""Limit of steps in the search for one request's candidates, so that no request holds a CPU or a lock for long."""
 
 from collections.abc import Callable
 
 from kilonova.errors import SearchTooLarge
 
-#: Steps in each tree that do not count against the limit. Almost every search needs fewer.
+#: Number of steps in each tree that do not count against the limit. Almost every search of a tree needs fewer steps.
 FREE_STEPS = 64
-#: Default limit of steps for a request: about half a second.
+#: Default limit of search steps per request. That number of steps takes about half a second.
 DEFAULT_STEPS = 250_000
 
 
@@ -27,10 +27,10 @@ class SearchBudget:
         self.check = check
 
     def spend(self, steps: int) -> None:
-        """Count steps. Raises: SearchTooLarge, if the limit is exceeded."""
+        """Count steps of the search. Raises: SearchTooLarge, if the limit is exceeded."""
         self._spent += steps
         if self._steps is not None and self._spent > self._steps:
             raise SearchTooLarge(
-                f"The search for allocation candidates was given up after {self._steps} steps, without an answer: ask"
-                " for fewer request groups, name a tree or aggregates, or ask for fewer candidates."
+                f"The search for allocation candidates was given up after {self._steps} steps, without an answer: use"
+                " fewer request groups, name a tree or aggregates, or request fewer candidates."
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for candidates of one anchor, in its tree and its sharing providers."""
+"""The search for candidates of one anchor (root provider), in its tree and among its sharing providers."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from math import prod
@@ -12,20 +12,20 @@ from kilonova.placement.search_budget import FREE_STEPS, SearchBudget
 
 _FEW = 64
 _ROWS_A_STEP = 16
-_GROUPS_A_STEP = 64  # a step compares all previous groups, so steps of large requests cost more
+_GROUPS_A_STEP = 64  # a step compares all previous groups, so a step counts as several steps in a large request
 
 
 class TreeCandidate(NamedTuple):
-    """A candidate found by search. ``amounts``: (row, column, amount). ``mappings``: suffix → rows that serve it."""
+    """A candidate found by search. ``amounts``: (row, column, amount). ``mappings``: suffix → rows of its providers."""
 
     amounts: tuple[tuple[int, int, int], ...]
     mappings: tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class Choice(NamedTuple):
-    """A part of a request for one provider: a class of the group without suffix, or a whole group with a suffix.
+    """A part of a request that one provider must give: a class of the group without suffix, or a group with a suffix.
 
-    ``amounts``: (column, amount). ``rows``: the possible providers.
+    ``amounts``: (column, amount) pairs. ``rows``: the possible providers.
     """
 
     suffix: str
@@ -34,7 +34,7 @@ class Choice(NamedTuple):
 
 
 class TreeSearch:
-    """Depth-first search for a provider of each choice. Caches the states that lead to no candidate."""
+    """Depth-first search for a provider of each choice. States that lead to no candidate are cached."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class TreeSearch:
         self._dead: set[Hashable] = set()
 
     def run(self) -> Iterator[TreeCandidate]:
-        """Yield the candidates. Iterative, because the number of groups could exceed the recursion limit.
+        """Yield the candidates. The search is iterative, because the number of groups could exceed the recursion limit.
 
         Raises: SearchTooLarge.
         """
@@ -103,7 +103,7 @@ class TreeSearch:
                     pending.append(iter(self._choices[index + 1].rows))
 
     def _state(self, index: int) -> Hashable | None:
-        """Return a key of everything that determines the rest of the search; None if this state is not cached."""
+        """Return a key of everything that determines the rest of the search, or None if the state is not cached."""
         if index < self._spread_size or not self._remembers:
             return None
         isolated = frozenset(self._chosen[self._spread_size : index]) if self._isolate else None
@@ -111,9 +111,9 @@ class TreeSearch:
         return index, frozenset(item for item in self._taken.items() if item[1]), isolated, watched
 
     def _take(self, index: int, row: int) -> bool:
-        """Choose ``row`` for the choice at ``index``, unless a condition that can already be checked forbids it."""
+        """Choose provider ``row`` for the choice at ``index``; return False if a condition already forbids it."""
         choice = self._choices[index]
-        if self._free_steps > 0:  # inlined _count, because this is the innermost loop
+        if self._free_steps > 0:  # the code of _count(), inlined because this is the innermost loop
             self._free_steps -= 1
         else:
             self._budget.spend(1 + index // _GROUPS_A_STEP)
@@ -133,7 +133,7 @@ class TreeSearch:
         return True
 
     def _count(self, steps: int) -> None:
-        """Count steps of this search. Raises: SearchTooLarge."""
+        """Count steps of this tree's search. Raises: SearchTooLarge."""
         if self._free_steps >= steps:
             self._free_steps -= steps
         else:
@@ -186,7 +186,7 @@ def tree_candidate(amounts: Iterable[tuple[int, int, int]], mappings: Mapping[st
 
 
 def can_isolate(options: Sequence[Sequence[int]], budget: SearchBudget) -> bool:
-    """Tell whether each group can have a different provider, by a bipartite matching.
+    """Tell whether all groups can have different providers; decided by a bipartite matching.
 
     Raises: SearchTooLarge.
     """

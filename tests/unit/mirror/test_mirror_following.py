@@ -151,7 +151,7 @@ def test_a_change_that_cannot_be_followed_makes_it_load_anew(
         tx.claims.append("c")
 
     sqlite.write(job)
-    assert "Applying commit" in caplog.text
+    assert "could not be applied to the mirror" in caplog.text
     add_host(sqlite, "h1")
     assert used(mirror) == [0, 0]
     assert_equal(mirror, Mirror.follow(sqlite))
@@ -340,7 +340,7 @@ def test_a_broken_isolation_rule_in_the_database_is_logged(sqlite: Database, cap
     isolation = Mirror.follow(sqlite).snapshot().aggregates.isolation
     assert isolation is not None
     assert not isolation.hosts_under(isolation.met_by(Candidate(Flavor("1", "m1", 1, 1, 1), None, "p"))).any()
-    assert "Hosts of aggregate pool (id 1) are closed to all projects: kilonova:only: cannot read a cond" in caplog.text
+    assert "Hosts of aggregate pool (id 1) are closed to all servers: kilonova:only: cannot read a cond" in caplog.text
 
 
 def test_a_broken_isolation_rule_of_the_past_is_nobodys_concern(caplog: pytest.LogCaptureFixture) -> None:
