@@ -202,7 +202,7 @@ class Claimer:
             except ClaimLost as lost:
                 self._observers.lost()
                 LOG.info("%s Deciding again.", lost.message)
-                self._class_ids = {}  # a class may have been deleted and created again under another id
+                self._class_ids = {}  # a resource class may have been deleted and created again with another id
             finally:
                 self._forget(plan.claims[count:])
                 if count:

@@ -65,7 +65,7 @@ class FirstHost:
             ),
         )
         gone = frozenset(uuid for uuid, task in expected.items() if present.get(uuid) != task)
-        raise FallsShort("an instance is gone", gone)
+        raise FallsShort("a server was deleted or changed", gone)
 
     def _write(self, tx: Transaction, claims: Sequence[Claim]) -> int:
         """Write the hosts of the instances that still wait for one; return the number of these instances.

@@ -63,9 +63,9 @@ class Moving:
         ]
         if _STAY.run(tx, rows, now=tx.now) != len(rows):
             require_isolation(tx, claims)
-            raise FallsShort("an instance is gone", _moved_on(tx, claims))
+            raise FallsShort("a server was deleted or changed", _moved_on(tx, claims))
         if server_migrations.claim_destinations(tx, destinations) != len(rows):
-            raise FallsShort("a migration is over", _ended(tx, claims))
+            raise FallsShort("a migration has ended", _ended(tx, claims))
         moves.hand_sources_over(tx, [each.migration for each in moving])
 
     @classmethod

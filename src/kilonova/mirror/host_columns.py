@@ -44,7 +44,7 @@ class HostColumns:
         self._has_service = array("b")
         self._disabled = array("b")
         self._forced_down = array("b")
-        #: For hosts whose process is unknown: last heartbeat, as old change logs have it, or creation of the service.
+        #: Last heartbeat of hosts whose process is unknown, from old change logs, or the service's creation time.
         self._last_seen = array("d")
         #: Number of the process that runs the host's agent, starting with 1; 0 if no process runs the agent.
         self._process = array("i")

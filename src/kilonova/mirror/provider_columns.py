@@ -262,7 +262,7 @@ class ProviderColumns:
         return row
 
     def _number_from(self, row: int) -> None:
-        """Update ``row_of`` from ``row`` on. There is no Python loop, because the caller holds the mirror's lock."""
+        """Update ``row_of`` from ``row`` on. It must be fast (no Python loop): the caller holds the mirror's lock."""
         self.row_of.update(zip(self.uuids[row:], range(row, len(self.uuids)), strict=True))
 
     def _changed(self) -> None:

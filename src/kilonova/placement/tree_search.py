@@ -162,7 +162,7 @@ class TreeSearch:
         return not common.isdisjoint(rows)
 
     def _line_of(self, row: int) -> frozenset[int]:
-        """Return a row and all its ancestors."""
+        """Return the rows of a provider and of all its ancestors."""
         line = self._lineage.get(row)
         if line is None:
             rows = [row]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers of rules that read aggregate metadata. They test each aggregate once, and then combine its member hosts.
+"""Helpers of rules that read aggregate metadata. They test each aggregate once, and then combine the member hosts.
 
 Results are cached in the host table's memo, which is replaced whenever the aggregates change. Axis: A aggregates.
 """
@@ -22,7 +22,7 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def in_any(hosts: HostTable, wanted: Sequence[bool]) -> BoolArray:
-    """Return which hosts are in at least one wanted aggregate. Shapes: (A,) → (H,)."""
+    """Return the mask of the hosts in at least one aggregate with True in ``wanted``. Shapes: (A,) → (H,)."""
     return hosts.memo.get(("in any of", bytes(wanted)), lambda: hosts.aggregates.hosts_in_any(wanted))
 
 

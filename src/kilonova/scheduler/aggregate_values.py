@@ -46,15 +46,16 @@ def validate_num_values(
 
 
 def instance_uuids_overlap(host_state: Any, uuids: str | Iterable[str]) -> bool:
-    """Tell whether at least one of the instances runs on the host."""
+    """Tell whether at least one of the instances ``uuids`` runs on the host."""
     wanted = {uuids} if isinstance(uuids, str) else set(uuids or ())
     return not wanted.isdisjoint(host_state.instances)
 
 
 def get_weight_multiplier(host_state: Any, multiplier_name: str, multiplier_config: float) -> float:
-    """Return the smallest multiplier of the host's aggregates.
+    """Return the smallest value of a weight multiplier among the host's aggregates.
 
-    ``multiplier_config``: the default, also used if an aggregate's value is not a number.
+    ``multiplier_config``: the configured value. It is used if no aggregate of the host sets the multiplier, or if an
+    aggregate's value is not a number.
     """
     found = aggregate_values_from_key(host_state, multiplier_name)
     try:

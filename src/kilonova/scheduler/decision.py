@@ -55,7 +55,7 @@ class Decision:
 
     @property
     def rejected(self) -> dict[str, int]:
-        """Rule → number of hosts that this rule removed first. Rules that removed no host are absent."""
+        """Rule → number of hosts that this rule removed. Rules that removed no host are absent."""
         return {step.rule: step.removed for step in self.steps if step.removed}
 
     def summary(self) -> str:

@@ -90,7 +90,7 @@ class DeviceStates:
         return self._shape_of[states]
 
     def summaries(self) -> Summaries:
-        """Return the summaries of all shapes; all columns have the same length, even if another thread adds shapes."""
+        """Return the summaries of all shapes. All columns have the same length, even if another thread adds shapes."""
         return Summaries(*self._summaries[: len(self._shapes)].T)
 
     def verdicts(
@@ -154,7 +154,7 @@ def _cell_shape(cell: HostCell) -> Hashable:
             for core in cores
         ]
     )
-    alone = (dedicated | shared) & ~named  # CPUs without siblings: each is a core of its own
+    alone = (dedicated | shared) & ~named  # each CPU without siblings is a core of its own
     singles = [(alone & each).bit_count() for each in (free, free & both, dedicated, shared, both)]
     used = cell.used_cpus, cell.used_memory_mib
     return cell.id, cell.socket, cell.memory_mib, cell.pages, used, tuple(kinds), tuple(singles)
@@ -169,7 +169,7 @@ def _mask(cpus: frozenset[int]) -> int:
 
 @lru_cache(maxsize=256)
 def _cores(siblings: tuple[frozenset[int], ...]) -> tuple[int, tuple[int, ...]]:
-    """Return the bit mask of the CPUs of all cores, and the bit mask of each core."""
+    """Return two values: the bit mask of the CPUs of all cores together, and the bit mask of each core."""
     masks = tuple(_mask(core) for core in siblings)
     return reduce(or_, masks, 0), masks
 
@@ -192,7 +192,7 @@ def _memory_mib(cell: HostCell) -> int:
 
 
 def _with_room(array: NDArray[T], index: int) -> NDArray[T]:
-    """Return an array that has a row ``index``. Growing copies the array, so concurrent readers keep the old one."""
+    """Return ``array``, or a larger copy if it has no row ``index``. Concurrent readers keep the old array."""
     if index < len(array):
         return array
     return np.concatenate([array, np.zeros_like(array)])

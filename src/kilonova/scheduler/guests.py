@@ -99,7 +99,7 @@ class GuestColumns:
                 self._total[row] = sum(counts.values())
 
     def add(self, place: Hashable, kind: GuestKind, count: int) -> None:
-        """Apply a change of the tally to the columns that are already built."""
+        """Apply the change of a tally's count to the columns that are already built."""
         row = self.row_of.get(place)
         if row is None:
             return

@@ -35,7 +35,7 @@ def _disk_mb_used(hosts: HostTable, rows: Rows) -> NDArray[Any]:
 
 
 def _vcpus_used(hosts: HostTable, rows: Rows) -> NDArray[Any]:
-    """Return the CPUs that are used or reserved for the host."""
+    """Return the number of vCPUs that instances use, plus the reserved vCPUs."""
     used: NDArray[Any] = _inventory("total", "VCPU")(hosts, rows) - hosts.free("VCPU", rows)
     return used
 

@@ -86,7 +86,7 @@ class AggregateIndex:
     ) -> "AggregateIndex":
         """Build the index of ``aggregates``.
 
-        ``hosts``: the service host name of each row; unknown names are ignored.
+        ``hosts``: the service host name of each row. Members of aggregates that are not in ``hosts`` are ignored.
         """
         rows = _index(hosts)
         membership = np.zeros((len(aggregates), len(hosts)), dtype=np.bool_)
@@ -96,7 +96,7 @@ class AggregateIndex:
         return cls(tuple(aggregates), membership, compile_isolation(aggregates, membership), isolation_version)
 
     def take(self, rows: Rows) -> "AggregateIndex":
-        """Return the same aggregates for a table of these rows only."""
+        """Return the same aggregates for a table that has only the given rows."""
         isolation = self.isolation and replace(self.isolation, class_of=self.isolation.class_of[rows])
         return replace(self, membership=self.membership[:, rows], isolation=isolation)
 
@@ -189,9 +189,9 @@ class HostTable:
             return None
 
     def free(self, resource_class: str, rows: Rows = ALL_ROWS) -> IntArray:
-        """Return ``total - reserved - used``, ignoring the allocation ratio; can be negative.
+        """Return ``total - reserved - used`` of a resource class; the result can be negative.
 
-        Shapes: → (H,) or (N,).
+        The allocation ratio is ignored. Shapes: → (H,) or (N,).
         """
         column = self.column(resource_class)
         if column is None:
@@ -206,7 +206,7 @@ class HostTable:
         return self.memo.get("no metric", lambda: np.full(len(self), np.nan)) if column is None else column
 
     def has_trait(self, trait: str) -> BoolArray:
-        """Return which hosts report ``trait``. Shapes: → (H,)."""
+        """Return the mask of the hosts that report ``trait``. Shapes: → (H,)."""
         row = self.trait_rows.get(trait)
         if row is None:
             return np.zeros(len(self), dtype=np.bool_)
@@ -283,7 +283,7 @@ class HostTable:
         guest: GuestKind,
         share: DeviceShare | None = None,
     ) -> None:
-        """Add the usage of a server that is being built. Changes the columns that :meth:`with_own_use` copies.
+        """Add the usage of a server that is being built, in the columns that :meth:`with_own_use` copies.
 
         ``allocations``: provider uuid → resource class → amount. ``share``: the server's part of NUMA cells and PCI
         pools; if given, the caller must hold the lock of ``device_states``.
@@ -306,7 +306,7 @@ class HostTable:
         self.devices[row] = self.device_states.number(self.devices_of(row).taking(share))
 
     def rows_of_host(self) -> Mapping[str, Sequence[int]]:
-        """Return service host name (case-sensitive) → its rows."""
+        """Return service host name (case-sensitive) → rows of the host's nodes."""
         if self.host_rows is not None:
             return self.host_rows
         index: Mapping[str, Sequence[int]] = self.memo.get("rows of host", lambda: _index(self.hosts))
@@ -329,7 +329,7 @@ class HostTable:
         return mask
 
     def other_than(self, places: Collection[tuple[str, str]]) -> BoolArray:
-        """Return all rows except those of the given (service host, node) pairs. Shapes: → (H,)."""
+        """Return the mask of all rows except the rows of the given (service host, node) pairs. Shapes: → (H,)."""
         if not places:
             return self.all_hosts
         others = np.ones(len(self), dtype=np.bool_)

@@ -38,7 +38,7 @@ _POWERS = {None: 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def numa_request(flavor: Flavor, image: Image | None = None) -> InstanceNuma | None:
-    """Return the NUMA topology of a server, or None if it requests none. Raises: InvalidRequest, naming the key.
+    """Return the NUMA topology that a server requests, or None without one. Raises: InvalidRequest, naming the key.
 
     Source: Nova admin guide, "CPU topologies" and "Huge pages"; spec SCHEDULER §3 #21, §7.
     """
@@ -134,7 +134,7 @@ class _Asked:
         return value
 
     def policy_of_amounts(self, policy: CpuPolicy | None, *, isolate: bool) -> CpuPolicy | None:
-        """Return the CPU policy that ``resources:VCPU`` or ``resources:PCPU`` implies, else ``policy``."""
+        """Return the CPU policy that ``resources:VCPU`` or ``resources:PCPU`` implies; without both, ``policy``."""
         amounts = {"VCPU": 0, "PCPU": 0}
         for key, value in self._specs.items():
             if (found := _AMOUNT.fullmatch(key)) and (amount := whole_number(value)) is not None:
@@ -155,7 +155,7 @@ class _Asked:
         return CpuPolicy.DEDICATED
 
     def dedicated_cpus(self, policy: CpuPolicy | None, *, isolate: bool) -> frozenset[int]:
-        """Return the numbers of the guest's dedicated vCPUs."""
+        """Return the ids of the guest's dedicated vCPUs."""
         mask = self._specs.get("hw:cpu_dedicated_mask") or None
         realtime = self._realtime_cpus(isolate=isolate)
         everything = frozenset(range(self._flavor.vcpus))
@@ -259,7 +259,7 @@ class _Asked:
         )
 
     def _numbered(self, name: str) -> list[str]:
-        """Return the values of ``name.0``, ``name.1``, … up to the first missing number, of the flavor or the image."""
+        """Return the flavor's or the image's values of ``name.0``, ``name.1``, … up to the first missing number."""
         found: list[list[str]] = []
         for prefix, values in (("hw:", self._specs), ("hw_", self._properties)):
             listed: list[str] = []

@@ -82,8 +82,8 @@ def is_unscoped(key: str) -> bool:
 class Reads:
     """The names that a rule reads.
 
-    ``extra_specs``: of the flavor. ``properties``: of the image, by their current names. ``metadata``: of aggregates.
-    ``hints``: scheduler hints of the request.
+    ``extra_specs``: keys in the flavor. ``properties``: keys in the image, by their current names. ``metadata``: keys
+    in aggregates. ``hints``: names of scheduler hints in the request.
     """
 
     extra_specs: Keys = NO_KEYS

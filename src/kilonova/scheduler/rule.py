@@ -17,10 +17,10 @@ class RequestFilter(Protocol):
     def name(self) -> str: ...
     @property
     def reason(self) -> str:
-        """Why the added conditions exclude a host, as a phrase for users."""
+        """A phrase for users: the reason why the added conditions exclude a host."""
 
     def apply(self, spec: RequestSpec, aggregates: AggregateIndex) -> RequestSpec:
-        """Return ``spec`` with conditions added to its query, or unchanged. Raises: RequestFilterFailed."""
+        """Return ``spec``, with or without additional conditions in its query. Raises: RequestFilterFailed."""
 
 
 class Filter(Protocol):
@@ -40,7 +40,10 @@ class Filter(Protocol):
     @property
     def runs_on_rebuild(self) -> bool: ...
     def passes(self, hosts: HostTable, spec: RequestSpec) -> BoolArray:
-        """Return the hosts that pass. Must not change its arguments or depend on other filters. Shapes: → (H,)."""
+        """Return the mask of the hosts that pass. A filter must not change the arguments or depend on other filters.
+
+        Shapes: → (H,).
+        """
 
 
 class Weigher(Protocol):

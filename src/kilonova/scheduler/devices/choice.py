@@ -27,7 +27,7 @@ class DeviceNeeds:
         return self.numa is not None or bool(self.pci)
 
     def on(self, hosts: HostTable, row: int) -> DeviceShare | None:
-        """Return the cells and devices that the server takes on the host at ``row``, or None if it does not fit."""
+        """Return the cells and devices that the server takes on the host at ``row``, or None without a fit."""
         cpu, memory = hosts.column("VCPU"), hosts.column("MEMORY_MB")
         ratios = Ratios(
             1.0 if cpu is None else float(hosts.allocation_ratio[row, cpu]),
@@ -36,10 +36,10 @@ class DeviceNeeds:
         return self.of(hosts.devices_of(row), ratios)
 
     def of(self, host: HostDevices, ratios: Ratios) -> DeviceShare | None:
-        """Return the cells and devices that the server takes on ``host``, or None if it does not fit.
+        """Return the cells and devices that the server takes on ``host``, or None if the server does not fit.
 
-        A host that reports no NUMA cells always fits the topology. NUMATopologyFilter excludes such hosts; an operator
-        who disables the filter or forces the host accepts them.
+        If the host reports no NUMA cells, every NUMA topology fits. NUMATopologyFilter excludes such hosts, unless an
+        operator disables the filter or forces the host.
         """
         if self.numa is not None and host.cells:
             return lay_out(host, self.numa, self.pci, ratios)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement of a server's NUMA cells on the cells of a host, together with its PCI devices.
+"""Placement of a server's NUMA cells on the cells of a host, together with the server's PCI devices.
 
-Each guest cell needs a host cell of its own. The fit is computed for each pair of cells; then a bipartite matching
-assigns the cells. If devices must be near their cells, each set of host cells is tried.
+Each guest cell needs a host cell of its own. The fit is computed for each pair of a guest cell and a host cell; then a
+bipartite matching assigns the cells. If PCI devices must be near the cells, each set of host cells is tried.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ Fits = Sequence[Sequence[CellShare | None]]
 def lay_out(
     host: HostDevices, wanted: InstanceNuma, requests: Sequence[PciRequest] = (), ratios: Ratios | None = None
 ) -> DeviceShare | None:
-    """Return the cells, CPUs and devices that a server would take on ``host``, or None if it does not fit.
+    """Return the cells, CPUs and devices that a server would take on ``host``, or None if the server does not fit.
 
     Host cells with more free CPUs and memory are preferred. A server without PCI requests uses cells near PCI devices
     only if no other cells fit.
@@ -86,7 +86,7 @@ def _in_order_of_preference(host: HostDevices, wanted: InstanceNuma, *, wants_de
 
 
 def _match(fits: Fits, allowed: Sequence[int]) -> list[int] | None:
-    """Assign each guest cell a fitting host cell of ``allowed``, preferring earlier ones; None if impossible."""
+    """Assign a fitting host cell of ``allowed`` to each guest cell, or return None. Earlier cells are preferred."""
     usable = [[column for column in allowed if row[column] is not None] for row in fits]
     given = assign(usable, stay_first=True)
     return None if given is None else [column for (column,) in given]
@@ -95,7 +95,7 @@ def _match(fits: Fits, allowed: Sequence[int]) -> list[int] | None:
 def _cell_share(
     cell: HostCell, wanted: InstanceCell, numa: InstanceNuma, ratios: Ratios, *, extra: int
 ) -> CellShare | None:
-    """Return the CPUs and memory that a guest cell takes on a host cell, or None if it does not fit.
+    """Return the CPUs and memory that a guest cell takes on a host cell, or None if the guest cell does not fit.
 
     ``extra``: number of additional dedicated CPUs for the emulator.
     """
@@ -125,7 +125,7 @@ def _cell_share(
 
 
 def _memory_share(cell: HostCell, wanted: InstanceCell, numa: InstanceNuma) -> CellShare | None:
-    """Return the memory that a guest cell takes on a host cell, or None if it does not fit.
+    """Return the memory that a guest cell takes on a host cell, or None if the memory does not suffice.
 
     If a page size is requested, the host cell must have enough free pages of this size. Otherwise the guest cell must
     not exceed the total memory of the host cell or, with dedicated CPUs, the free memory of the host cell.
@@ -200,11 +200,10 @@ def _on_whole_cores(free: Sequence[Sequence[int]], count: int, *, fewest: int) -
 def _isolated(
     cell: HostCell, free: Sequence[Sequence[int]], count: int, extra: int
 ) -> tuple[list[int], list[int]] | None:
-    """Return CPUs that each have a physical core to themselves, or None if there are not enough.
+    """Return CPUs that each have a physical core to themselves, or None if there are not enough such CPUs.
 
-    On a host with hyper-threading, this works only if the sets of dedicated and shared CPUs are equal, so that idle
-    siblings stay unused. If the sets differ, other servers could use the siblings; so the request is refused, as in
-    Nova.
+    On a host with hyper-threading, the sets of dedicated and shared CPUs must be equal, so that the idle siblings stay
+    unused. If the sets differ, other servers could use the siblings, so None is returned, as in Nova.
     """
     if cell.threads > 1 and cell.pcpuset != cell.cpuset:
         return None

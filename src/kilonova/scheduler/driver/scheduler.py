@@ -52,7 +52,7 @@ class Cloud:
 
 @dataclass(slots=True)
 class Launches:
-    """The results of ``schedule_run_instance``: instance uuid → host, or the error if there is none."""
+    """The results of a driver's ``schedule_run_instance``: the host or the error of each instance, by instance uuid."""
 
     hosts: dict[str, str | None] = field(default_factory=dict)
     errors: dict[str, Exception] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class Scheduler:
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Accept and ignore the arguments that older drivers pass on."""
+        """Accept and ignore the arguments that older drivers pass to their base class."""
 
     def select_destinations(
         self, context: RequestContext, request_spec: Mapping[str, Any], filter_properties: Mapping[str, Any]

@@ -77,7 +77,7 @@ class Batch:
     def decide(self) -> Decision:
         """Return the decision for the next server.
 
-        Raises: RuleFailed, if a rule raises or returns an invalid result.
+        Raises: RuleFailed, if a rule raises an exception or returns an invalid result.
         """
         if self._first is None:
             self._first = self._engine.decide(

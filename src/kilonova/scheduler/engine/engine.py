@@ -46,7 +46,7 @@ class Engine:
 
     @property
     def takes_chances(self) -> bool:
-        """Whether the configuration makes decisions depend on the random generator."""
+        """True if the configuration makes decisions depend on a random generator."""
         return self.host_subset_size > 1 or self.shuffle
 
     def decide(

@@ -109,7 +109,7 @@ class LaterFilter(NamedTuple):
     filter: Filter
 
     def passes(self, hosts: HostTable, spec: RequestSpec, still_in: BoolArray) -> BoolArray:
-        """Return which hosts pass. Shapes: → (H,). Raises: RuleFailed."""
+        """Return the mask of the hosts that pass the filter. Shapes: → (H,). Raises: RuleFailed."""
         return _ask(self.filter, self.rule, hosts, spec, lambda: still_in)
 
 
@@ -125,7 +125,7 @@ class LaterPlacement(NamedTuple):
     query: ResourceQuery
 
     def passes(self, hosts: HostTable, still_in: BoolArray) -> BoolArray:
-        """Return which hosts pass. Shapes: → (H,)."""
+        """Return the mask of the hosts that satisfy the query. Shapes: → (H,)."""
         passed = still_in
         for step in _room_steps(hosts, self.query, lambda: still_in):
             passed = passed & step.mask
@@ -171,7 +171,10 @@ def _in_order(filters: Iterable[Filter]) -> list[Filter]:
 
 
 def name_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
-    """Yield the rules on host names. Ignored and forced hosts are compared case-insensitively, other names exactly."""
+    """Yield the verdicts of the rules on host names.
+
+    The names of ignored and forced hosts are compared case-insensitively, all other names exactly.
+    """
     if spec.ignore_hosts:
         yield Step("ignore_hosts", "the request excludes this host", _not_ignored(hosts, spec))
     if spec.tried:
@@ -215,7 +218,7 @@ def isolation_steps(hosts: HostTable, spec: RequestSpec) -> Iterator[Step]:
 
 
 def filtered(hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]) -> RequestSpec:
-    """Return the request with the conditions of its request filters. Raises: RequestFilterFailed."""
+    """Return the request with the conditions that all request filters add. Raises: RequestFilterFailed."""
     for request_filter in request_filters:
         spec = request_filter.apply(spec, hosts.aggregates)
     return spec

@@ -19,9 +19,8 @@ _RULES: Mapping[str, str] = {
 
 
 def require_support(engine: Engine, policy: str) -> None:
-    """Raise UnsupportedPolicy if the filter or weigher of a group policy is not enabled.
+    """Raise UnsupportedPolicy, naming the rule, if the filter or weigher that a group policy needs is not enabled.
 
-    Raises: UnsupportedPolicy, naming the rule.
     Source: spec SCHEDULER §9.
     """
     needed = _RULES.get(policy)

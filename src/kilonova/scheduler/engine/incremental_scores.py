@@ -119,7 +119,7 @@ class WeigherScores:
     def mute(self) -> bool:
         """Remove the weigher's contribution to the scores, because its multiplier is 0. Return whether scores change.
 
-        The contribution stays away until :meth:`rate_anew` sets new ratings.
+        The weigher contributes nothing until :meth:`rate_anew` sets new ratings.
         """
         changed = self.share is not None
         self.scale = self.share = None
@@ -236,7 +236,7 @@ class IncrementalScores:
                 moved |= of_weigher.rescale(self.alive, left)
             except RuleFailed:
                 raise
-            except Exception as error:  # from third-party code; the context manager blaming() would be too slow here
+            except Exception as error:  # third-party code may raise any exception; blaming() would be too slow here
                 raise weigher_failed(of_weigher.name) from error
         if moved:
             self._add_up()

@@ -19,7 +19,7 @@ from kilonova.scheduler.engine.step import Step
 from kilonova.scheduler.host_table import BoolArray, HostTable
 
 HYPERVISOR_RULE, ABILITY_RULE = "hypervisor_type", "abilities"
-#: The driver ability that the destination of a move needs. The source needs it too if the guest is transferred.
+#: The driver ability that the destination of a move needs. If the guest is transferred, the source needs it as well.
 NEEDED: Mapping[MoveKind, Ability | None] = {
     MoveKind.RESIZE: Ability.COLD_MIGRATE,
     MoveKind.COLD_MIGRATE: Ability.COLD_MIGRATE,

@@ -206,7 +206,7 @@ class _Search:
         if remaining is None or not (self._now & ~remaining).any():
             return
         size = np.full(len(self._hosts), sum(change.size for change in changes))
-        count = 1 if len(changes) == 1 else 2  # a lower bound: _verify later drops superfluous changes
+        count = 1 if len(changes) == 1 else 2  # 2 is a lower bound, because _verify later drops superfluous changes
         yield _Option(remaining, size, count, lambda row: tuple(self._at(change, row) for change in changes))
 
     def _amounts(self, name: str, amount: int) -> Iterator[_Option]:

@@ -66,7 +66,7 @@ _SAYS = {Kind.FLAVOR: "asks", Kind.IMAGE: "has", Kind.AGGREGATE: "has", Kind.REQ
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A setting that no enabled rule reads. ``rules``: disabled rules that would read it. ``why``: text of a reason."""
+    """A setting that no enabled rule reads. ``rules``: disabled rules that would read it. ``why``: the reason."""
 
     kind: Kind
     id: str

@@ -25,7 +25,7 @@ class WhatIf:
 
     ``explained``: index of the explained server: the server without a host, or 0 if every server has a host.
     ``explanation``: the verdicts of all rules for the explained server.
-    ``nearest``: the changes that would give the server without a host a host.
+    ``nearest``: the smallest changes after which the explained server would get a host; empty if it has one.
     """
 
     decisions: tuple[Decision, ...]

@@ -201,7 +201,7 @@ def _walk(
         walk.usable_flavors.update(each.flavors)
         walk.usable_images.update(each.images)
         for number, rule in enumerate(rules):
-            # Only servers that meet a rule can use the rule's hosts, so rules which the server fails are skipped.
+            # A server cannot use the hosts of a rule that it does not meet, so such rules are skipped.
             if met >> number & 1 and (allowed & pools[number]).any():
                 walk.may_enter.setdefault(rule, []).append(each)
         spec = each.spec

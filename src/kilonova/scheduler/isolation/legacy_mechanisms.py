@@ -54,7 +54,7 @@ _READ_BY_OTHERS = frozenset(
     }
 )
 _WEIGHT_SUFFIX = "_weight_multiplier"
-#: Keys of aggregates and images whose values are descriptions for users, and no conditions.
+#: Keys of aggregates and images whose values are descriptions for users, not conditions.
 _FOR_PEOPLE = frozenset({"description"})
 
 
@@ -337,9 +337,9 @@ def _does_not_require(traits: frozenset[str], spec: RequestSpec) -> bool:
 
 
 def _home_by_trait(hosts: HostTable, spec: RequestSpec) -> BoolArray:
-    """Return the hosts that the server may use, or cannot use anyway, by the traits that the server requires.
+    """Return the hosts in aggregates that are reserved for traits of the server, and hosts that lack a required trait.
 
-    These are the hosts of aggregates that are reserved for these traits, and all hosts that lack one of these traits.
+    The latter are included because the server cannot use them in any case.
     """
     required = _required(spec)
     reserving = _where(hosts, lambda aggregate: bool(traits := _reserved_for(aggregate)) and traits <= required).hosts

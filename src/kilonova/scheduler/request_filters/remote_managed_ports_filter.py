@@ -11,7 +11,10 @@ from kilonova.scheduler.reads import NOTHING, Reads
 
 @dataclass(frozen=True, slots=True)
 class RemoteManagedPortsFilter:
-    """Require the trait COMPUTE_REMOTE_MANAGED_PORTS for a remote-managed port. Source: spec SCHEDULER §6 #10."""
+    """Require the trait COMPUTE_REMOTE_MANAGED_PORTS if a requested port is remote-managed.
+
+    Source: spec SCHEDULER §6 #10.
+    """
 
     name: ClassVar[str] = "remote_managed_ports_filter"
     reason: ClassVar[str] = "has no remote-managed ports"

@@ -13,7 +13,7 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class ImageCacheWeigher(ColumnWeigher):
-    """Rate hosts 1 if they report the request's image in their image cache, else 0. Nova has no such weigher.
+    """Rate a host with 1 if its image cache has the request's image, otherwise with 0. Nova has no such weigher.
 
     Hosts report cached images if ``[image_cache] report_images`` is set. If the configured multiplier is 0, which is
     the default, the weigher is disabled, even if aggregates set a multiplier.
