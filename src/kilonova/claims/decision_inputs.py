@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs of scheduling decisions that the change log lacks. With both, a request's decisions can be replayed."""
+"""Inputs of decisions that are not in the change log. Inputs and change log together make decisions replayable."""
 
 import zlib
 from dataclasses import dataclass, replace

@@ -250,7 +250,7 @@ class _Call:
         self._done = threading.Event()
         self._answer: Answer | None = None
         self._error: BaseException | None = None
-        run = partial(copy_context().run, self._run, work, at_end)  # the driver's log lines get the request id
+        run = partial(copy_context().run, self._run, work, at_end)  # so that the driver's log lines have the request id
         threading.Thread(target=run, name="scheduler driver", daemon=True).start()
 
     def result(self, timeout_s: float) -> Answer:

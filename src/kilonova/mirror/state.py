@@ -239,7 +239,8 @@ class MirrorState:
 
     def _apply_provider(self, uuid: str, value: LoggedProvider | None) -> None:
         known = self.providers.find_id(uuid)
-        if known is not None and (value is None or value.id != known):  # deleted, maybe created again in one commit
+        # The provider was deleted, and maybe created again in the same commit.
+        if known is not None and (value is None or value.id != known):
             for claim_id in [key for key, assumed in self.assumed.items() if uuid in assumed.allocations]:
                 self.forget(claim_id)
             self.providers.remove(uuid)

@@ -111,7 +111,7 @@ class CandidateSearch:
         if excluded is None:
             excluded = np.zeros(len(table), dtype=np.bool_)
         members = self._all_of(table.in_any_aggregate(names) for names in group.member_of)
-        # If a root is in an aggregate, its whole tree counts as in it; a sharing provider must be a member itself.
+        # If a root is in an aggregate, its whole tree counts as a member. A sharing provider must itself be a member.
         own_tree = suits & (members | members[root]) & ~(excluded | excluded[root])
         return own_tree, suits & members & ~excluded if group.in_tree is None else np.zeros_like(suits)
 
@@ -172,7 +172,7 @@ class CandidateSearch:
             enough &= self._sum_at_anchors(self._copies()) >= len(self._granular)
         for name in self._shared_classes:
             column = table.column(name)
-            assert column is not None  # a class without a column excludes all anchors earlier
+            assert column is not None  # if a class had no column, no anchor would be left here
             givers = [fits for group, fits in zip(self._granular, self._fits, strict=True) if name in group.resources]
             if self._spread is not None and name in self._spread.amounts:
                 anywhere = self._spread.own_tree[name].copy()
@@ -299,7 +299,7 @@ class CandidateSearch:
         return len(self._different) == 1
 
     def _copies(self) -> IntArray:
-        """Return how many groups like the first one with a suffix fit on each provider at once. Shapes: → (P,)."""
+        """Return how many copies of the first group with a suffix fit on each provider at once. Shapes: → (P,)."""
         table, copies = self._table, self._fits[0].astype(np.int64) * len(self._granular)
         for column, amount in self._taken_by[0]:
             free = np.minimum(table.capacity[:, column] - table.used[:, column], table.max_unit[:, column])

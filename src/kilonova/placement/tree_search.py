@@ -12,7 +12,7 @@ from kilonova.placement.search_budget import FREE_STEPS, SearchBudget
 
 _FEW = 64
 _ROWS_A_STEP = 16
-_GROUPS_A_STEP = 64  # a step compares all previous groups, so a step counts as several steps in a large request
+_GROUPS_A_STEP = 64  # a step compares a group with all previous groups, so it counts as several if there are many
 
 
 class TreeCandidate(NamedTuple):

@@ -175,7 +175,7 @@ def _cores(siblings: tuple[frozenset[int], ...]) -> tuple[int, tuple[int, ...]]:
 
 
 def _summary(shape: HostDevices) -> tuple[int, ...]:
-    """Return the row of a shape in :class:`Summaries`."""
+    """Return the values of a shape, in the order of the columns of :class:`Summaries`."""
     free = [len(cell.free_pcpus) for cell in shape.cells]
     return (
         len(shape.cells),

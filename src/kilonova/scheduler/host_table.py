@@ -86,7 +86,7 @@ class AggregateIndex:
     ) -> "AggregateIndex":
         """Build the index of ``aggregates``.
 
-        ``hosts``: the service host name of each row. Members of aggregates that are not in ``hosts`` are ignored.
+        ``hosts``: the service host name of each row. If a member of an aggregate is not in ``hosts``, it is ignored.
         """
         rows = _index(hosts)
         membership = np.zeros((len(aggregates), len(hosts)), dtype=np.bool_)

@@ -38,8 +38,9 @@ _POWERS = {None: 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def numa_request(flavor: Flavor, image: Image | None = None) -> InstanceNuma | None:
-    """Return the NUMA topology that a server requests, or None without one. Raises: InvalidRequest, naming the key.
+    """Return the NUMA topology of a server, or None if the server requests none.
 
+    Raises: InvalidRequest, naming the key.
     Source: Nova admin guide, "CPU topologies" and "Huge pages"; spec SCHEDULER §3 #21, §7.
     """
     properties: Mapping[str, str] = image.properties if image is not None else {}

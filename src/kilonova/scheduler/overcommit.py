@@ -17,7 +17,10 @@ from kilonova.scheduler.host_table import ALL_ROWS, BoolArray, FloatArray, HostT
 
 
 def own_ratio(hosts: HostTable, attribute: str) -> FloatArray:
-    """Return the allocation ratio of each host's inventory. ``attribute``: Nova's name of the ratio. Shapes: → (H,)."""
+    """Return the allocation ratio of each host's inventory. ``attribute``: e.g. ``cpu_allocation_ratio``.
+
+    Shapes: → (H,).
+    """
     return COLUMNS[attribute](hosts, ALL_ROWS).astype(np.float64)
 
 

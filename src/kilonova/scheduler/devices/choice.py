@@ -27,7 +27,10 @@ class DeviceNeeds:
         return self.numa is not None or bool(self.pci)
 
     def on(self, hosts: HostTable, row: int) -> DeviceShare | None:
-        """Return the cells and devices that the server takes on the host at ``row``, or None without a fit."""
+        """Return the cells and devices that the server takes on the host at ``row``.
+
+        None if the server does not fit on the host.
+        """
         cpu, memory = hosts.column("VCPU"), hosts.column("MEMORY_MB")
         ratios = Ratios(
             1.0 if cpu is None else float(hosts.allocation_ratio[row, cpu]),

@@ -318,12 +318,13 @@ class _Search:
         unit: int = 1,
         known: int = 0,
     ) -> Iterator[_Option]:
-        """Yield, for each host, the smallest reduction of a count (such as used VCPU) that satisfies the most rules.
+        """Yield, for each host, the smallest reduction of a count that satisfies as many rules as the largest one does.
 
-        A binary search for all hosts at once. ``most``: the present count of each host. ``without``: returns the host
-        table after the given reductions. ``change``: returns the Change for a reduction. ``unit``: the reduction that
-        has size 1. ``known``: bits of the rules that another suggested change covers; nothing is yielded if the
-        reduction satisfies no further rule.
+        A count is, for example, used VCPU. The search is binary, and runs for all hosts at once.
+        ``most``: the present count of each host, which is the largest reduction. ``without``: returns the host table
+        after the given reductions. ``change``: returns the Change for a reduction. ``unit``: the reduction that has
+        size 1. ``known``: bits of the rules that another suggested change covers; nothing is yielded if the reduction
+        satisfies no other rules.
         """
         empty = self._rules_left(without(most), self._spec)
         if empty is None or not (self._now & ~empty & ~known).any():

@@ -30,7 +30,7 @@ from kilonova.scheduler.weighers import WEIGHERS
 
 _READ_BY_FILTERS_ALONE = frozenset({"img_hv_type", "img_hv_requested_version"})
 #: Names that are read in every configuration: by the Placement query, availability zones, device requests and
-#: hypervisors. Includes informational image properties, which other services write.
+#: hypervisors. The list includes informational image properties, which other services write.
 _ALWAYS = (
     RESOURCE_READS,
     PCI_READS,
@@ -227,7 +227,7 @@ def _nobody(readers: Readers, kind: Kind, spellings: Sequence[str]) -> str:
         if not each.idle and each.reads is not None
         for key in spellings
         for place in _keys(each.reads, kind).places_of(key)
-        if place is not Elsewhere.HOST_FACTS  # "no host reports it" would mislead: most extra specs name no host fact
+        if place is not Elsewhere.HOST_FACTS  # not shown, because most extra specs do not refer to host attributes
     ]
     idle = " and ".join(dict.fromkeys(place.value for place in places))
     return f"nothing reads it: {idle}" if idle else "nothing reads it"

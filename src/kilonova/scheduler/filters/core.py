@@ -14,8 +14,8 @@ from kilonova.scheduler.reads import NOTHING, Reads
 class CoreFilter:
     """Keep hosts with enough free cores for the flavor: ``total x allocation ratio - used``.
 
-    A host that reports no cores passes. The filter exists for old configurations that name it: Placement enforces the
-    same limit with the same allocation ratio.
+    A host that reports no cores passes. The filter is redundant, because Placement enforces the same limit with the
+    same allocation ratio; it exists for old configurations that name it.
 
     Shapes: (H,) → (H,) bool.
     Units:  cores.

@@ -14,8 +14,8 @@ from kilonova.scheduler.reads import NOTHING, Reads
 class DiskFilter:
     """Keep hosts with enough free disk for the flavor: ``total x allocation ratio - used``.
 
-    The filter exists for old configurations that name it: Placement enforces the same limit with the same allocation
-    ratio.
+    The filter is redundant, because Placement enforces the same limit with the same allocation ratio; it exists for old
+    configurations that name it.
 
     Shapes: (H,) → (H,) bool.
     Units:  MiB.

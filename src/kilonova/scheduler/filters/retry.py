@@ -13,7 +13,8 @@ from kilonova.scheduler.reads import NOTHING, Reads
 class RetryFilter:
     """Exclude the nodes on which a build of this request failed.
 
-    The filter exists for old configurations that name it: the engine excludes these nodes before it runs the filters.
+    The filter is redundant, because the engine excludes these nodes before it runs the filters; it exists for old
+    configurations that name it.
 
     Shapes: rows of the tried nodes → (H,) bool.
     Source: spec SCHEDULER §4.

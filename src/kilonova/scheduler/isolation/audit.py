@@ -212,7 +212,7 @@ def _walk(
             elif (outside := allowed & ~pool.home(spec)).any():
                 walk.strays.setdefault(pool, []).append(each)
                 walk.outside[pool] = walk.outside.get(pool, outside) | outside
-        # Of a disabled mechanism, the audit only reports whether any server can violate the mechanism's intent.
+        # For a disabled mechanism, the audit only reports whether any server can violate the mechanism's intent.
         unkept = {pool for pool in doubtful if (allowed & _forbidden(pool, spec)).any()}
         if unkept:
             walk.unkept |= unkept

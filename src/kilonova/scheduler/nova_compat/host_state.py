@@ -75,7 +75,7 @@ class HostState:
 
     @property
     def pci_stats(self) -> View | None:
-        """The PCI device pools of the host with the number of free devices as ``count``, or None without pools."""
+        """The PCI device pools of the host with the number of free devices as ``count``; None if it has no pools."""
         return _pci_view(self._hosts.devices_of(self._row))
 
     @property
@@ -150,7 +150,7 @@ def _aggregate_view(aggregate: Aggregate) -> View:
 
 
 def _numa_view(devices: HostDevices) -> View | None:
-    """Return the NUMA cells as a view like Nova's NUMATopology, or None without cells. Units: MiB; page sizes KiB."""
+    """Return a view of the NUMA cells like Nova's NUMATopology; None if there are none. Units: MiB; page sizes KiB."""
     if not devices.cells:
         return None
     cells = [
@@ -185,7 +185,7 @@ def _numa_view(devices: HostDevices) -> View | None:
 
 
 def _pci_view(devices: HostDevices) -> View | None:
-    """Return the PCI device pools as a view like Nova's PciDeviceStats, or None without pools."""
+    """Return a view of the PCI device pools like Nova's PciDeviceStats, or None if there are no pools."""
     pools = [
         View(
             dict(pool.tags),

@@ -32,6 +32,10 @@ class TransformImageMetadata:
             return spec
         for model in models:
             if model.trait is None:
-                LOG.error("[%s] %s=%s has no trait: the image does not restrict the hosts", spec.request_id, *model[:2])
+                LOG.error(
+                    "[%s] Image property %s=%s has no trait: the image does not restrict the hosts",
+                    spec.request_id,
+                    *model[:2],
+                )
                 return spec
         return spec.requiring(*(model.trait for model in models if model.trait is not None))

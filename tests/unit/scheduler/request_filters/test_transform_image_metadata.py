@@ -45,4 +45,4 @@ def test_without_an_image_no_device_model_is_required() -> None:
 def test_a_value_without_a_trait_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     spec = request({}, {"hw_vif_model": "carrier-pigeon"}, request_id="req-1")
     TransformImageMetadata().apply(spec, NO_AGGREGATES)
-    assert "[req-1] hw_vif_model=carrier-pigeon has no trait" in caplog.text
+    assert "[req-1] Image property hw_vif_model=carrier-pigeon has no trait" in caplog.text
