@@ -26,7 +26,7 @@ class DeviceColumns:
         self._confirmed.clear()
 
     def set(self, uuid: str, devices: HostDevices | None) -> None:
-        """Store the devices of a node as in the database; None if the node has neither cells nor pools."""
+        """Store the NUMA cells and PCI pools that a node has in the database; None if the node has neither."""
         if devices is None:
             self._confirmed.pop(uuid, None)
         else:

@@ -77,7 +77,7 @@ class HostColumns:
         return had != has
 
     def set_process(self, uuid: str, value: LoggedProcess | None) -> None:
-        """Store whether a process is up. ``value``: None removes the process, whose hosts have left it before."""
+        """Store whether a process is up. ``value``: None removes the process, which runs no agents any more."""
         if value is None:
             self._processes.pop(uuid, None)
             return

@@ -50,7 +50,7 @@ class ProviderColumns:
         self._view_used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
         # Memoryviews of the same memory: reading or writing a single element takes half the time of array access.
         self._used_figures, self._view_figures = self._used.data, self._view_used.data
-        #: A number that every change except changes of usage increments.
+        #: A number that is incremented by every change except changes of usage.
         self.version = 0
         #: Constructor arguments that all tables of this version share; None after a change, until a table is built.
         self._static: dict[str, Any] | None = None
@@ -142,7 +142,7 @@ class ProviderColumns:
         waiting.clear()
 
     def set_usage(self, uuid: str, used: Mapping[str, int]) -> None:
-        """Store a provider's present usage in the database."""
+        """Store the usage that a provider has in the database."""
         row = self.row_of.get(uuid)
         if row is None:
             return

@@ -76,7 +76,7 @@ class Needs:
 class Pinning:
     """Number of dedicated and shared CPUs of a guest with pinned CPUs.
 
-    ``everything``: True if all CPUs are dedicated. Only then may a host without PCPU inventory provide VCPU instead.
+    ``everything``: True if all CPUs are dedicated. Then a host without PCPU inventory may provide VCPU instead.
     """
 
     dedicated: int

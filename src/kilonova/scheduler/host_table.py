@@ -42,7 +42,7 @@ def pick(column: NDArray[Scalar], rows: Rows) -> NDArray[Scalar]:
 
 
 class Memo:
-    """Cache of results computed from the columns that all snapshots share; a change of these columns empties it.
+    """Cache of results computed from the columns that snapshots share; a change of these columns replaces the cache.
 
     It keeps the newest ``_MEMO_LIMIT`` results. Arrays are set read-only, because all callers get the same array.
     """
@@ -177,7 +177,7 @@ class HostTable:
 
     @property
     def all_hosts(self) -> BoolArray:
-        """The mask of all hosts. It is always the same object: a rule that returns this object does not apply."""
+        """The mask of all hosts. It is always the same object: rules that do not apply return it."""
         mask: BoolArray = self.memo.get("all_hosts", lambda: np.ones(len(self), dtype=np.bool_))
         return mask
 
@@ -218,7 +218,7 @@ class HostTable:
         return self.device_states[int(self.devices[row])]
 
     def take(self, rows: IntArray) -> "HostTable":
-        """Return a table of these rows only, in that order, with an empty memo.
+        """Return a table of ``rows`` only, in the order of ``rows``, with an empty memo.
 
         Call it before the original table changes.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base classes of scheduler drivers: a driver chooses the hosts, with or without the filters and weighers.
+"""Base classes of scheduler drivers. A driver chooses the hosts itself, or makes the filters and weighers choose them.
 
 ::
 
@@ -162,7 +162,7 @@ class Scheduler:
         raise NotImplementedError(f"{type(self).__name__} does not implement schedule_run_instance")
 
     def update_service_capabilities(self, service_name: str, host: str, capabilities: Mapping[str, Any]) -> None:
-        """Receive the capabilities of a host; does nothing unless overridden, as ``context.cloud`` has them as well.
+        """Receive the capabilities of a host. The default does nothing; ``context.cloud`` has the capabilities as well.
 
         Called before ``select_destinations``, for each host that is new or whose capabilities have changed.
         ``service_name``: ``compute``. ``capabilities``: hypervisor type, version and name, ``supported_instances``,
@@ -207,7 +207,7 @@ def handle_schedule_error(
 class FilterScheduler(Scheduler):
     """The default driver. A subclass can change the request and leave the choice to the filters and weighers.
 
-    Of ``filter_properties``, ``scheduler_hints``, ``ignore_hosts``, ``force_hosts`` and ``force_nodes`` have an effect.
+    Only ``scheduler_hints``, ``ignore_hosts``, ``force_hosts`` and ``force_nodes`` in ``filter_properties`` are used.
     If ``[scheduler] driver`` names this class itself, the engine runs directly and the class is never called.
     """
 

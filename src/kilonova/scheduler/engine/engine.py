@@ -58,7 +58,7 @@ class Engine:
         rng: np.random.Generator | None = None,
         trace: Trace | None = None,
     ) -> Decision:
-        """Return the best ``limit`` hosts for the first server of a request, and the rule that removed each lost host.
+        """Return the best ``limit`` hosts for the first server of a request, and which rule removed each removed host.
 
         A host is counted as removed by the first rule that rejects it. When no host is left, the next rules do not run.
         ``Batch`` decides the further servers of the request.

@@ -227,9 +227,10 @@ def filtered(hosts: HostTable, spec: RequestSpec, request_filters: Sequence[Requ
 def _request_filters(
     hosts: HostTable, spec: RequestSpec, request_filters: Sequence[RequestFilter]
 ) -> Generator[Step, None, RequestSpec]:
-    """Yield, for each request filter, a verdict on the conditions that it adds; if it fails, all hosts are excluded.
+    """Yield, for each request filter, a verdict on the conditions that it adds.
 
-    Returns the request with the conditions of all request filters.
+    If a request filter fails, its verdict excludes all hosts. Returns the request with the conditions of all request
+    filters.
     """
     for request_filter in request_filters:
         before = spec.query

@@ -127,9 +127,9 @@ class WeigherScores:
         return changed
 
     def rescale(self, alive: BoolArray, indices: IntArray) -> bool:
-        """Recompute ``share`` at ``indices``, or for all hosts if needed; return whether it was done for all hosts.
+        """Recompute ``share`` at ``indices`` or, if necessary, for all hosts; return True in the second case.
 
-        All hosts need it if the scale has changed, or if the weigher is not ``only_where_placed``.
+        The second case is necessary if the scale has changed, or if the weigher is not ``only_where_placed``.
         Raises: ValueError, for ratings or multipliers that are not finite numbers.
         """
         if self.is_flat:

@@ -27,7 +27,7 @@ class Share:
 def shares(weighers: Sequence[Weigher], hosts: HostTable, spec: RequestSpec, rows: Rows, count: int) -> list[Share]:
     """Return each weigher's contribution to the scores of ``rows``, in weigher order. Raises: RuleFailed.
 
-    ``count``: the number of rows, which a slice does not tell.
+    ``count``: the number of rows, needed because ``rows`` can be a slice.
     """
     found = []
     for weigher in weighers:

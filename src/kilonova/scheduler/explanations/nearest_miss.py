@@ -76,7 +76,7 @@ class _Option:
 
 
 def nearest_misses(hosts: HostTable, spec: RequestSpec, engine: Engine, *, limit: int = 3) -> tuple[NearestMiss, ...]:
-    """Return at most ``limit`` smallest changes that make the request fit; an empty tuple if it already fits.
+    """Return the smallest changes that make the request fit, at most ``limit``; none if the request already fits.
 
     ``spec``: the original request without its Placement query; the query is computed again for each change.
 
@@ -289,7 +289,7 @@ class _Search:
             )  # fmt: skip
 
     def _freeing(self, name: str, amount: int) -> Iterator[_Option]:
-        """Yield changes that free a resource on a host: the amount that Placement needs, and what all rules need."""
+        """Yield changes that free a resource on a host: the amount for Placement alone, and the amount for all rules."""
         hosts, column = self._hosts, self._hosts.column(name)
         if column is None:
             return

@@ -135,7 +135,7 @@ def readers_of(
 
 
 def _built_in(config: SchedulerConfig) -> Iterator[Reader]:
-    """Yield all built-in rules as disabled readers. ``idle`` of a reader is a reason that users read."""
+    """Yield all built-in rules as disabled readers, with the reason as a text for users (``idle``)."""
     for name, cls in (*FILTERS.items(), *WEIGHERS.items()):
         rule = cls.configured(config) if hasattr(cls, "configured") else cls()
         yield Reader(name, reads_of(rule), f"{name} is not enabled")
@@ -149,7 +149,7 @@ def _built_in(config: SchedulerConfig) -> Iterator[Reader]:
 def with_names_in_use(
     readers: Readers, hosts: HostTable, flavors: Iterable[Flavor], images: Iterable[Image], *, complete: bool
 ) -> Readers:
-    """Return ``readers`` with the names that the given flavors and images, and the aggregates and hosts, use."""
+    """Return ``readers`` with ``in_use`` filled in: the names in use on flavors, images, aggregates and hosts."""
     scope = f"{SCOPE}:"
     asked = (
         key.removeprefix(scope)
@@ -220,7 +220,7 @@ def _would_read(readers: Readers, rule: Reader, kind: Kind, spellings: Sequence[
 
 
 def _nobody(readers: Readers, kind: Kind, spellings: Sequence[str]) -> str:
-    """Return a text for users: the reason why a name has no effect that not even a disabled rule would read."""
+    """Return, as a text for users, the reason why a name has no effect. No enabled or disabled rule reads the name."""
     places = [
         place
         for each in readers.rules

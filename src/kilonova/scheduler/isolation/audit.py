@@ -151,7 +151,7 @@ def audit(
 
 @dataclass(frozen=True, slots=True)
 class _Under:
-    """The rules of each host, and the hosts and aggregates of each rule; also hosts that the host table lacks."""
+    """The rules of each host, and the hosts and aggregates of each rule. Includes hosts that the host table lacks."""
 
     hosts: dict[Rule, tuple[str, ...]]
     aggregates: dict[Rule, tuple[str, ...]]

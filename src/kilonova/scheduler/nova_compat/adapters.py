@@ -61,7 +61,7 @@ class HostFilterAdapter:
 
 @dataclass(frozen=True, slots=True)
 class HostWeigherAdapter:
-    """Adapter that runs a Nova-style weigher on the hosts that passed the filters. ``name``: its class name."""
+    """Adapter that runs a Nova-style weigher on the hosts that passed. ``name``: the class name of the weigher."""
 
     name: str
     weigher: Any

@@ -40,7 +40,7 @@ class ColumnWeigher(ABC):
 
     @classmethod
     def configured(cls, config: SchedulerConfig) -> Self:
-        """Return the weigher with the configured multiplier; if there is no such option, with its default multiplier."""
+        """Return the weigher with the configured multiplier, or with its default multiplier if it has no option."""
         return cls(multiplier=getattr(config, cls.option)) if hasattr(config, cls.option) else cls()
 
     @abstractmethod
