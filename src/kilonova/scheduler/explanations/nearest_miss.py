@@ -289,7 +289,7 @@ class _Search:
             )  # fmt: skip
 
     def _freeing(self, name: str, amount: int) -> Iterator[_Option]:
-        """Yield changes that free a resource on a host: the amount for Placement alone, and the amount for all rules."""
+        """Yield changes that free a resource on a host: as much as Placement needs, or as much as all rules need."""
         hosts, column = self._hosts, self._hosts.column(name)
         if column is None:
             return
