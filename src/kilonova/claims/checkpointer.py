@@ -61,7 +61,7 @@ class Checkpointer(PeriodicPart):
         return seq
 
     def _write(self, checkpoint_id: int) -> int | None:
-        """Write the parts of the checkpoint. Pause after each part for as long as it took, so claims have priority."""
+        """Write the parts of the checkpoint. After each part, pause as long as its write took: claims have priority."""
         with mirror_source.load(self._database) as loaded:
             began = time.monotonic()
             for part, changes in enumerate(_parts(loaded.changes)):

@@ -399,7 +399,7 @@ class Claimer:
         raise _no_valid_host(decision, index, count)
 
     def _record(self, request_id: str, plan: _Plan, count: int) -> None:
-        """Record the first ``count`` decisions of a plan."""
+        """Store the first ``count`` decisions of a plan in the decision log."""
         assert plan.hosts is not None
         inputs = None if plan.inputs is None else self._log.encoded(plan.inputs)
         self._log.record(

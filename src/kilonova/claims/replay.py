@@ -110,7 +110,7 @@ def _begin(
 
 
 class _ReplaySession:
-    """Replay of one request: decides again for its servers, in their order."""
+    """Replay of one request's decisions, in the order of its servers."""
 
     def __init__(
         self,
