@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protocols of the two ends of a message bus, for every transport (ADR 20).
+"""Protocols of the two ends of a message bus, the agents' end and the conductor's end (ADR 20).
 
 Sending is asynchronous: a message is queued, and the sender continues. Messages may be lost, duplicated, late or out of
-order, and both ends tolerate that: an agent carries out each step once, and the conductor polls agents that are late.
+order, and both ends tolerate that: an agent carries out each step once, and the conductor queries an agent whose reply
+is late.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +19,10 @@ from kilonova.messaging.thread_pools import AgentPool
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A message that an agent has accepted. ``run`` handles it and returns queued work that may start now, or None."""
+    """The handling of a message that an agent has accepted, in the thread pool ``pool``.
+
+    ``run``: handles the message; returns the queued work that may start afterwards, or None if there is none.
+    """
 
     pool: AgentPool
     run: Callable[[], "Iterable[Work] | None"]
@@ -26,8 +30,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """The sender of a question, authenticated by the bus. ``agent``: its name at the broker, "" inside this process.
+    """The sender of a question, authenticated by the bus.
 
+    ``agent``: name of the sending agent process at the broker; "" if this process asks itself.
     ``version``: message version of the sender.
     """
 
@@ -36,36 +41,39 @@ class Sender:
 
 
 class DeclinedError(Forbidden):
-    """A refused question. ``answer``: the reply to the sender, with the consequences of the refusal."""
+    """Raised by the conductor to refuse a question. ``answer``: the reply that is sent to the agent nevertheless."""
 
     def __init__(self, message: str, answer: Answer) -> None:
         super().__init__(message)
         self.answer = answer
 
 
-#: Answers a question of a process with agents. Returns a Future if the answer depends on a commit, so that no thread
-#: waits for it. Raises: DeclinedError; any other exception is logged, and no answer is sent.
+#: Function that answers a question of a process with agents. It returns a Future if the answer depends on a commit, so
+#: that no thread waits for the commit. Raises: DeclinedError; any other exception is logged, and no answer is sent.
 Answerer = Callable[[Question, Sender], Answer | Future[Answer]]
-#: Accepts a message in order, without blocking, and returns the work to start for it now, or None.
+#: Function that accepts a message for an agent, without blocking; messages come one after the other. It returns the
+#: work to start now, or None if the message is queued or needs no work.
 Accept = Callable[[AgentMessage], Work | None]
 
 
 class AgentBus(Protocol):
-    """The end of a process with agents. Work runs on threads of the bus, in independent thread pools."""
+    """The end of the bus in a process with agents. The bus handles messages in its own independent thread pools."""
 
     def serve_agent(self, host: str, accept: Accept) -> None:
-        """Deliver all further messages for ``host`` to ``accept``."""
+        """Deliver all messages for ``host`` to ``accept`` from now on."""
 
     def tell(self, message: ConductorMessage, *, urgent: bool = False) -> None:
         """Send a message to the conductor. Raises: Unavailable if this process has no conductor.
 
-        ``urgent``: overtakes messages that are not urgent; for the results of interrupts and deletes.
+        ``urgent``: whether the message overtakes messages that are not urgent; True for results of interrupts and
+        deletes.
         """
 
     def begin_session(self, session: str) -> None:
         """Accept only messages for this session from now on.
 
-        An order for another session is answered with the status UNKNOWN of its step, so that the conductor resends it.
+        The answer to an order for another session is that the status of its step is UNKNOWN, so that the conductor
+        resends the order.
         """
 
     def ask(self, question: Question, within_s: float | None = None) -> Answer:
@@ -76,18 +84,18 @@ class AgentBus(Protocol):
 
 
 class ConductorBus(Protocol):
-    """The end of a control process, which also runs the conductor's own work on threads of its pools."""
+    """The end of the bus in a control process. Its thread pools also run the conductor's own work."""
 
     @property
     def waiting(self) -> Mapping[str, int]:
-        """Number of pieces of work that wait for a thread, by the name of their queue."""
+        """Lengths of the queues of this bus: name of the queue → number of queued pieces of work or messages."""
 
     @property
     def hears_agents(self) -> bool:
-        """Whether messages of agents arrive at this process at present."""
+        """Whether this process currently receives messages of agents."""
 
     def hears(self, host: str) -> bool:
-        """Return whether the agent of ``host`` counts as alive and its messages arrive at this process at present."""
+        """Return whether the agent of ``host`` is considered alive and this process currently receives its messages."""
 
     def serve_conductor(self, handler: Callable[[ConductorMessage], None], answer: Answerer) -> None:
         """Deliver messages of agents to ``handler`` and their questions to ``answer``."""
@@ -95,7 +103,8 @@ class ConductorBus(Protocol):
     def cast(self, host: str, message: AgentMessage) -> None:
         """Send a message to the agent of ``host``.
 
-        Raises: Unavailable if this process knows no agent of the host; AgentTooOld if its release lacks the message.
+        Raises: Unavailable if this process knows no agent of the host; AgentTooOld if the agent's release does not have
+        the message.
         """
 
     def run_in_conductor(self, work: Callable[[], None]) -> None:
@@ -109,17 +118,17 @@ class ConductorBus(Protocol):
 
 
 class ControlBus(AgentBus, ConductorBus, Protocol):
-    """Both ends, for a control process with hosts of its own."""
+    """Both ends of the bus in one object: a control process may also run agents, of simulated hosts."""
 
     def close(self) -> None:
         """Accept no more work, and wait for the running work."""
 
 
 class RemoteBus(ControlBus, Protocol):
-    """Both ends, for a control process that also reaches agents in other processes."""
+    """Both ends of the bus, for a control process that also exchanges messages with agents in other processes."""
 
     def start(self) -> None:
-        """Start to receive messages of agents. Call it after :meth:`serve_conductor`."""
+        """Start receiving messages of agents. Call :meth:`serve_conductor` first."""
 
     def agents_changed(self) -> None:
-        """Reload the enrolled agents now, without waiting for the next interval."""
+        """Reload the list of enrolled agents now, instead of at the next periodic check."""

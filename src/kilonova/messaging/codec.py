@@ -2,20 +2,22 @@
 """The wire format of messages: JSON with the name of the message, its addressing and a version.
 
 A reader ignores unknown fields and uses defaults for missing ones, so that two releases can communicate. ``VERSION``
-rises with every addition; :func:`require_known` stops messages that a reader's version does not have. ``NEEDS`` is the
-least version that a reader must have to interpret a message correctly. It rises only when the meaning of a field
-changes, one release after all readers understand the new meaning.
+rises with every addition; :func:`require_known` refuses to send a message that the reader's version does not have.
+``NEEDS`` is the lowest version with which a reader interprets a message correctly. It rises only when the meaning of a
+field changes, one release after all readers understand the new meaning.
+
+Each version, and what was added with it:
 
 ====  ==================================================================
- 1    the message alone
+ 1    messages without addressing
  2    host, session, the process that awaits the reply, and questions (ADR 20)
  3    the source of a guest's image data (ADR 23)
- 4    actions on one guest on its host, its moves, rebuilds and images, questions about it (ADR 24)
-      and its config drive (ADR 29)
+ 4    actions on a guest that stays on its host, moves, rebuilds and snapshots of a guest, queries about a guest
+      (ADR 24), and config drives (ADR 29)
  5    the address of a guest's console, and guest diagnostics (ADR 30)
  6    the format of an image, the image cache of a host, the rescue properties of an image, and the shutdown timeout of
       a guest before a rescue or a move
- 7    calling off the order of a step that was interrupted while the order was on its way (ADR 18)
+ 7    ``CallOff``: cancels the order of a step that was interrupted before the order arrived (ADR 18)
  8    the abilities of hypervisor drivers, in the reports of agents
 ====  ==================================================================
 """
@@ -31,12 +33,13 @@ from kilonova.messaging.messages import AgentMessage, Answer, ConductorMessage, 
 
 VERSION = 8
 NEEDS = 2
-#: The version of the previous release. Agents with a lower version are two releases old and refused.
+#: Message version of the previous release. Agents with a lower version are at least two releases old; control processes
+#: refuse them.
 OLDEST = 3
 #: First version with config drives; an older agent would spawn the guest without its config drive.
 _CONFIG_DRIVES = 4
 Message = AgentMessage | ConductorMessage | Question | Answer
-#: Message class → its wire name, where other releases use another name than the class has now.
+#: Renamed message class → its name in the wire format, which is the former class name that other releases know.
 _NAMES_OF_OTHERS: Mapping[type, str] = {HostsRegistered: "Orphans"}
 
 
@@ -63,7 +66,7 @@ _OF_VERSION_4 = _OF_VERSION_2 | {
 _OF_VERSION_5 = _OF_VERSION_4 | {"AskConsoleAddress", "AskDiagnostics", "ConsoleAddress", "Diagnostics"}
 _OF_VERSION_6 = _OF_VERSION_5 | {"AskCachedImages", "CachedImages"}
 _OF_VERSION_7 = _OF_VERSION_6 | {"CallOff"}
-#: Earlier version → the wire names of its messages. Messages that no earlier version has were added with ``VERSION``.
+#: Earlier version → the wire names of its messages. A message in none of these sets was added with ``VERSION``.
 KNOWN: Mapping[int, frozenset[str]] = {
     2: _OF_VERSION_2,
     3: _OF_VERSION_2,
@@ -78,12 +81,12 @@ KNOWN: Mapping[int, frozenset[str]] = {
 class Envelope:
     """A message with its addressing.
 
-    ``host``: the host of an agent process that the message is for.
-    ``session``: the session of the agent process that the message is for, or from.
-    ``reply_to``: the control process that awaits the reply; "" if any control process may handle it.
+    ``host``: the compute host whose agent is the recipient; "" in answers, and in messages to the conductor.
+    ``session``: the session of the agent process that sends or receives the message.
+    ``reply_to``: the control process that awaits the reply; "" if any control process may handle the reply.
     ``question``: correlation id of a question and its answer; "" for other messages.
     ``urgent``: whether the message overtakes messages that are not urgent.
-    ``version``: message version of the writer.
+    ``version``: message version of the sender.
     """
 
     message: Message
@@ -158,7 +161,7 @@ def _decode(data: bytes) -> Envelope:
     needs = written.version if written.needs is None else written.needs
     if needs > VERSION:
         raise msgspec.ValidationError(
-            f"Version {written.version} of the messages is not understood, only those up to {VERSION}"
+            f"Message version {VERSION} is the latest one supported; this message has version {written.version}"
         )
     wire = msgspec.json.decode(data, type=_Wire)
     kind = MESSAGES.get(wire.message)
@@ -169,7 +172,7 @@ def _decode(data: bytes) -> Envelope:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value that msgspec cannot serialise itself: any mapping becomes a dict. Raises: TypeError."""
+    """Convert a mapping that msgspec cannot serialise itself to a dict. Raises: TypeError for values of other types."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} cannot be part of a message")

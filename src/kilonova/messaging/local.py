@@ -23,7 +23,7 @@ _CONDUCTOR_THREADS = {ConductorPool.BLOCKING: 16, ConductorPool.ORDINARY: 4, Con
 class LocalBus:
     """Bus between the agents and the conductor of this process. Messages are handled in thread pools.
 
-    Agents keep the order of the messages of each instance.
+    An agent carries out the orders of one instance in order of arrival.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class LocalBus:
         self._conductor_pools.run(pool, lambda: conductor(message))
 
     def begin_session(self, session: str) -> None:
-        """Do nothing: no message outlives the process, and agents drop their queued messages when a session ends."""
+        """Do nothing: messages do not outlive this process, and agents drop their queued orders when a session ends."""
 
     def ask(self, question: Question, within_s: float | None = None) -> Answer:
         del within_s  # the answer comes from this process, so no timeout is needed
@@ -92,7 +92,7 @@ class LocalBus:
         self._conductor_pools.close()
 
     def _work(self, work: Work | None) -> None:
-        """Run a piece of work in its pool, and then the work that was queued behind it, each in its own pool."""
+        """Run a piece of work in its pool, and afterwards each piece of work that was queued behind it in its pool."""
         if work is not None and not self._is_closing:
             self._agent_pools.run(work.pool, lambda: self._do(work))
 

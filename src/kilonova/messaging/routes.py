@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes to hosts over the broker: the agent process of each host, and the agents enrolled for it (ADR 20)."""
+"""Routes to hosts over the broker: the current agent process of each host, and the enrolled agents (ADR 20)."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from kilonova.messaging.codec import VERSION
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The agent process that serves a host. ``agent``: its name at the broker; ``session``: its current session.
+    """The agent process that serves a host.
 
-    ``version``: its message version.
+    ``agent``: name of the process at the broker; ``session``: its current session; ``version``: its message version.
     """
 
     agent: str
@@ -23,7 +23,7 @@ class Route:
 class Routes(Protocol):
     """A control process's directory of the agents in other processes.
 
-    It is used under locks and for every message, so no call may block: all answers come from memory.
+    Its methods are called under locks and for every message. They must not block, so they read only memory.
     """
 
     def of(self, host: str) -> Route | None:

@@ -36,9 +36,9 @@ LOG = logging.getLogger(__name__)
 class AgentPool(StrEnum):
     """Thread pools of an agent.
 
-    ``INTERRUPT``: never waits for a hypervisor. ``MOVE``: copies memory and disks, or waits for guests to shut down.
-    ``QUESTION``: queries whose caller waits. ``SNAPSHOT``: copies and uploads disks, and may wait for a concurrency
-    limit.
+    ``INTERRUPT``: messages that are handled without waiting for the hypervisor. ``MOVE``: orders that copy memory and
+    disks, or wait for guests to shut down. ``QUESTION``: queries whose caller waits for the answer. ``SNAPSHOT``:
+    orders that copy, upload or fetch images.
     """
 
     INTERRUPT = "interrupt"
@@ -115,7 +115,7 @@ class ThreadPools(Generic[L]):
 
 
 def _run_next(waiting: deque[Callable[[], None]]) -> None:
-    """Run the oldest queued work, and log its exception, which the executor would discard."""
+    """Run the oldest queued work; log an exception that it raises, because the executor would discard it."""
     try:
         waiting.popleft()()
     except Exception:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All messages, as frozen dataclasses: orders and queries to agents; replies, reports and heartbeats to the conductor.
 
-The union at the end of each file lists its messages by kind. All names of these files can be imported from here.
+Each module ends with unions of its messages, by kind. All names of these modules can be imported from this package.
 """
 
 from kilonova.messaging.messages.cold_moves import *
@@ -15,9 +15,9 @@ from kilonova.messaging.messages.sessions import *
 from kilonova.messaging.messages.snapshots import *
 from kilonova.messaging.messages.steps import *
 
-#: Messages that overtake the queue of their instance and are handled at once, even while a long order runs for it.
+#: Messages that an agent handles at once: they overtake the queued orders of their instance, and the running one.
 Interrupt = LiveMigrationInterrupt | CancelSnapshot | AskStep
-#: Messages that are carried out one after the other for each instance, and answered with a :class:`StepReply`.
+#: Messages that an agent carries out one at a time for each instance, and answers with a :class:`StepReply`.
 Order = GuestOrder | RescueOrder | ColdMoveOrder | LiveMigrationOrder | SnapshotOrder | ImageOrder | CallOff
 AgentMessage = Order | Interrupt | AskGuests | AskPowerStates | GuestQuestion
 #: Reports about guests, which any control process may handle.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Orders to the two hosts of a cold move: resize, cold migration and evacuation.
 
-For each instance a host has a guest, or a kept guest (the source of an unconfirmed move), or both: a resize may have
-the same host as source and destination.
+A kept guest is the guest that the source of a move keeps until the move is confirmed or reverted. If a resize has the
+same host as source and destination, that host has two guests of the instance: the kept guest and the new guest.
 """
 
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from kilonova.model.instance import GuestSpec
 
 @dataclass(frozen=True, slots=True)
 class MoveAway:
-    """To the source: power the guest off and keep it, for ``destination`` to copy and for a revert.
+    """To the source: power off the guest and keep it, for a copy of its disk to ``destination`` and for a revert.
 
-    ``destination``: "" in an evacuation, which builds a new guest on the other host.
+    ``destination``: "" in an evacuation, which builds a new guest on the other host instead of copying.
     ``timeout_s``: the shutdown timeout; None is the default of the host.
     """
 
@@ -27,7 +27,7 @@ class MoveAway:
 
 @dataclass(frozen=True, slots=True)
 class FinishMove:
-    """To the destination: create the guest from the one that ``source`` keeps, resized; start it if ``power_on``."""
+    """To the destination: create ``guest`` from a copy of the kept guest on ``source``; start it if ``power_on``."""
 
     step: StepId
     guest: GuestSpec
@@ -41,7 +41,7 @@ class FinishMove:
 
 @dataclass(frozen=True, slots=True)
 class ReturnHome:
-    """To the source: turn the kept guest into the active guest again; no error if the guest never left.
+    """To the source: turn the kept guest into the active guest again; no error if the guest is already active.
 
     Undo step of ``MoveAway`` and ``LiveMigrate``, and the last step of a revert.
     """
@@ -59,8 +59,9 @@ class ReturnHome:
 class PendingRollback:
     """A rollback that a host must do before it accepts orders; part of the answer to its registration.
 
-    The host restores the guest to its state before a move, as with ``ReturnHome``. With ``drops_made`` it first removes
-    the guest that the move created on the same host, as with ``AbandonMove``. It reports the result by ``step``.
+    The host restores the guest to its state before a move, as with ``ReturnHome``. ``drops_made``: the host first
+    removes the guest that the move created on this same host, as with ``AbandonMove``. The host reports the result as
+    the reply to ``step``.
     """
 
     step: StepId
@@ -71,7 +72,7 @@ class PendingRollback:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmMove:
-    """To the source: remove the kept guest, and no other. No error if absent."""
+    """To the source: remove the kept guest, but not an active guest. No error if there is no kept guest."""
 
     step: StepId
     instance_uuid: str
@@ -79,7 +80,7 @@ class ConfirmMove:
 
 @dataclass(frozen=True, slots=True)
 class AbandonMove:
-    """To the destination: remove the guest that a move created there, but no kept guest. No error if absent."""
+    """To the destination: remove the guest that a move created there, but not a kept guest. No error if absent."""
 
     step: StepId
     instance_uuid: str

@@ -44,12 +44,12 @@ class DestroyGuest:
 
 @dataclass(frozen=True, slots=True)
 class RebootGuest:
-    """Reboot a guest; ``TaskReached`` reports that the reboot waits for its turn and that it has started.
+    """Reboot a guest. The agent sends ``TaskReached`` when the reboot is queued, and again when it starts.
 
-    A soft reboot shuts the guest down cleanly and starts it. A ``hard`` one creates a missing guest again, from the
-    description ``guest``. If a guest to reboot softly is not running, or is missing without a description, the agent
-    only replies with its state, and the conductor orders a hard reboot with the description.
-    ``begun``: an earlier attempt may have done the reboot, so a running guest is left alone.
+    A soft reboot shuts the guest down cleanly and starts it. If the guest is not running, the agent only replies with
+    its power state, and the conductor orders a hard reboot. ``hard``: a missing guest is created as ``guest`` describes
+    it. Without ``guest``, the agent replies that it is missing, and the conductor repeats the order with ``guest``.
+    ``begun``: an earlier attempt may have done the reboot, so a running guest is not rebooted.
     """
 
     step: StepId
@@ -67,9 +67,9 @@ class StartGuest:
 
 @dataclass(frozen=True, slots=True)
 class StopGuest:
-    """Shut a guest down cleanly, and power it off if it still runs after ``timeout_s``; 0 is at once.
+    """Shut a guest down cleanly, and power it off if it still runs after ``timeout_s`` seconds.
 
-    None is the ``shutdown_timeout`` of the host.
+    ``timeout_s``: 0 powers the guest off at once; None is the ``shutdown_timeout`` of the host.
     """
 
     step: StepId
@@ -109,7 +109,8 @@ class ResumeGuest:
 class RemoveGuest:
     """Remove a guest named by a removal record, unless the guest is newer than the record or has no mark of Kilonova.
 
-    Belongs to no workflow. ``running_deleted_instance_action`` may keep the guest of a deleted server.
+    The order belongs to no workflow. The option ``running_deleted_instance_action`` may keep the guest of a deleted
+    server.
     """
 
     step: StepId
@@ -122,9 +123,9 @@ class RemoveGuest:
 
 @dataclass(frozen=True, slots=True)
 class AskGuests:
-    """Query: which of these guests the host has. Answered with :class:`GuestsFound`.
+    """Query for the guests ``instance_uuids``: which of them exist on the host. Answered with :class:`GuestsFound`.
 
-    Waits for the hypervisor, but not for queued orders. Belongs to no workflow.
+    The agent waits for the hypervisor, but not for queued orders. The query belongs to no workflow.
     """
 
     step: StepId
@@ -138,8 +139,9 @@ class AskGuests:
 
 @dataclass(frozen=True, slots=True)
 class GuestsFound:
-    """Report of the guests of hosts, sent periodically and on request; ``marked`` as in ``HostsStarted``.
+    """Report of the guests of hosts, sent periodically and as the answer to :class:`AskGuests`.
 
+    ``guests``: host → guest → power state. ``marked``: as in ``HostsStarted``.
     ``asked``: the guests that were queried; None if the report covers all guests of the hosts.
     """
 

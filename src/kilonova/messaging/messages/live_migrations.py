@@ -22,7 +22,7 @@ class PrepareLiveMigration:
 
 @dataclass(frozen=True, slots=True)
 class LiveMigrate:
-    """To the source: copy the running guest to ``destination``, then keep it as a kept guest. Has no timeout.
+    """To the source: copy the running guest to ``destination``, then keep it as a kept guest. There is no timeout.
 
     The reply's ``power_state`` is the state before the migration, running or paused. The reply to an aborted migration
     has an error and ``aborted``; the guest still runs on the source.
@@ -37,8 +37,8 @@ class LiveMigrate:
 class AbortLiveMigration:
     """To the source: abort the live migration of this workflow, whether it is running, queued or not yet received.
 
-    Has no reply of its own: the reply to ``LiveMigrate`` says whether the migration was aborted or completed. An abort
-    that comes after the copying has no effect.
+    The abort has no reply: the reply to ``LiveMigrate`` says whether the migration was aborted or completed. An abort
+    that arrives after all memory has been copied has no effect.
     """
 
     step: StepId
@@ -49,7 +49,7 @@ class AbortLiveMigration:
 class ForceCompleteLiveMigration:
     """To the source: complete the live migration of this instance soon, by pausing the guest.
 
-    Has no reply of its own; the reply to ``LiveMigrate`` comes sooner. No effect without a running migration.
+    The order has no reply; the reply to ``LiveMigrate`` comes sooner. No effect if no live migration is running.
     """
 
     step: StepId
@@ -58,7 +58,7 @@ class ForceCompleteLiveMigration:
 
 @dataclass(frozen=True, slots=True)
 class ActivateMigrated:
-    """To the destination: activate the incoming guest, which is fully copied; leave it paused if ``paused``."""
+    """To the destination: activate the incoming guest after it was fully copied; leave it paused if ``paused``."""
 
     step: StepId
     instance_uuid: str
@@ -67,7 +67,7 @@ class ActivateMigrated:
 
 @dataclass(frozen=True, slots=True)
 class MigrationProgress:
-    """Progress of the copying of a ``LiveMigrate``, sent about every second. Does not mean success."""
+    """Progress of a live migration, sent by the source about every second. 100 percent does not mean success."""
 
     step: StepId
     host: str
@@ -81,7 +81,7 @@ class MigrationProgress:
 
     @property
     def percent(self) -> int:
-        """Percentage of memory and disk that is copied."""
+        """Percentage of memory and disk that has been copied."""
         total = self.memory_total_bytes + self.disk_total_bytes
         return 100 * (self.memory_processed_bytes + self.disk_processed_bytes) // total if total else 0
 

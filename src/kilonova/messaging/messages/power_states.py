@@ -14,7 +14,7 @@ class PowerStates:
 
     Sent when an agent starts, every ``sync_power_state_interval``, and for guests that changed without an order; a
     missing guest has NOSTATE. ``whole``: the report covers all guests of these hosts. ``resume``: the agents have just
-    started, and guests that ran before and are off now are to be started.
+    started, so the conductor may start guests that were running before and are off now.
     """
 
     guests: Mapping[str, Mapping[str, PowerState]]
@@ -27,7 +27,7 @@ class AskPowerStates:
     """Query of guests' power states. Answered with :class:`PowerStatesAnswer`, which repeats ``seen`` and ``resume``.
 
     ``seen``: guest → time of its server's last change when the query was sent; if the server has changed since, the
-    answer is stale. Waits for the hypervisor, but not for queued orders. Belongs to no workflow.
+    answer is stale. The agent waits for the hypervisor, but not for queued orders. The query belongs to no workflow.
     """
 
     step: StepId

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries of a control process about a guest or a host, made while a request waits, and the agents' answers (ADR 24).
+"""Queries of a control process about a guest or a host, and the agents' answers, for which API requests wait (ADR 24).
 
 Queries change nothing, so they may be lost or answered twice. ``question`` is the correlation id of a query and its
-answer, and ``asker`` the control process that gets the answer.
+answer. ``asker`` is the control process that receives the answer.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ from kilonova.model.guest_diagnostics import GuestDiagnostics
 class AskConsoleOutput:
     """Query of a guest's console log. Answered with :class:`ConsoleOutput`.
 
-    ``lines``: number of last lines; None is the whole log. ``within_s``: time for which the caller waits.
+    ``lines``: number of lines to return from the end of the log; None returns the whole log. ``within_s``: seconds for
+    which the caller waits.
     """
 
     instance_uuid: str
@@ -51,7 +52,7 @@ class AskConsoleAddress:
 
 @dataclass(frozen=True, slots=True)
 class ConsoleAddress:
-    """Answer to :class:`AskConsoleAddress`. ``end``: address of the console, to be shown only to console proxies."""
+    """Answer to :class:`AskConsoleAddress`. ``end``: address of the console; only console proxies may see it."""
 
     question: str
     host: str
@@ -105,7 +106,7 @@ class CachedImages:
 class RefusedBecause(StrEnum):
     """Reason for the refusal of a query. ``UNSUPPORTED``: the hypervisor driver never supports this query.
 
-    ``NOT_RUNNING``: used only for queries that were added with message version 5.
+    ``NOT_RUNNING``: the guest is not running; used only for queries that were added with message version 5.
     """
 
     FAILED = "failed"
@@ -116,7 +117,7 @@ class RefusedBecause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuestionRefused:
-    """Answer that refuses a query of any kind. The owner of the server may read ``error``, so it names no host."""
+    """Answer that refuses a query of any kind. ``error`` names no host, because the owner of the server may read it."""
 
     question: str
     host: str
@@ -126,6 +127,6 @@ class QuestionRefused:
     because: RefusedBecause = RefusedBecause.FAILED
 
 
-#: Queries that wait for the hypervisor, but not for queued orders. A request waits for their :data:`GuestAnswer`.
+#: Queries for which an agent waits for the hypervisor, but not for queued orders. The answer is a :data:`GuestAnswer`.
 GuestQuestion = AskConsoleOutput | AskConsoleAddress | AskDiagnostics | AskCachedImages
 GuestAnswer = ConsoleOutput | ConsoleAddress | Diagnostics | CachedImages | QuestionRefused

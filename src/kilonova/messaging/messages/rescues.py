@@ -14,8 +14,8 @@ class RescueGuest:
     """Start a guest from a rescue image, with its own disk attached as a second disk.
 
     ``image``: source of the image data; None in a cloud without an image service.
-    ``admin_password``: password of the rescue system; the config drive of ``guest`` contains it, too. It is never shown
-    or logged.
+    ``admin_password``: password of the rescue system; the config drive of ``guest`` contains it, too. The password is
+    never shown or logged.
     ``image_properties``: rescue properties of the image, such as hw_rescue_device.
     ``timeout_s``: shutdown timeout of the guest; None is the default of the host.
     """

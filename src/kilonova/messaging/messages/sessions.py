@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registration and heartbeats of processes with agents.
 
-A session of such a process begins with its report of hosts and guests, and ends with the process or its lease
-(ADR 20). Messages that were sent to an earlier session are void.
+A session of such a process begins when it registers its hosts and guests. The session ends when the process stops or
+its lease expires (ADR 20). Messages that were sent to an earlier session are dropped.
 """
 
 from collections.abc import Mapping
@@ -29,9 +29,9 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswer:
-    """Answer to :class:`Heartbeat`. ``counts``: whether the session still counts as alive for all control processes.
+    """Answer to :class:`Heartbeat`. ``counts``: False if the session has expired.
 
-    If not, its hosts may have been declared down, so the process registers them again, in a new session.
+    The hosts of an expired session may have been declared down, so the agent process registers them in a new session.
     """
 
     session: str
@@ -43,10 +43,10 @@ class HeartbeatAnswer:
 class HostsStarted:
     """Registration of hosts by a process with agents: the hypervisors and the guests on them.
 
-    ``session``: session of the process; it may register its hosts by several messages. ``release``: Kilonova release of
-    the process; ``machine``: the machine that it runs on.
-    ``marked``: host → guest → time of the order that created it, for guests with a mark of Kilonova. An agent of a
-    release without marks leaves it empty, and none of its guests is removed.
+    ``session``: session of the process, which may send several messages to register all its hosts. ``release``:
+    Kilonova release of the process. ``machine``: the machine that the process runs on.
+    ``marked``: host → guest → time of the order that created the guest, for guests whose metadata has Kilonova's mark.
+    An agent of a release without marks leaves ``marked`` empty, and none of its guests is removed.
     """
 
     reports: tuple[NodeReport, ...]
@@ -63,8 +63,8 @@ class HostsRegistered:
 
     ``removals``: host → guests to remove because of removal records, as with ``RemoveGuest``.
     ``lease_s``: seconds for which the process may act for its hosts after each heartbeat.
-    ``homecomings``: host → pending rollbacks of moves. An agent of an earlier release ignores them, and gets them again
-    at its next registration.
+    ``homecomings``: host → pending rollbacks of moves. An agent of an earlier release ignores the rollbacks, and
+    receives them again at its next registration.
     """
 
     removals: Mapping[str, tuple[Removal, ...]] = field(default_factory=dict)

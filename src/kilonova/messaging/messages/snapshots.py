@@ -9,9 +9,9 @@ from kilonova.model.image_data import ImageData
 
 @dataclass(frozen=True, slots=True)
 class SnapshotGuest:
-    """Copy the current disk of a guest, for the image ``image_id``; no error if the copy exists.
+    """Copy the current disk of a guest, for the image ``image_id``; no error if the copy already exists.
 
-    ``base``: base image of the guest, for a host whose image cache lacks it.
+    ``base``: source of the guest's base image, which the host fetches if its image cache does not have it.
     """
 
     step: StepId
@@ -39,9 +39,9 @@ class DiscardSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class CancelSnapshot:
-    """Cancel the copy or the upload of this workflow, whether it is running, queued or not yet received.
+    """Cancel the ``SnapshotGuest`` or ``UploadSnapshot`` of this workflow, if running, queued or not yet received.
 
-    Has no reply of its own: the reply to the order says whether it was cancelled or completed.
+    The cancellation has no reply: the reply to the cancelled order says whether it was cancelled or completed.
     """
 
     step: StepId

@@ -13,8 +13,8 @@ from kilonova.model.instance import Fault, PowerState, TaskState
 class StepId:
     """Identity of a message: the workflow, its step, and the attempt of that step.
 
-    An agent carries out each id only once, so ids are unique. Messages outside of workflows have ``workflow`` "", and
-    are carried out every time.
+    An agent carries out a message with the same identity only once. Messages outside of workflows have ``workflow`` ""
+    and are carried out every time they arrive.
     """
 
     workflow: str
@@ -32,14 +32,14 @@ class AskStep:
 
 @dataclass(frozen=True, slots=True)
 class CallOff:
-    """Cancel the orders of earlier attempts of a workflow's steps; the reply waits for an order that is running."""
+    """Cancel a workflow's earlier orders for an instance. The reply is sent after a running order has ended."""
 
     step: StepId
     instance_uuid: str
 
 
 class FaultOf(StrEnum):
-    """Cause of a failed step. Only failures of the host count against the host in the build failure weigher."""
+    """Cause of a failed step. Only a failure with the cause ``HOST`` counts for the build failure weigher."""
 
     HOST = "host"
     REQUEST = "request"
@@ -49,9 +49,9 @@ class FaultOf(StrEnum):
 class StepReply:
     """Result of a step. ``power_state``: the guest's state after the step.
 
-    ``error``: None for success; the owner of the server may read it, so it names no host.
-    ``details``: for administrators. ``fault_of``: set for failures only.
-    ``aborted``: the step failed because it was aborted on request. ``images``: result for each image to cache.
+    ``error``: None for success. The owner of the server may read the text, so it names no host.
+    ``details``: details of the error, for administrators. ``fault_of``: has a meaning for failures only.
+    ``aborted``: the step failed because it was aborted on request. ``images``: image → result, for ``CacheImages``.
     """
 
     step: StepId
@@ -71,7 +71,7 @@ class StepReply:
 
 @dataclass(frozen=True, slots=True)
 class TaskReached:
-    """Report that a running order has reached the next task state of its server; does not mean success."""
+    """Report that the server reached the next task state ``task`` while its order is running; does not mean success."""
 
     step: StepId
     host: str

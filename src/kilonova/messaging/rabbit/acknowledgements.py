@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Acknowledgements of deliveries that were handled in any order, with as few basic.ack frames as possible."""
+"""Acknowledgement of deliveries, which are handled in any order, with as few basic.ack frames as possible."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -18,12 +18,12 @@ class Acknowledgements:
         self._newest = tag
 
     def missed(self) -> int:
-        """Return the tag of a delivery that could not be parsed: the next number, as the broker counts deliveries."""
+        """Record a delivery that could not be parsed, and return its tag: the broker numbers deliveries from 1."""
         self.delivered(self._newest + 1)
         return self._newest
 
     def acknowledge(self, channel: Any, tags: Iterable[int]) -> None:
-        """Acknowledge deliveries: one multiple ack up to the first open delivery, single acks for the rest."""
+        """Acknowledge deliveries: one multiple ack up to the first delivery that stays open, then one ack for each."""
         done = {tag for tag in tags if tag in self._open}
         together = 0
         for tag in self._open:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bus end of an agent process: reads queue ``to.<agent>``, writes to exchange ``from.<agent>``, declares nothing.
+"""The bus end of an agent process: it reads queue ``to.<agent>`` and writes to exchange ``from.<agent>``.
+
+The agent process declares no queues or exchanges: control processes, or the operator, declare them.
 
 A message is acknowledged once the agent of its host has accepted it. A message for another session of this process is
 dropped, and its step is reported as UNKNOWN, so that the conductor sends the order again.
@@ -46,15 +48,16 @@ from kilonova.messaging.rabbit.transport_url import Transport
 LOG = logging.getLogger(__name__)
 #: Maximum number of messages kept for hosts whose agents have not started yet.
 _MOST_EARLY = 1000
-#: Pause before the first retry of a question, in seconds; each further pause doubles, up to the longest.
+#: Pause before the first retry of a question, in seconds. Each later pause is twice as long as the one before, up to
+#: ``_LONGEST_PAUSE_S``.
 _ASKED_AGAIN_AFTER_S = 2.0
 _LONGEST_PAUSE_S = 30.0
-#: Maximum number of workflows whose control process is remembered as the addressee of replies.
+#: Maximum number of workflows for which an agent process remembers the control process that awaits the replies.
 _MOST_AWAITED = 20_000
 
 
 class _Copy:
-    """The copies of a question, of which only one at a time waits in the outbox.
+    """The copies of one question, at most one of which is in the outbox at a time.
 
     ``is_asked``: returns whether the question still waits for its answer.
     """
@@ -64,12 +67,12 @@ class _Copy:
         self._waits_here = False
 
     def take_turn(self) -> bool:
-        """Return whether to queue a copy now: not while an earlier copy waits in the outbox."""
+        """Return whether the caller shall queue a copy now: True unless an earlier copy is still in the outbox."""
         waits, self._waits_here = self._waits_here, True
         return not waits
 
     def is_wanted(self) -> bool:
-        """Return whether the outbox should still send the question, rather than drop it."""
+        """Return whether the outbox should send the copy, not drop it. The copy leaves the outbox in both cases."""
         self._waits_here = False
         return self._is_asked()
 
@@ -91,9 +94,10 @@ class RabbitAgentBus:
         self._is_closing = False
         self._local = LocalBus()
         self._link = Link(transport, f"agent {agent}", self._connected)
-        #: Id of an open question → the queue of the thread that waits for the answer; None means: the bus is closed.
+        #: Id of an open question → queue of the thread that waits for the answer. None in the queue: the bus is closed.
         self._questions: dict[str, queue.SimpleQueue[Answer | None]] = {}
-        #: Workflow → the control process that sent its latest message, oldest first. Written only by the link's thread.
+        #: Workflow → the control process that sent the workflow's latest message; least recent first. Written only by
+        #: the link's thread.
         self._awaiting: dict[str, str] = {}
         self._early_lock = threading.Lock()
         self._early: list[tuple[str, AgentMessage]] = []
@@ -140,8 +144,8 @@ class RabbitAgentBus:
     def ask(self, question: Question, within_s: float | None = None) -> Answer:
         """Send a question to the control processes and wait for the answer. Raises: Unavailable after the timeout.
 
-        The control process that received the question may hang or lack its database, so copies are sent with growing
-        pauses: the broker distributes them round-robin to all control processes.
+        The control process that received the question may hang or have no database connection, so copies are sent with
+        growing pauses: the broker distributes the copies round-robin to all control processes.
         """
         timeout_s = self._response_timeout_s if within_s is None else within_s
         number = self._new_id()
@@ -161,8 +165,8 @@ class RabbitAgentBus:
                         raise Unavailable("This process is shutting down.")
                     return answer
                 if pause_s == _LONGEST_PAUSE_S:
-                    what = f"No control process has answered a {type(question).__name__}, which is asked again"
-                    self._complaints.complain("unanswered", f"{what} for {timeout_s:g} s")
+                    what = f"No control process has answered a {type(question).__name__}; copies of it are sent"
+                    self._complaints.complain("unanswered", f"{what} for up to {timeout_s:g} s")
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         finally:
             del self._questions[number]
@@ -192,7 +196,7 @@ class RabbitAgentBus:
         try:
             envelope = decode(delivery.body)
         except msgspec.DecodeError as error:
-            self._complaints.complain("not understood", f"A message from the control side is dropped: {error}")
+            self._complaints.complain("not understood", f"A message from a control process is dropped: {error}")
         else:
             self._accept(envelope)
         self._link.acknowledge(delivery)
@@ -212,7 +216,7 @@ class RabbitAgentBus:
                 else:
                     self._deliver(envelope.host, message)
         else:
-            self._complaints.complain("not for agents", f"A {type(message).__name__} came to an agent and is dropped")
+            self._complaints.complain("not for agents", f"A {type(message).__name__} is dropped: it is not for agents")
 
     def _deliver(self, host: str, message: AgentMessage) -> None:
         try:
@@ -224,7 +228,7 @@ class RabbitAgentBus:
                 self._complaints.complain(f"early {host}", f"No agent serves host {host}; a message for it is dropped")
 
     def _refuse(self, host: str, message: AgentMessage) -> None:
-        """Drop a message for another session, and answer it so that the control process sends it again."""
+        """Drop a message for another session, and answer the message so that the control process sends it again."""
         LOG.info("Host %s: dropped a %s for another session", host, type(message).__name__)
         if isinstance(message, GuestQuestion):
             said = message.question, host, message.instance_uuid, message.asker

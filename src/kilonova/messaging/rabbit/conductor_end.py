@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bus end of a control process: its own simulated hosts in process, and all other agents over the broker.
+"""The bus end of a control process, for agents inside the process and for agent processes that use the broker.
 
-A host with a route is reached over the broker; any other host is served in this process, if at all. Each control
-process reads the queues of all agents, and forwards a reply to the control process that awaits it. Messages are dropped
-if the broker did not authenticate their sender, or if they name a host for which the sender is not enrolled.
+A message for a host with a route is sent over the broker. A message for any other host is delivered inside the process,
+which may run agents of simulated hosts. Each control process reads the queues of all agent processes, and forwards a
+reply to the control process that awaits it. Messages are dropped if the broker did not authenticate their sender, or if
+they name a host for which the sender is not enrolled.
 """
 
 import contextlib
@@ -44,8 +45,8 @@ from kilonova.messaging.routes import Routes
 LOG = logging.getLogger(__name__)
 #: Maximum size of a message in bytes. A report of 200 hosts with 5,000 guests each has half that size.
 _MOST_BYTES = 64 * 2**20
-#: Length in characters of the part of a drop reason that contains no text of the sender; the log's rate limit uses only
-#: this part as its key, so that a sender cannot create any number of keys.
+#: Number of leading characters of a drop reason that are the key of the log's rate limit. They contain no text of the
+#: message, so that a sender cannot create an unlimited number of keys.
 _OURS = 20
 _REPLIES = StepReply | StepStatus | TaskReached | MigrationProgress | GuestAnswer
 
@@ -53,8 +54,8 @@ _REPLIES = StepReply | StepStatus | TaskReached | MigrationProgress | GuestAnswe
 class RabbitConductorBus:
     """The bus of a control process.
 
-    ``process``: uuid of this control process. ``routes``: directory of the agents in other processes. ``local``: the
-    bus to the hosts of this process. ``may_send``: returns whether this process may act; if not, queued messages to
+    ``process``: uuid of this control process. ``routes``: directory of the agents in other processes. ``local``: bus to
+    the agents in this process. ``may_send``: returns whether this process has a valid lease; if not, queued messages to
     agents are dropped.
     """
 
@@ -78,16 +79,16 @@ class RabbitConductorBus:
         #: Received messages that wait for a thread, by sender.
         self._questions, self._heartbeats = FairTurns(), FairTurns()
         self._urgent, self._ordinary = FairTurns(), FairTurns()
-        #: The questions (agent, number) that are being answered here.
+        #: (agent, id of the question) of each question that this process is answering.
         self._being_answered: set[tuple[str, str]] = set()
         self._complaints = RateLimitedLog(LOG)
 
     def start(self) -> None:
-        """Start to receive messages of agents. Call it after :meth:`serve_conductor`."""
+        """Start receiving messages of agents. Call :meth:`serve_conductor` first."""
         self._link.start()
         self._keeper.start()
 
-    # The agent end of the bus, for the hosts in this process.
+    # --- methods of AgentBus: only for the agents in this process ---
 
     def serve_agent(self, host: str, accept: Accept) -> None:
         self._local.serve_agent(host, accept)
@@ -101,7 +102,7 @@ class RabbitConductorBus:
     def ask(self, question: Question, within_s: float | None = None) -> Answer:
         return self._local.ask(question, within_s)
 
-    # The conductor's end of the bus, for hosts in this and in other processes.
+    # --- methods of ConductorBus: for the agents in this process and in other processes ---
 
     def serve_conductor(self, handler: Callable[[ConductorMessage], None], answer: Answerer) -> None:
         self._handler, self._answerer = handler, answer
@@ -123,7 +124,7 @@ class RabbitConductorBus:
         return (self.is_connected and self._routes.is_alive(host)) or self._local.hears(host)
 
     def agents_changed(self) -> None:
-        """Reload the enrolled agents now, without waiting for the next interval. Does not block."""
+        """Reload the list of enrolled agents now, instead of at the next periodic check. Does not block."""
         self._keeper.look()
 
     def run_in_conductor(self, work: Callable[[], None]) -> None:
@@ -158,7 +159,7 @@ class RabbitConductorBus:
         self._keeper.look()
 
     def _hear(self, agent: str, delivery: Delivery) -> None:
-        """Check a delivery from the queue of an agent, and dispatch, forward or drop its message."""
+        """Check a delivery from the queue of an agent; then handle its message, forward it or drop it."""
         try:
             check_writer(self._routes, agent, delivery)
             envelope = _read(delivery)
@@ -171,7 +172,7 @@ class RabbitConductorBus:
             if isinstance(message, HostsStarted):
                 self._note_sign_of_life(agent, envelope.version, message.session)
             asked = agent, envelope.question
-            if asked in self._being_answered:  # a duplicate, sent by the agent in case this process hangs
+            if asked in self._being_answered:  # a copy, which the agent sends in case the first receiver hangs
                 self._link.acknowledge(delivery)
                 return
             self._being_answered.add(asked)
@@ -193,22 +194,22 @@ class RabbitConductorBus:
             self._handle(f"agent {agent}", message, delivery, urgent=envelope.urgent)
 
     def _note_sign_of_life(self, agent: str, version: int, session: str) -> None:
-        """Handle each copy of a HostsStarted as a heartbeat of its session, too.
+        """Handle each copy of a HostsStarted also as a heartbeat of its session.
 
-        Many agent processes that start together may wait for longer than their leases for the handling of their
-        reports; without this, their sessions would expire and all of them would register again, for ever.
+        If many agent processes start together, the registration of a host may take longer than the lease of its agent
+        process. Without these heartbeats the sessions would expire, and all processes would register again and again.
         """
 
         def note() -> None:
             if self._answerer is not None:
-                with contextlib.suppress(KilonovaError):  # the reply to the report contains the same error
+                with contextlib.suppress(KilonovaError):  # the handling of the HostsStarted reports the same error
                     self._answerer(Heartbeat(session=session), Sender(agent, version))
 
         self._heartbeats.add(agent, note)
         self._local.run_urgently(self._heartbeats.run_next)
 
     def _take_passed_on(self, delivery: Delivery) -> None:
-        """Handle a reply that another control process checked and forwarded; agents may not write to this queue."""
+        """Handle a reply that another control process checked and forwarded; agents cannot write to this queue."""
         try:
             envelope = _read(delivery)
         except msgspec.DecodeError as error:
@@ -230,7 +231,7 @@ class RabbitConductorBus:
         self._complaints.complain(kind, f"A message of {whose} is dropped: {why}")
         self._link.acknowledge(delivery)
 
-    # --- on threads of the pools. A message is acknowledged after its handling, so the prefetch limits memory use. ---
+    # --- on threads of the pools: messages are acknowledged after their handling, so the prefetch limits memory use ---
 
     def _handle_now(self, whose: str, message: ConductorMessage, delivery: Delivery) -> None:
         try:

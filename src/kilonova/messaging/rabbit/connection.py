@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening and closing of py-amqp connections, with short timeouts for all their calls."""
+"""Opening and closing of py-amqp connections. All calls of a connection have short timeouts."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ from amqp.spec import Basic
 
 from kilonova.messaging.rabbit.transport_url import BrokerAddress, Tls, Transport
 
-#: Exceptions by which py-amqp reports a broken connection or channel, which must not be used afterwards.
+#: Exceptions of py-amqp for a broken connection or channel. It must not be used afterwards.
 BROKEN = (OSError, amqp.AMQPError)
 #: Timeout in seconds for each answer of the broker and for each write to its socket.
 _TIMEOUT_S = 5.0
 
 
 def _properties(buffer: Any, offset: int) -> tuple[dict[str, Any], int]:
-    """Parse the properties of a message; return none if they are malformed, so that the message has no sender."""
+    """Parse the properties of a received message. Malformed properties become {}: the message then has no sender."""
     try:
         found: tuple[dict[str, Any], int] = serialization.decode_properties_basic(buffer, offset)
     except Exception:  # noqa: BLE001 - the broker does not validate the properties that agents send
@@ -24,7 +24,8 @@ def _properties(buffer: Any, offset: int) -> tuple[dict[str, Any], int]:
     return found
 
 
-# py-amqp closes the connection when it cannot parse a property, and the broker would redeliver the message for ever.
+# Without this parser, py-amqp closes the connection at a malformed property, and the broker redelivers the message on
+# each new connection, again and again.
 serialization.PROPERTY_CLASSES[Basic.CLASS_ID] = _properties
 
 
@@ -52,7 +53,7 @@ def connect(transport: Transport, address: BrokerAddress, name: str) -> amqp.Con
     except BaseException:
         discard(connection)
         raise
-    # With this capability py-amqp reads from the socket before each publish, and calls consumers in the middle of it.
+    # If the capability is set, py-amqp reads from the socket before each publish, and may call consumers meanwhile.
     connection.client_properties["capabilities"]["connection.blocked"] = False
     return connection
 
@@ -63,7 +64,7 @@ def discard(connection: amqp.Connection) -> None:
 
 
 def close(connection: amqp.Connection) -> None:
-    """Close a working connection with the closing handshake; drop it if that fails."""
+    """Close a working connection with the closing handshake; drop the connection if the handshake fails."""
     try:
         connection.close()
     except BROKEN:

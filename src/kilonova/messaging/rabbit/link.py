@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One connection to the broker, and the only thread that uses it.
 
-Senders queue a message and continue. The broker confirms messages in batches; unconfirmed messages of a broken
-connection are sent again, so that a message may arrive twice, but is not lost while this process lives. A delivery is
-acknowledged when its consumer asks for that. A broken connection is replaced by one to the next server.
+Senders queue a message and continue. The broker confirms messages in batches. When a connection breaks, its unconfirmed
+messages are sent again over the next connection, so that they are not lost, but may arrive twice. A delivery is
+acknowledged when its consumer calls ``acknowledge``. A broken connection is replaced by a connection to the next server
+of the broker.
 """
 
 import contextlib
@@ -30,25 +31,28 @@ LOG = logging.getLogger(__name__)
 Take = Callable[[Delivery], None]
 #: Maximum number of unacknowledged deliveries of one queue, which limits the memory that a flood can use.
 PREFETCH = 200
-#: Maximum number of deliveries received before queued messages are sent.
+#: Maximum number of deliveries that the thread receives before it sends queued messages again.
 _TAKEN_TOGETHER = 100
 #: Longest sleep of the thread in seconds, short enough to notice missing heartbeats.
 _LONGEST_SLEEP_S = 1.0
-#: Minimum number of checks in each heartbeat interval: with one check, a busy thread would miss a heartbeat of 1 s.
+#: Minimum number of heartbeat checks in each heartbeat interval. With only one, a busy thread would send its heartbeats
+#: late if the interval is 1 s.
 _TICKS_A_HEARTBEAT = 5
 #: A connection that breaks within this many seconds counts as a failed connection attempt.
 _LASTING_S = 10.0
 _SHORT_PAUSE_S = 0.1
-#: Seconds that close() waits for the thread beyond its timeout; each call of the thread ends within seconds.
+#: Seconds that ``Link.close`` waits for the thread in addition to its timeout. All blocking calls of the thread have
+#: shorter timeouts.
 _CLOSED_AFTER_S = 20.0
-#: Timeout in seconds to read only already received frames. With a timeout of 0, py-amqp would loop without end.
+#: Timeout in seconds for reading only frames that have already arrived. With 0, py-amqp would loop without end.
 _NO_TIME_S = 1e-6
 
 
 class Link:
-    """A connection to the broker that is replaced when it breaks, with its thread. Start it, and close it at the end.
+    """A connection to the broker, with the thread that uses it. A broken connection is replaced.
 
-    ``name``: name of the connection at the broker. ``on_connected``: called on the link's thread after each connect.
+    Call ``start`` first and ``close`` at the end. ``name``: name of the connection at the broker. ``on_connected``:
+    called on the link's thread after each connect.
     """
 
     def __init__(self, transport: Transport, name: str, on_connected: Callable[[], None] = lambda: None) -> None:
@@ -69,11 +73,11 @@ class Link:
         self._complaints = RateLimitedLog(LOG)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
-    # --- for any thread: no call but close() blocks ---
+    # --- for any thread: only close() blocks ---
 
     @property
     def epoch(self) -> int:
-        """Number of the current connection; 0: disconnected. Deliveries and consumers of other epochs are void."""
+        """Number of the current connection; 0 while disconnected. Tags of earlier connections are invalid."""
         return self._epoch if self._is_connected else 0
 
     @property
@@ -89,22 +93,25 @@ class Link:
         self._thread.start()
 
     def send(self, outgoing: OutgoingMessage, *, urgent: bool = False) -> None:
-        """Queue a message. If the queue is full, drop and log it."""
+        """Queue a message. If the queue is full, drop the message and log that."""
         self._outbox.add(outgoing, urgent=urgent)
         self._ring()
 
     def acknowledge(self, delivery: Delivery) -> None:
-        """Acknowledge a delivery as handled. A delivery of an earlier connection is redelivered by the broker."""
+        """Acknowledge a delivery as handled. If its connection broke, the broker redelivers the message anyway."""
         self._acknowledged.append(delivery)
         self._ring()
 
     def consume(self, epoch: int, queue: str, take: Take) -> None:
-        """Consume an existing queue while connection ``epoch`` lasts; ``take`` is called on the link's thread."""
+        """Consume an existing queue over connection number ``epoch``; ignored if that is not the current connection.
+
+        ``take``: called with each delivery, on the link's thread.
+        """
         self._consumptions.append((epoch, queue, take))
         self._ring()
 
     def cancel(self, epoch: int, queue: str) -> None:
-        """Stop consuming a queue."""
+        """Stop consuming a queue over connection number ``epoch``."""
         self._consumptions.append((epoch, queue, None))
         self._ring()
 
@@ -141,7 +148,7 @@ class Link:
         """Open a connection and use it until it breaks or the link is closed."""
         try:
             connection = connect(self._transport, address, self._name)
-        except Exception as error:  # noqa: BLE001 - invalid names raise UnicodeError, servers other than brokers anything
+        except Exception as error:  # noqa: BLE001 - UnicodeError for an invalid name, any error if it is no AMQP server
             self._complaints.complain("connect", f"{self._name}: no connection to {address.host}: {_why(error)}")
             return
         self._epoch += 1
@@ -179,7 +186,8 @@ class Link:
             if not self._is_blocked:
                 self._outbox.write(out, address.user)
             is_drained = not self._take_in(connection, inbox, acknowledgements)
-            # After reading: frames that arrived while this thread was not scheduled prove that the broker is alive.
+            # The heartbeat check comes after reading: frames that arrived while this thread was not scheduled prove
+            # that the broker is alive.
             if time.monotonic() - ticked_at >= self._longest_sleep_s:
                 ticked_at = time.monotonic()
                 connection.heartbeat_tick()
@@ -195,7 +203,7 @@ class Link:
             if take is None:
                 inbox.basic_cancel(queue, nowait=True)
                 continue
-            # nowait, because a queue without a leader would never answer and would block all other queues.
+            # nowait, because the broker never answers for a queue without a leader, and this thread would wait for it.
             inbox.basic_consume(
                 queue,
                 consumer_tag=queue,
@@ -210,7 +218,7 @@ class Link:
             tag = message.delivery_tag
             acknowledgements.delivered(tag)
             user = message.properties.get("user_id", "")
-            body = message.body  # py-amqp gives an empty body as str
+            body = message.body  # py-amqp returns an empty body as str, all others as bytes
             data = body.encode() if isinstance(body, str) else bytes(body)
             delivery = Delivery(data, message.delivery_info["exchange"], user, epoch, tag)
             try:
@@ -230,7 +238,7 @@ class Link:
         return tags
 
     def _take_in(self, connection: amqp.Connection, inbox: Any, acknowledgements: Acknowledgements) -> bool:
-        """Read deliveries of the broker; return whether there may be more."""
+        """Read deliveries of the broker; return False if no more have arrived yet."""
         for _ in range(_TAKEN_TOGETHER):
             try:
                 connection.drain_events(timeout=_NO_TIME_S)
@@ -245,7 +253,7 @@ class Link:
 
     def _sleep(self, sock: Any) -> None:
         """Sleep until the broker or another thread has work for this thread."""
-        # set the flag before the check below: a thread that queues work later then wakes this thread
+        # The flag is set before the check below, so that a thread that queues work after the check wakes this thread.
         self._sleeps = True
         if not self._has_something_to_do():
             poll = select.poll()  # select() supports no file descriptors above 1,023

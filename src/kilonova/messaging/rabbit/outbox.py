@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queue of outgoing messages, and of sent messages that the broker has not confirmed."""
+"""Queues of messages to the broker: those not sent yet, and those that the broker has not confirmed yet."""
 
 import itertools
 import logging
@@ -14,19 +14,21 @@ from kilonova.logs.rate_limited_log import RateLimitedLog
 from kilonova.messaging.rabbit.outgoing import OutgoingMessage
 
 LOG = logging.getLogger(__name__)
-#: Maximum number of messages in the outbox: a buffer for an outage of the broker, not for a broker that is too slow.
+#: Maximum number of messages in the outbox. It is a buffer for an outage of the broker, not for a slow broker.
 MOST = 20_000
 #: Maximum number of sent, unconfirmed messages.
 WINDOW = 1000
-#: Seconds after which an unconfirmed message counts as lost: its queue may have no leader, and others wait behind it.
+#: Seconds after which an unconfirmed message is dropped. Its queue may have no leader; without this limit, unconfirmed
+#: messages to that queue would fill the window, and no other message could be sent.
 CONFIRMED_WITHIN_S = 30.0
 _PERSISTENT = 2
 
 
 class Outbox:
-    """Outgoing messages. Order of sending: messages to resend, urgent ones, the rest; each in order of arrival.
+    """Messages that are not sent yet or not confirmed by the broker yet.
 
-    ``add`` and ``len`` are for any thread, need no lock and never block; all else is for the link's thread.
+    Messages of a broken connection are sent first, then urgent messages, then all others. Any thread may call ``add``
+    and ``len``, which need no lock and never block. All other methods are only for the link's thread.
     """
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -35,7 +37,7 @@ class Outbox:
         self._again: deque[OutgoingMessage] = deque()
         self._urgent: deque[OutgoingMessage] = deque()
         self._ordinary: deque[OutgoingMessage] = deque()
-        #: Sequence number for the broker's confirmation → the message, and the time at which it was sent.
+        #: Sequence number of a sent message, by which the broker confirms it → the message, and when it was sent.
         self._sent: dict[int, tuple[OutgoingMessage, float]] = {}
         self._number = 0
         self._complaints = RateLimitedLog(LOG)
@@ -54,13 +56,16 @@ class Outbox:
         return len(self._sent) < WINDOW and bool(self._again or self._urgent or self._ordinary)
 
     def write(self, channel: Any, user: str) -> None:
-        """Send queued messages as ``user``, up to the window of unconfirmed ones. Raises: amqp.AMQPError, OSError."""
+        """Send queued messages as ``user`` until ``WINDOW`` messages are unconfirmed.
+
+        Raises: amqp.AMQPError, OSError.
+        """
         while self.can_write:
             outgoing = (self._again or self._urgent or self._ordinary).popleft()
             if not outgoing.is_wanted():
                 continue
             self._number += 1
-            # record the message first, because the write may fail halfway
+            # The message is recorded before it is sent: if the sending fails halfway, it is sent again.
             self._sent[self._number] = (outgoing, self._clock())
             message = amqp.Message(outgoing.body, delivery_mode=_PERSISTENT, user_id=user)
             channel.basic_publish(message, outgoing.exchange, outgoing.key, mandatory=True)
@@ -70,7 +75,10 @@ class Outbox:
             self._sent.pop(each, None)
 
     def refused(self, number: int, multiple: bool) -> None:
-        """Drop a message whose queue is full: its reader is down or too slow, and its sender asks again later."""
+        """Drop messages that the broker refused because their queue is full. Their senders retry later.
+
+        The process that reads the queue is down or too slow.
+        """
         for each in self._up_to(number) if multiple else [number]:
             outgoing, _ = self._sent.pop(each, (None, 0.0))
             if outgoing is not None:
@@ -80,7 +88,7 @@ class Outbox:
                 )
 
     def returned(self, error: Exception, exchange: str, key: str, message: Any) -> None:  # noqa: ARG002
-        """Log a message that the broker could route to no queue; the broker confirms it afterwards."""
+        """Log a message that the broker returned because it has no queue for it. The broker confirms it afterwards."""
         self._complaints.complain(
             f"no {exchange} {key}", f"{self._name}: there is no queue for {key or exchange}; a message is lost"
         )
@@ -96,7 +104,7 @@ class Outbox:
             self._complaints.complain(f"late {where}", f"{self._name}: the broker does not confirm messages to {where}")
 
     def begin_anew(self) -> None:
-        """Queue the unconfirmed messages of a closed connection for the next connection, which numbers them from 1."""
+        """Queue the unconfirmed messages of the closed connection again. The next connection counts messages from 1."""
         self._again.extendleft(outgoing for outgoing, _ in reversed(self._sent.values()))
         self._sent.clear()
         self._number = 0

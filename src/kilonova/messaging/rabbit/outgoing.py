@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data of a link: messages to the broker, and deliveries from it."""
+"""Data classes of the link to the broker: messages to the broker, and deliveries from the broker."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

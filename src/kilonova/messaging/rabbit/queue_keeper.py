@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declaration and consumption of the queues of all enrolled agents, also after failures of the broker.
+"""Declaration and consumption of the queues of all enrolled agents, repeated after failures of the broker.
 
-Queues are declared over a separate connection, so that a queue that never answers, because it has lost its leader,
-blocks no other traffic.
+Queues are declared over a separate connection: the broker never answers for a queue that has lost its leader, and that
+must not block other traffic.
 """
 
 import logging
@@ -31,7 +31,8 @@ from kilonova.messaging.routes import Routes
 LOG = logging.getLogger(__name__)
 #: Seconds between two checks for enrolled and revoked agents.
 _EVERY_S = 5.0
-#: Errors by which the broker refuses a declaration: no permission, an existing object with other arguments, no object.
+#: Errors by which the broker refuses a declaration: the user has no permission, the object exists with different
+#: arguments, or the object to check does not exist.
 _REFUSALS = (amqp.AccessRefused, amqp.PreconditionFailed, amqp.NotFound)
 
 
@@ -142,12 +143,12 @@ class QueueKeeper:
         self._complaints.complain(
             f"missing {agent}",
             f"{self._name}: agent {agent} cannot be heard: its queues do not exist, and this user may not create "
-            f"them ({why}). Import the definitions that its enrolment printed.",
+            f"them ({why}). Import the definitions that the agent's enrolment printed.",
         )
         return False
 
     def _refusal(self, connection: amqp.Connection, declare: Callable[[Any], None]) -> amqp.AMQPError | None:
-        """Declare an object on a new channel; return the error if the broker refuses it, which closes the channel."""
+        """Call ``declare`` with a new channel. Return the error if the broker refuses; it then closes the channel."""
         try:
             channel = connection.channel()
             declare(channel)

@@ -49,7 +49,7 @@ def check_hosts(routes: Routes, agent: str, message: Message) -> None:
 
 
 def _hosts_of(message: Message) -> Iterator[str]:
-    """Yield every host that a message of an agent names. Raises: Forbidden, if agents may not send such a message."""
+    """Yield every host that a message of an agent names. Raises: Forbidden if agents may not send this message type."""
     match message:
         case Heartbeat():
             yield from message.hosts

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exchanges, queues and permissions at the broker (ADR 20).
 
-Each agent has two queues and an exchange of its own, so that the broker can verify the sender of a message, and a flood
-of one agent fills no queue of another. Exchanges of agents are ``fanout``: no header of a message can route it
-elsewhere.
+Each agent has two queues and an exchange of its own. So the broker can verify the sender of a message, and an agent
+that sends too many messages cannot fill the queue of another agent. Exchanges of agents are ``fanout``, so no header
+can route a message to the queue of another agent.
 """
 
 import base64
@@ -18,19 +18,20 @@ from kilonova.errors import InvalidRequest
 
 #: The exchange through which control processes write to agents; the routing key is the agent's name.
 TO_AGENTS = "to"
-#: Name of the broker's default exchange, whose routing key is the name of a queue.
+#: Name of the broker's default exchange; the routing key is the name of the queue.
 TO_QUEUES = ""
 #: Maximum length of a queue in messages and bytes. Further messages are rejected, and their senders retry later.
 MAX_WAITING = 10_000
 MAX_WAITING_BYTES = 64 * 2**20
 #: Milliseconds after which the unread queue of a control process is deleted.
 _CONTROL_QUEUE_EXPIRES_MS = 60_000
-#: Limits of an agent's user. An agent has one connection, but lost connections of its earlier processes may count, too.
+#: Limits of an agent's user. An agent has one connection, but the broker may also count lost connections of earlier
+#: processes of the agent.
 _AGENT_LIMITS = {"max-connections": 8, "max-channels": 16}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _LIMIT = {"x-max-length": MAX_WAITING, "x-max-length-bytes": MAX_WAITING_BYTES, "x-overflow": "reject-publish"}
-#: Number of deliveries after which the broker drops a message that was never acknowledged: it may crash its readers.
-#: The sender of an important message sends it again.
+#: Number of deliveries after which the broker drops an unacknowledged message, because the message may crash every
+#: process that receives it. The senders of important messages send them again.
 DELIVERED_AT_MOST = 20
 _LASTING: Mapping[str, Any] = {"x-queue-type": "quorum", "x-delivery-limit": DELIVERED_AT_MOST, **_LIMIT}
 _PASSING: Mapping[str, Any] = {"x-expires": _CONTROL_QUEUE_EXPIRES_MS, **_LIMIT}
@@ -88,7 +89,7 @@ def declare_control(channel: Any, process: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """Permissions of a user of the broker: regular expressions of the names to configure, write to and read from."""
+    """Permissions of a user of the broker: regular expressions for the objects to configure, write to and read from."""
 
     configure: str
     write: str
@@ -99,7 +100,7 @@ def rights_of_agent(agent: str) -> Rights:
     return Rights("^$", f"^from\\.{re.escape(agent)}$", f"^to\\.{re.escape(agent)}$")
 
 
-#: Permissions of the user of control processes. In permissions the default exchange is called ``amq.default``.
+#: Permissions of the user of control processes. ``amq.default`` is RabbitMQ's name of the default exchange here.
 RIGHTS_OF_CONTROL = Rights(
     r"^(to|(to|from|control)\..+)$", r"^(to|amq\.default|(to|from|control)\..+)$", r"^(to|(from|control)\..+)$"
 )
@@ -171,6 +172,6 @@ def definitions(vhost: str, users: Sequence[BrokerUser], agents: Collection[str]
 
 
 def password_hash(password: str) -> str:
-    """Return RabbitMQ's hash of a password, in base64: a salt of 32 bits and SHA-256 of salt and password."""
+    """Return RabbitMQ's hash of a password: base64 of a 32-bit salt followed by the SHA-256 of salt and password."""
     salt = os.urandom(4)
     return base64.b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode()

@@ -14,7 +14,7 @@ _PORT, _TLS_PORT = 5672, 5671
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """One server of the broker, and the user there. ``password``: None to authenticate by a certificate."""
+    """One server of the broker, and the user to log in as. ``password``: None to authenticate by a certificate."""
 
     host: str
     port: int | None
@@ -24,7 +24,7 @@ class BrokerAddress:
 
 @dataclass(frozen=True, slots=True)
 class TransportUrl:
-    """``rabbit://USER:PASSWORD@HOST:PORT[,USER:PASSWORD@HOST:PORT]/VIRTUAL_HOST``, parts percent-encoded."""
+    """A parsed ``rabbit://USER:PASSWORD@HOST:PORT[,USER:PASSWORD@HOST:PORT]/VIRTUAL_HOST``, percent-decoded."""
 
     brokers: tuple[BrokerAddress, ...]
     virtual_host: str
@@ -32,7 +32,7 @@ class TransportUrl:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """TLS options. The broker's certificate and host name are always verified, by ``ca_file`` or the system's CAs."""
+    """TLS options. The broker's certificate and host name are always verified, with ``ca_file`` or the system's CAs."""
 
     ca_file: Path | None = None
     cert_file: Path | None = None
@@ -51,9 +51,11 @@ class Transport:
     """A broker and its connection options. Units: seconds.
 
     ``login_method``: PLAIN, AMQPLAIN or EXTERNAL; a user without a password uses EXTERNAL.
-    ``heartbeat_s``: after twice this time both ends declare a silent connection broken. Keep it below half a lease.
-    ``retry_interval_s``: the pause after all servers have failed, growing by ``retry_backoff_s`` up to
-    ``max_retry_interval_s``. ``is_shuffled``: whether each process tries the servers in random order.
+    ``heartbeat_s``: a connection without traffic for twice this time is considered broken by both ends. Must be less
+    than half the time of a lease.
+    ``retry_interval_s``: pause after a connection attempt to each server has failed. The pause grows by
+    ``retry_backoff_s`` each time, up to ``max_retry_interval_s``. ``is_shuffled``: whether each process tries the
+    servers in random order.
     """
 
     url: TransportUrl
