@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dispatcher of notifications: a bounded queue, and one thread that builds and sends the messages.
 
-Publishing an event never blocks, and events are sent in the order of publication. A full queue loses new events, and a
-killed process loses its queue: as in Nova, delivery is not guaranteed (ADR 32).
+Publishing an event never blocks, and events are sent in the order of publication. Delivery is not guaranteed, as in
+Nova: while the queue is full, new events are lost, and a killed process loses its queued events (ADR 32).
 """
 
 import contextlib
@@ -21,19 +21,23 @@ from kilonova.notifications.message_builder import MessageBuilder
 from kilonova.notifications.sinks import Sink
 
 LOG = logging.getLogger(__name__)
-#: Seconds that a stopping process waits for its queue to be sent.
+#: Seconds that a stopping process waits until its queued events are sent.
 CLOSING_S = 5.0
-#: Seconds that a stopping process waits for connections to close, and for a send that already took over CLOSING_S.
+#: Seconds that a stopping process waits until connections are closed, or for an event whose sending has already taken
+#: more than CLOSING_S.
 _LAST_S = 1.0
 
 
 def _nobody() -> None:
-    """Count nothing; the default of the counters."""
+    """Do nothing: the default callback, for a dispatcher without metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Metric callbacks: ``sent`` for each message that any sink accepted, ``lost`` for each loss at queue or sink."""
+    """Metric callbacks. ``sent``: called for each message that at least one sink accepted.
+
+    ``lost``: called for each event that the full queue refused, and for each message that a sink could not send.
+    """
 
     sent: Callable[[], None] = _nobody
     lost: Callable[[], None] = _nobody
@@ -50,7 +54,7 @@ class Dispatcher:
         self._counters = counters or Counters()
         self._queue: queue.Queue[tuple[ResourceEvent, Requester | None] | None] = queue.Queue(queue_size)
         self._complaints = RateLimitedLog(LOG)
-        #: Monotonic time at which sending of the present event started, None while idle.
+        #: Monotonic time at which the thread started to send its current event; None while it is idle.
         self._sending_since: float | None = None
         self._is_drained = threading.Event()
         self._asked_to_end = 0
@@ -64,7 +68,7 @@ class Dispatcher:
 
     @property
     def is_busy(self) -> bool:
-        """True if the queue is at least half full, so a publisher that can wait should wait."""
+        """True if the queue is at least half full. A publisher that may block should then wait."""
         return self._queue.qsize() * 2 >= self._queue.maxsize
 
     @property
@@ -80,12 +84,12 @@ class Dispatcher:
             self.lose("queue", f"the queue is full ({self._queue.maxsize} events)")
 
     def lose(self, kind: str, why: str) -> None:
-        """Count a lost event; log the first of each ``kind``, then at most one line a minute."""
+        """Count a lost event and log it, with at most one line a minute for each ``kind``."""
         self._counters.lost()
         self._complaints.complain(kind, f"Notification lost: {why}")
 
     def close(self) -> None:
-        """Send the queued events for at most some seconds, then close the sinks."""
+        """Send the queued events for at most ``CLOSING_S`` seconds, then close the sinks."""
         seconds = _LAST_S if self._is_stuck() else CLOSING_S
         if not self._ends_within(seconds):
             for sink in self._sinks:
@@ -94,7 +98,7 @@ class Dispatcher:
         if self._is_drained.is_set():
             self._thread.join(_LAST_S)
             return
-        # A driver of oslo.messaging cannot be interrupted; the daemon thread ends with the process.
+        # The thread still runs, because a driver of oslo.messaging cannot be interrupted. It ends with the process.
         LOG.warning("%d notifications were not sent before shutdown", self._queue.unfinished_tasks - self._asked_to_end)
 
     def _is_stuck(self) -> bool:
@@ -102,7 +106,7 @@ class Dispatcher:
         return since is not None and time.monotonic() - since > CLOSING_S
 
     def _ends_within(self, seconds: float) -> bool:
-        """Tell the thread to stop after the queued events; return whether it emptied the queue within ``seconds``."""
+        """Make the thread stop after the queued events; return whether it has sent them within ``seconds``."""
         ends_at = time.monotonic() + seconds
         with contextlib.suppress(queue.Full):
             self._queue.put(None, timeout=seconds)
@@ -136,7 +140,7 @@ class Dispatcher:
         """Send a message to one sink; return whether the sink accepted it."""
         try:
             sink.send(message)
-        except Exception as error:  # noqa: BLE001 - an error of one driver must not stop the others
+        except Exception as error:  # noqa: BLE001 - after an error of one sink, the other sinks still get the message
             self.lose(type(error).__name__, f"{type(error).__name__}: {error}")
             return False
         return True

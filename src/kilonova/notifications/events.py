@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notification events before they are formatted: small typed records, cheap to create even without a driver."""
+"""Notification events before they are formatted: small typed records, created even if no driver is configured."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ from kilonova.notifications.message import Phase, Source
 class Details:
     """Additional data of some server actions.
 
-    ``key``: the server's public key. ``new_flavor``: of a resize. ``image_id``: the image of a snapshot or a rescue.
-    ``forced``: True for a forceDelete.
+    ``key``: the server's public key. ``new_flavor``: new flavor of a resize. ``image_id``: image of a snapshot or a
+    rescue. ``forced``: True for a forceDelete.
     """
 
     key: PublicKey | None = None
@@ -35,8 +35,8 @@ class Details:
 class ServerActed:
     """An action on a server.
 
-    ``host``: host of the publishing service, None for this process. ``kind``: kind of the workflow that failed with
-    ``failure``.
+    ``source``, ``host``: service that the notification names as its publisher, and its host; None is the host of this
+    process. ``kind``: kind of the workflow. ``failure``: the workflow's failure, None if it did not fail.
     """
 
     action: str
@@ -63,7 +63,7 @@ class ServerChanged:
 
 @dataclass(frozen=True, slots=True)
 class ServerExists:
-    """A server existed in an audit period. ``period``: None for the present period up to now."""
+    """A server existed in an audit period. ``period``: None for the current period, from its start until now."""
 
     instance: Instance
     period: Period | None = None
@@ -71,7 +71,7 @@ class ServerExists:
 
 @dataclass(frozen=True, slots=True)
 class HostsSought:
-    """A scheduler request starts (``start``) or has found hosts (``end``)."""
+    """Start or end of a scheduler request: the phase is ``end`` if the scheduler has found hosts."""
 
     phase: Phase
     spec: RequestSpec
@@ -91,7 +91,7 @@ class NoHostFound:
 
 @dataclass(frozen=True, slots=True)
 class HostFailed:
-    """A host failed an operation on a server."""
+    """An operation on a server failed on a host. ``kind``: kind of the workflow."""
 
     host: str
     instance_uuid: str
@@ -103,7 +103,7 @@ class HostFailed:
 class AggregateActed:
     """One phase of an administrator's change of an aggregate.
 
-    ``aggregate``: its state in that phase. ``host``: the added or removed host; ``metadata``: the requested changes.
+    ``aggregate``: the aggregate in that phase. ``host``: added or removed host. ``metadata``: the requested changes.
     """
 
     action: str
@@ -115,7 +115,7 @@ class AggregateActed:
 
 @dataclass(frozen=True, slots=True)
 class HostFetchedImages:
-    """Result of caching images on a host of an aggregate. ``index``: its number among ``total`` hosts."""
+    """Result of caching images on one host of an aggregate. ``index``: number of finished hosts, out of ``total``."""
 
     aggregate: Aggregate
     host: str
@@ -145,7 +145,7 @@ class KeypairActed:
 
 @dataclass(frozen=True, slots=True)
 class GroupActed:
-    """A server group was created or deleted, or got ``new_members``."""
+    """A server group was created or deleted, or ``new_members`` were added to it."""
 
     action: str
     group: ServerGroup

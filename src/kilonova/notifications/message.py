@@ -17,7 +17,7 @@ class Format(StrEnum):
 
 
 class Phase(StrEnum):
-    """Phase of an operation, the last part of an event type."""
+    """Phase of an operation: the last part of the event type, as in ``instance.create.start``."""
 
     START = "start"
     END = "end"
@@ -38,8 +38,8 @@ class Source(StrEnum):
 class Message:
     """One notification.
 
-    ``publisher``: its publisher_id. ``is_error``: it is sent with priority ERROR. ``payload``: JSON-compatible values.
-    ``who``: the requester, or None if the event has none.
+    ``publisher``: the publisher_id. ``is_error``: whether the message is sent with priority ERROR. ``payload``:
+    JSON-compatible values. ``who``: the requester, or None if the event has none.
     """
 
     format: Format

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builder of notification messages: event type, payload and publisher of each event.
+"""Builder of notification messages: determines event type, payload and publisher for each event.
 
 Source: spec LIFECYCLE §8.
 """
@@ -54,7 +54,8 @@ from kilonova.notifications.payloads.servers import (
     common_fields,
 )
 
-#: Action → its name in unversioned notifications if that differs; None if no unversioned notification exists.
+#: Action on a server → its name in unversioned notifications if that is different; None if there is no unversioned
+#: notification of the action.
 OLDER_NAMES: Mapping[str, str | None] = {
     "lock": None,
     "unlock": None,
@@ -71,7 +72,7 @@ OLDER_NAMES: Mapping[str, str | None] = {
     "resize_prep": "resize.prep",
     "resize_revert": "resize.revert",
 }
-#: Action on an aggregate → its name in unversioned notifications; None if none exists.
+#: Action on an aggregate → its name in unversioned notifications; None if there is no unversioned notification of it.
 OLDER_AGGREGATE_NAMES: Mapping[str, str | None] = {
     "create": "create",
     "delete": "delete",
@@ -96,8 +97,8 @@ ACTION_PAYLOADS: Mapping[str, str] = {
 class MessageBuilder:
     """Builds the messages of events.
 
-    ``host``: host name of this process. ``image_url``: function that returns the URL of an image id.
-    ``bdms``, ``shares``: whether payloads of servers contain block devices and shares.
+    ``host``: host name of this process. ``formats``: formats of the messages to build. ``image_url``: returns the URL
+    of an image id. ``bdms``, ``shares``: whether payloads of servers contain block devices, and shares.
     """
 
     host: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notification sink for oslo.messaging with retries that never send a message twice."""
+"""Notification sink that sends by oslo.messaging. It retries, but never sends a message twice."""
 
 import logging
 import threading
@@ -16,22 +16,23 @@ from kilonova.notifications.sinks import UnsentError, context_of
 LOG = logging.getLogger(__name__)
 _LOG_OF_DRIVERS = "oslo_messaging.notify.messaging"
 _LOG_OF_CONNECTIONS = "oslo.messaging._drivers.impl_rabbit"
-#: Drivers that send a message once per topic; other drivers process a message once for all topics.
+#: Drivers of oslo.messaging that send a message once per topic. The other drivers handle a message once for all topics.
 _BY_TOPIC = frozenset({"messaging", "messagingv2"})
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
-#: (caller, callee) functions of py-amqp: a traceback with such a call means that the broker may have the message.
+#: (caller, callee) pairs of py-amqp functions. If a traceback contains one, the broker may have received the message.
 _HANDED_OVER = frozenset({("_basic_publish", "send_method"), ("basic_publish_confirm", "wait")})
 
 
 class MessagingSink:
     """Sends messages through the configured oslo.messaging notification drivers.
 
-    A driver gives up after its first failed attempt and only logs it, so this class retries. A message that was in
-    transit when the connection broke is not retried, because the broker may have received it.
+    A driver gives up after the first failed attempt and only logs the failure, so this class retries. A message that
+    was in transit when the connection broke is not sent again, because the broker may have received it.
 
-    ``retry``: number of retries while the broker is unreachable; -1: until the message is sent.
-    ``conf``: an oslo.config object of its own. ``drivers``: its drivers that send messages. ``topics``: by format.
-    ``exchange``: default exchange. ``needs_broker``: whether any driver connects to a broker.
+    ``retry``: number of retries while the broker is unreachable; -1 for no limit.
+    ``conf``: oslo.config object that only this sink uses. ``drivers``: names of the configured drivers that send
+    messages. ``topics``: format → topics. ``exchange``: default exchange. ``needs_broker``: whether any driver connects
+    to a broker.
     """
 
     def __init__(
@@ -54,7 +55,8 @@ class MessagingSink:
                 for some in [[name] for name in names] if driver in _BY_TOPIC else [list(names)]:
                     yield oslo_messaging.Notifier(self._transport, driver=driver, topics=some, retry=0)
 
-        #: Notifiers by format; each sends a message to one topic, so it fails or succeeds as a whole.
+        #: Format → notifiers. A notifier sends to one topic, or has a driver that handles all topics at once; so a send
+        #: never succeeds for one topic and fails for another.
         self._notifiers = {format_: tuple(notifiers(names)) for format_, names in topics.items()}
         self._level = level.lower()
         self._retry = retry
@@ -78,7 +80,7 @@ class MessagingSink:
         tries, pause_s = 0, _FIRST_PAUSE_S
         while (error := self._try(notifier, message)) is not None:
             if may_have_arrived(error):
-                raise UnsentError(f"the connection broke before the broker acknowledged it: {error}") from error
+                raise UnsentError(f"the connection broke before the broker confirmed the message: {error}") from error
             if self._hurries.is_set() or tries == self._retry:
                 raise UnsentError(str(error)) from error
             if not tries:
@@ -90,7 +92,7 @@ class MessagingSink:
             LOG.info("Notifications reach the broker again")
 
     def _try(self, notifier: Any, message: Message) -> BaseException | None:
-        """Send a message; return the error, None if it was sent."""
+        """Send a message; return the error of the driver, or None if the message was sent."""
         prepared = notifier.prepare(publisher_id=message.publisher)
         tell = getattr(prepared, "error" if message.is_error else self._level)
         self._failures.last = None
@@ -109,8 +111,8 @@ class MessagingSink:
 def may_have_arrived(error: BaseException | None) -> bool:
     """Tell whether the broker may have received a message although sending it failed.
 
-    The same exception types occur when there is no connection, so the traceback decides. A closed connection or an
-    unreachable broker raises before py-amqp's publishing functions are called.
+    The exception types are the same if there was no connection, so the traceback is checked: if the connection was
+    closed or the broker unreachable, py-amqp's publishing functions were not called.
     """
     while error is not None:
         calls = [frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)]
@@ -121,7 +123,10 @@ def may_have_arrived(error: BaseException | None) -> bool:
 
 
 class _Failures(logging.Filter):
-    """Log filter that drops a driver's record of a failed send, which contains the message, and keeps its exception."""
+    """Log filter that drops a driver's log record of a failed send, and remembers the exception of the record.
+
+    The record is dropped because it contains the whole message.
+    """
 
     last: BaseException | None = None
 
@@ -133,7 +138,7 @@ class _Failures(logging.Filter):
 
 
 class _NowAndThen(logging.Filter):
-    """Log filter that limits the records about connection attempts to one line a minute."""
+    """Log filter that limits log records about connection attempts to one line a minute."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,23 +146,27 @@ class _NowAndThen(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
-            return record.levelno < logging.INFO  # drop INFO: the sink itself logs when it starts and stops waiting
+            return record.levelno < logging.INFO  # drop INFO: the sink logs itself when the broker is down and up again
         self._complaints.complain("connection", f"Notification connection: {record.getMessage()}")
         return False
 
 
 class _Context(dict[str, str | None]):
-    """Request context for oslo.messaging, which replaces a plain dict but calls ``redacted_copy`` of a context."""
+    """Request context in a form that oslo.messaging sends unchanged: it calls ``redacted_copy``.
+
+    oslo.messaging would replace a plain dict by an empty one.
+    """
 
     def redacted_copy(self) -> dict[str, str | None]:
-        """Return all fields: none is a secret."""
+        """Return all fields: no field is a secret."""
         return dict(self)
 
 
 def _oslo_messaging() -> Any:
-    """Import oslo.messaging, late because its many imports are needed for notifications only.
+    """Import and return oslo.messaging. Its many imports are needed only if a notification driver is configured.
 
-    It imports eventlet if that is installed, whose warnings are suppressed; nothing is monkey-patched.
+    oslo.messaging imports eventlet if that is installed; the warnings of eventlet are suppressed. Nothing is
+    monkey-patched.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Publisher of notification events, which does nothing without a driver."""
+"""Publisher of notification events. It does nothing if no notification driver is configured."""
 
 import threading
 from collections import OrderedDict
@@ -41,12 +41,12 @@ class Publisher:
 
     @property
     def is_on(self) -> bool:
-        """True if there is a driver; callers check it before they read data only for an event."""
+        """True if a driver is configured. Callers check this before they read data that only an event needs."""
         return self._dispatcher is not None
 
     @property
     def is_busy(self) -> bool:
-        """True if the queue is at least half full, so a caller that can wait should wait."""
+        """True if the queue is at least half full. A caller that may block should then wait."""
         return self._dispatcher is not None and self._dispatcher.is_busy
 
     def tell(self, resource_event: ResourceEvent, who: Requester | None = None) -> None:
@@ -69,7 +69,7 @@ class Publisher:
             self.tell(ServiceActed("create", service))
 
     def not_built(self, server: NotBuilt) -> None:
-        """Publish that a server of a multi-server request failed because it, or another server of it, got no host."""
+        """Publish that a server was not built: no host was found for it, or for another server of the same request."""
         failure = Failure(server.message, server.details, step="claim")
         who = Requester(server.request_id, "", "")
         self.tell(NoHostFound("build_instances", server.instance_uuid, VmState.ERROR, "build", failure), who)
@@ -80,10 +80,10 @@ def _asker(spec: RequestSpec) -> Requester | None:
 
 
 class CachingProgress:
-    """Progress of caching images on an aggregate: counts the hosts of a request and publishes the end.
+    """Progress of requests to cache images on an aggregate: counts the finished hosts and publishes the end.
 
-    Several workflows of a request run at once. Best effort: a process that takes over the workflows starts counting
-    at 0, because it also repeats their hosts.
+    Several workflows of one request run at once. Counts are kept in memory only: another control process that takes
+    over the workflows counts from 0, because it repeats the hosts of these workflows, too.
     """
 
     _MOST = 1000
@@ -92,11 +92,11 @@ class CachingProgress:
         self._announcer = announcer
         self._database = database
         self._lock = threading.Lock()
-        #: Request id → number of hosts that have answered.
+        #: Request id → number of finished hosts.
         self._counts: OrderedDict[str, int] = OrderedDict()
 
     def fetched(self, told: FetchedImages) -> None:
-        """Publish the result of one host, and after the last host the end of the request."""
+        """Publish the result of one host. After the last host, also publish the end of the request."""
         with self._lock:
             index = self._counts.pop(told.request_id, 0) + 1
             if index < told.total:
@@ -111,7 +111,7 @@ class CachingProgress:
             self._announcer.tell(AggregateActed("cache_images", Phase.END, self._present(told.aggregate)), who)
 
     def _present(self, aggregate: Aggregate) -> Aggregate:
-        """Return the aggregate as stored now; if it cannot be read, return it unchanged."""
+        """Return the aggregate as it is stored now; if the database cannot be read, return ``aggregate``."""
         try:
             with self._database.read() as connection:
                 return aggregates.get(connection, aggregate.id)

@@ -22,7 +22,7 @@ class Sink(Protocol):
     """Destination of messages. Only the dispatcher's thread calls ``send`` and ``close``."""
 
     def send(self, message: Message) -> None:
-        """Send a message; may block while the broker is unreachable. Raises: UnsentError, or an error of a driver."""
+        """Send a message; may block while the broker is unreachable. Raises: UnsentError, or any error of a driver."""
 
     def hurry(self) -> None:
         """Stop waiting for an unreachable broker, now and in later calls. May be called from any thread."""
@@ -36,7 +36,7 @@ class UnsentError(Exception):
 
 
 class FileSink:
-    """Writes each message as a line of JSON with the same keys as at a broker."""
+    """Writes each message as a line of JSON, with the keys that oslo.messaging uses at a broker."""
 
     def __init__(self, path: Path, level: str) -> None:
         self._level = level
@@ -57,7 +57,7 @@ class FileSink:
         self._file.handle(logging.makeLogRecord({"msg": text}))
 
     def hurry(self) -> None:
-        """Do nothing: a file never waits."""
+        """Do nothing: writing to a file does not wait for a broker."""
 
     def close(self) -> None:
         self._file.close()

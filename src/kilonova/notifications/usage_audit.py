@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage audit (``instance_usage_audit``): publishes the servers of each completed audit period.
 
-Any number of control processes share the work: each claims the next batch of servers through a row in the database.
+Any number of control processes share the work: a row in the database says which servers are already published, and each
+process claims the next batch.
 """
 
 import logging
@@ -24,8 +25,8 @@ _WAIT_S = 0.2
 class UsageAudit(PeriodicPart):
     """Periodic task that publishes ``instance.exists``.
 
-    ``may_act``: whether this process's lease is valid. ``together``: number of servers per transaction.
-    On shutdown it stops after the running transaction; another process continues from there.
+    ``may_act``: returns whether this process's lease is valid. ``together``: number of servers per transaction.
+    On shutdown the task stops after the running transaction; another control process publishes the remaining servers.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class UsageAudit(PeriodicPart):
         super().__init__("usage audit", [self._thread])
 
     def look(self) -> int:
-        """Publish the servers of the last completed period that are not published yet; return their number."""
+        """Publish the servers of the last completed period that are not yet published; return the number published."""
         period = self._periods.last_completed(self._database.clock.now())
         if period == self._last or not self._may_act():
             return 0

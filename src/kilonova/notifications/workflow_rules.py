@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table of the server notifications that each workflow publishes.
 
-A start is published before the host gets its order, an end after the commit.
+A notification with phase ``start`` is published before the order is sent to the host; one with phase ``end`` after the
+commit of the result.
 """
 
 from collections import defaultdict
@@ -18,8 +19,8 @@ from kilonova.notifications.message import Phase
 class PublishedBy(Enum):
     """Service that a notification names as its publisher.
 
-    ``HOST``: the compute service of the host that executes the step; ``SOURCE``: that of the source host of a move.
-    ``API``, ``CONDUCTOR``: this process.
+    ``HOST``: nova-compute on the host that executes the step. ``SOURCE``: nova-compute on the source host of a move.
+    ``API``, ``CONDUCTOR``: nova-api or nova-conductor on the host of this process.
     """
 
     HOST = auto()
@@ -36,8 +37,9 @@ def _always(_facts: Any) -> bool:
 class Rule:
     """One notification of a workflow and the condition under which it is published.
 
-    ``step``: step of the workflow, "" for any. ``undoing``: True for the undo of the step.
-    ``failed_at``: only if the workflow failed at one of these steps. ``only``: condition on the workflow's facts.
+    ``outcome``: phase of the workflow event that publishes the notification. ``step``: step of that event, "" for any.
+    ``undoing``: whether the rule is for the undo of the step. ``failed_at``: the rule applies only if the workflow
+    failed at one of these steps; empty for no such condition. ``only``: condition on the workflow's facts.
     """
 
     outcome: WorkflowPhase
@@ -50,7 +52,7 @@ class Rule:
     only: Callable[[Any], bool] = _always
 
     def holds(self, event: WorkflowEvent) -> bool:
-        """Tell whether the rule applies to an event of its workflow kind and phase."""
+        """Tell whether the rule applies to an event. The caller has checked the kind of the workflow and the phase."""
         if self.step and self.step != event.step:
             return False
         if self.outcome is WorkflowPhase.STEP_DONE and self.undoing != event.undoing:
@@ -77,7 +79,7 @@ def _failed(step: str, action: str, **more: Any) -> Rule:
 
 
 def _whole(step: str, action: str) -> tuple[Rule, ...]:
-    """Return rules for a start at ``step`` and an end after the workflow."""
+    """Return the rules for a notification at the start of ``step`` and a notification at the end of the workflow."""
     return _begins(step, action), _over(action)
 
 
@@ -102,7 +104,7 @@ def _kept_its_host(facts: Any) -> bool:
     return not facts.offloaded
 
 
-#: Action name that stands for ``instance.exists``.
+#: Value of ``Rule.action`` for the notification ``instance.exists``, which is not an action.
 EXISTS = "exists"
 _MOVED = frozenset({"move-away", "switch", "finish"})
 _AWAY_AND_BACK = (
@@ -204,7 +206,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "crash-dump": _whole("act", "trigger_crash_dump"),
 }
 
-#: Kind of workflow → Nova's name of the task in ``compute_task.*.error`` if no valid host is found.
+#: Kind of workflow → task name in Nova's notification ``compute_task.*.error``, published if no valid host is found.
 PLACED: Mapping[str, str] = {
     "build": "build_instances",
     "resize": "migrate_server",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Observer that converts workflow events to notification events. Reads the server once per workflow event."""
+"""Observer that converts workflow events to notification events. It reads the server once per workflow event."""
 
 import threading
 from collections import OrderedDict
@@ -28,7 +28,7 @@ from kilonova.notifications.events import (
 from kilonova.notifications.message import Phase, Source
 from kilonova.notifications.workflow_rules import EXISTS, PLACED, PublishedBy, Rule, rules_for
 
-#: Number of servers whose last known state is kept.
+#: Maximum number of servers whose last known state is cached.
 _REMEMBERED = 10_000
 _FAILS = frozenset({WorkflowPhase.STEP_FAILED, WorkflowPhase.FAILED})
 #: Kinds of workflow whose notifications name an image.
@@ -37,7 +37,7 @@ _SNAPSHOTS = frozenset({"create-image", "create-backup"})
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """State changes to publish: always of vm_state; ``tasks``: also of task_state."""
+    """Which state changes to publish: all changes of vm_state. ``tasks``: also publish changes of task_state only."""
 
     tasks: bool = False
 
@@ -50,7 +50,7 @@ class Memory:
         self._known: OrderedDict[str, Instance] = OrderedDict()
 
     def exchange(self, instance: Instance) -> Instance | None:
-        """Store a server's present state; return its previous state, None if unknown."""
+        """Store a server's current state. Return the state stored before, or None if the server is not cached."""
         with self._lock:
             before = self._known.pop(instance.uuid, None)
             if instance.deleted_at is None or instance.host is not None:
@@ -61,9 +61,9 @@ class Memory:
 
 
 class WorkflowWatch:
-    """Observes all workflow events and publishes notifications to ``dispatcher``. It never raises.
+    """Observer of all workflow events that publishes notifications by ``dispatcher``.
 
-    ``changes``: state changes to publish, None for none.
+    ``changes``: state changes to publish, or None to publish no state changes.
     """
 
     def __init__(self, database: Database, dispatcher: Dispatcher, changes: Changes | None = None) -> None:
@@ -73,7 +73,7 @@ class WorkflowWatch:
         self._memory = Memory()
 
     def observe(self, event: WorkflowEvent) -> None:
-        """Publish the notifications of a workflow event, if it has any."""
+        """Publish the notifications of a workflow event, if the event has any. Never raises."""
         if not event.instance_uuid:
             return
         rules = rules_for(event)
@@ -85,7 +85,7 @@ class WorkflowWatch:
             with self._database.read() as connection:
                 who = instance_actions.requester(connection, event.instance_uuid, event.request_id)
                 told = list(self._told(connection, event, rules))
-        except Exception as error:  # noqa: BLE001 - the workflow must continue after any error
+        except Exception as error:  # noqa: BLE001 - the workflow must continue after any error of its notifications
             self._dispatcher.lose("unread", f"server {event.instance_uuid} cannot be read: {error}")
             return
         for resource_event in told:
@@ -106,8 +106,8 @@ class WorkflowWatch:
     def _change(self, event: WorkflowEvent, before: Instance | None, now: Instance) -> Iterator[ResourceEvent]:
         """Yield the change of a server's states since its last event.
 
-        If no previous state is cached, a step that begins implies it: the server then had no task state, or SCHEDULING
-        for a build.
+        If no previous state is cached, and the event is the start of a step, the server is assumed to have had no task
+        state before, or the task state SCHEDULING before a build.
         """
         if self._changes is None:
             return
@@ -121,9 +121,10 @@ class WorkflowWatch:
 
 
 def _as_told(rule: Rule, before: Instance | None, now: Instance) -> Instance:
-    """Return a server as the notification shows it: a deleted server still shows its last host.
+    """Return a server as the notification shows it: a deleted server is shown with its last host.
 
-    The notification ``shutdown`` shows the server as it was before the delete, because the guest is shut down first.
+    The notification ``shutdown`` shows a deleted server as it was before the delete, because the guest is shut down
+    first.
     """
     if before is None or now.deleted_at is None or now.host is not None:
         return now
@@ -152,7 +153,7 @@ def _host(rule: Rule, event: WorkflowEvent, instance: Instance) -> str | None:
 
 
 def _details(connection: Connection, event: WorkflowEvent, instance: Instance, rules: list[Rule]) -> Details:
-    """Return the additional data that some actions need."""
+    """Return the data, besides the server, that the notifications of ``rules`` need."""
     actions = {rule.action for rule in rules}
     if "create" in actions and instance.key_name is not None:
         request = request_specs.get_many(connection, [instance]).get(instance.uuid)
@@ -170,7 +171,7 @@ def _details(connection: Connection, event: WorkflowEvent, instance: Instance, r
 
 
 def _failures(connection: Connection, event: WorkflowEvent, instance: Instance) -> Iterator[ResourceEvent]:
-    """Yield the error events of the failed host or of the scheduling, in addition to the event of the action."""
+    """Yield the error event of a failed host or of failed scheduling. Action notifications are not included."""
     failure = event.failure
     if failure is None:
         return

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payloads of versioned notifications (frozen dataclasses) and, in ``unversioned.py``, of unversioned ones."""
+"""Payloads of versioned notifications, as frozen dataclasses; ``unversioned.py`` builds unversioned payloads."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payload of failures."""
+"""Payload for failed operations."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -8,19 +8,19 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 NAMESPACE = "nova"
-#: Types that are serialized unchanged; checked first because most values have them.
+#: Types that are serialized unchanged. They are checked first, because most values have one of them.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
-    """Base of versioned payloads. The class name is the object name in the message."""
+    """Base class of versioned payloads. The name of the subclass is the object name in the message."""
 
     VERSION: ClassVar[str]
 
 
 def primitive(value: Any) -> Any:
-    """Serialize a payload or a value in one to JSON-compatible values. Times are UTC."""
+    """Serialize a payload, or a value that a payload contains, to JSON-compatible values. Times are UTC."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, Payload):

@@ -108,7 +108,7 @@ class AggregatePayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateCachePayload(Payload):
-    """Progress of caching images on an aggregate: ``index`` of ``total`` hosts have answered."""
+    """Progress of caching images on an aggregate: ``index`` of ``total`` hosts have finished."""
 
     VERSION: ClassVar[str] = "1.0"
 
@@ -155,7 +155,7 @@ class ServerGroupPayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStatusPayload(Payload):
-    """A service. ``report_count`` and ``version`` are always 0, because services have neither here."""
+    """A service. ``report_count`` and ``version`` are always 0, because Kilonova's services have no such fields."""
 
     VERSION: ClassVar[str] = "1.1"
 

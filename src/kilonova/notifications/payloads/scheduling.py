@@ -13,13 +13,13 @@ from kilonova.notifications.payloads.payload import Payload, envelope
 from kilonova.notifications.payloads.resources import FlavorPayload
 
 _PROPERTIES_VERSION = "1.20"
-#: Image property that identifies a secret; it is never sent.
+#: Image property with the id of a secret. This property is never sent.
 _SECRET = "hw_ephemeral_encryption_secret_uuid"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageMetaPayload(Payload):
-    """An image as the scheduler knows it. Fields that it does not know, such as owner and created_at, are None."""
+    """An image, with the fields that the scheduler knows. All other fields, such as owner and created_at, are None."""
 
     VERSION: ClassVar[str] = "1.0"
 
@@ -148,7 +148,7 @@ class RequestSpecPayload(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeTaskPayload(Payload):
-    """A server without a valid host. ``state``: its present vm_state."""
+    """A server without a valid host. ``state``: the current vm_state of the server."""
 
     VERSION: ClassVar[str] = "1.0"
 

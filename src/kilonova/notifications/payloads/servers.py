@@ -27,8 +27,8 @@ _POWER_STATES: Mapping[PowerState, str] = {
 class InstancePayload(Payload):
     """A server at the time of the event.
 
-    ``ip_addresses``: empty without a network service. ``block_devices``, ``shares``: None unless enabled by
-    ``bdms_in_notifications`` and ``include_share_mapping``; then empty, because servers have neither.
+    ``ip_addresses``: empty in a cloud without a network service. ``block_devices``, ``shares``: None by default; empty
+    if ``bdms_in_notifications`` or ``include_share_mapping`` is set, because Kilonova has no volumes and no shares.
     ``request_id``, ``action_initiator_user``, ``action_initiator_project``: None for an event without a requester.
     """
 
@@ -95,7 +95,7 @@ class InstanceCreatePayload(InstanceActionPayload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceActionResizePrepPayload(InstanceActionPayload):
-    """Start of a resize. ``flavor``: the present flavor."""
+    """Start of a resize. ``flavor``: current flavor of the server. ``new_flavor``: the requested flavor."""
 
     VERSION: ClassVar[str] = "1.4"
 
@@ -165,7 +165,7 @@ class InstanceUpdatePayload(InstancePayload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceExistsPayload(InstancePayload):
-    """Existence of a server in a completed audit period, or in the present one until now."""
+    """Existence of a server in a completed audit period, or from the start of the current audit period until now."""
 
     VERSION: ClassVar[str] = "2.1"
 

@@ -81,7 +81,7 @@ def fault(failure: Failure) -> dict[str, Any]:
 
 
 def request(spec: RequestSpec) -> dict[str, Any]:
-    """Return the scheduler request in the form that describes one of ``num_instances`` servers."""
+    """Return a scheduler request in Nova's form: the properties of its first server, and the number of servers."""
     flavor, image = spec.flavor, spec.image
     return {
         "image": {} if image is None else {"id": image.id, "name": image.name, "properties": dict(image.properties)},
@@ -101,7 +101,7 @@ def request(spec: RequestSpec) -> dict[str, Any]:
 
 
 def properties(spec: RequestSpec) -> dict[str, Any]:
-    """Return the ``instance_properties`` of a scheduler request."""
+    """Return the ``instance_properties`` of a scheduler request, which describe its first server."""
     flavor = spec.flavor
     return {
         "uuid": spec.instance_uuids[0] if spec.instance_uuids else "",
@@ -116,7 +116,7 @@ def properties(spec: RequestSpec) -> dict[str, Any]:
 
 
 def _spaced(moment: datetime | None) -> str:
-    """Format a time as ``str(datetime)`` does, which some of Nova's keys use; "" for None."""
+    """Format a time like ``str(datetime)``, as Nova does for some keys; "" for None."""
     return f"{moment:%Y-%m-%d %H:%M:%S}+00:00" if moment is not None else ""
 
 
