@@ -8,13 +8,13 @@ from enum import StrEnum
 
 
 class Ability(StrEnum):
-    """An optional ability of a host. Its value never changes: messages, the database and reports contain it."""
+    """An optional ability of a host. The values must never change: messages, the database and reports contain them."""
 
     ADMIN_PASSWORD = "admin-password"  # noqa: S105 - a name
     """Set the administrator password inside a running guest."""
 
     COLD_MIGRATE = "cold-migrate"
-    """Serve as source and destination of a resize or cold migration between two hosts."""
+    """Be source and destination of a resize or cold migration between two hosts."""
 
     CONSOLE_OUTPUT = "console-output"
     """Return a guest's console output."""
@@ -32,7 +32,7 @@ class Ability(StrEnum):
     """Cache images, fetch images in advance, and list the cached images."""
 
     LIVE_MIGRATE = "live-migrate"
-    """Serve as source and destination of a live migration."""
+    """Be source and destination of a live migration."""
 
     PAUSE = "pause"
     """Pause and unpause a guest."""
@@ -44,10 +44,10 @@ class Ability(StrEnum):
     """Recreate a guest on its host, and create the guest of an evacuated server."""
 
     RESCUE = "rescue"
-    """Start a guest from a rescue image with its own disks attached, and undo that."""
+    """Rescue: start a guest from a rescue image with its own disks attached. Unrescue: start it from its own disks."""
 
     RESIZE_SAME_HOST = "resize-same-host"
-    """Resize a guest on its present host; confirm or revert that resize."""
+    """Resize a guest on its current host; confirm or revert such a resize."""
 
     SNAPSHOT = "snapshot"
     """Create an image of a guest's disk, for createImage, createBackup and shelve."""

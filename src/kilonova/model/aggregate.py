@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host aggregates: groups of service hosts with metadata; the key ``availability_zone`` makes one a zone."""
+"""Host aggregates: groups of service hosts with metadata. The metadata key ``availability_zone`` makes an aggregate an
+availability zone.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

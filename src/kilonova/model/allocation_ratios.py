@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AllocationRatios:
-    """Configured allocation ratios, and the memory reserved for the host itself. Units: MiB."""
+    """Configured allocation ratios. ``reserved_memory_mib``: memory reserved for the host itself, in MiB."""
 
     cpu: float = 4.0
     memory: float = 1.0

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audit periods of ``instance.exists`` notifications: hours, days, months or years, with an offset.
 
-``month@15`` starts on the 15th, ``day@6`` at 06:00, ``hour@30`` at half past, ``year@4`` in April. Times are UTC.
+A period ``month@15`` starts on the 15th of each month, ``day@6`` at 06:00 of each day, ``hour@30`` at minute 30 of each
+hour, ``year@4`` on 1 April. Times are UTC.
 """
 
 from dataclasses import dataclass
@@ -33,9 +34,9 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class AuditPeriods:
-    """The audit period setting: a unit, and the offset at which each period starts within the unit.
+    """The configured audit period: a unit of time, and the offset in this unit at which each period starts.
 
-    ``offset``: the minute of an hour, hour of a day, day of a month or month of a year.
+    ``offset``: minute of an hour, hour of a day, day of a month, or month of a year.
     """
 
     unit: Unit = Unit.MONTH
@@ -64,7 +65,7 @@ class AuditPeriods:
         return Period(self._begin_of(end - timedelta(microseconds=1)), end)
 
     def present(self, now: datetime) -> Period:
-        """Return the present period up to now."""
+        """Return the current period, from its start until ``now``."""
         return Period(self._begin_of(now), now)
 
     def _begin_of(self, moment: datetime) -> datetime:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 class CachedImage:
     """An entry of a host's image cache.
 
-    ``name``: file name. ``image_id``: "" for an empty file system that several guests share, which is not an image.
-    ``disk_format``: "" if the file was not converted. ``size_bytes``: disk space used.
-    ``unused_s``: seconds since a guest was last created from the image or last seen to use it.
+    ``name``: file name. ``image_id``: "" if the entry is not an image but an empty file system that guests share as
+    backing file. ``disk_format``: "" if the file was not converted. ``size_bytes``: disk space used.
+    ``unused_s``: seconds since the image was last used: when a guest was created from it or was found using it.
     ``guests``: instance uuids of the guests that use the image.
     """
 
@@ -23,5 +23,5 @@ class CachedImage:
 
 
 def image_metric(image_id: str) -> str:
-    """Return the name of the metric by which a host reports a cached image; the metric's value is 1."""
+    """Return the name of the metric by which a host reports that it has cached an image. The metric's value is 1."""
     return f"image.{image_id}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contents of a guest's config drive that the hypervisor driver cannot take from the guest's specification."""
+"""Contents of a guest's config drive that are not in the other fields of :class:`GuestSpec`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A public key as copied when the server was created. ``type``: ssh or x509."""
+    """A copy of a key pair's public key, made when the server was created. ``type``: ssh or x509."""
 
     name: str
     type: str
@@ -19,8 +19,9 @@ class PublicKey:
 class ConfigDrive:
     """Metadata for a guest's config drive.
 
-    ``domain``: DNS domain appended to a host name without a domain. ``vendor_data``: metadata added by the operator.
-    ``admin_pass``: known only to the control process that accepted the request, until the guest is created.
+    ``domain``: DNS domain that is appended to the host name if it has none. ``vendor_data``: metadata added by the
+    operator. ``admin_pass``: administrator's password; only the control process that accepted the request knows it, and
+    only until the guest is created.
     """
 
     display_name: str

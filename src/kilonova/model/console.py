@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class ConsoleProtocol(StrEnum):
-    """Protocol of a console. ``SERIAL``: plain bytes."""
+    """Protocol of a console. ``SERIAL``: the bytes of the serial port, without any protocol."""
 
     VNC = "vnc"
     SPICE = "spice"
@@ -16,9 +16,10 @@ class ConsoleProtocol(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConsoleEnd:
-    """Address on the hypervisor of one guest's console; only the console proxy connects to it.
+    """Address and port at which a hypervisor offers the console of one guest. Only console proxies connect there.
 
-    ``tls_port``: the port of the same console with TLS. ``internal_access_path``: path that the proxy requests first.
+    ``tls_port``: port of the same console with TLS, None if there is none. ``internal_access_path``: path that a proxy
+    has to request at this address before it forwards data; None for consoles without such a path.
     """
 
     address: str

@@ -9,7 +9,7 @@ _MOST = 4096
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """Parse a CPU set; a part that starts with ``^`` excludes its CPUs. Raises: ValueError."""
+    """Parse a CPU set such as ``0-3,^2,8``; ``^`` excludes a CPU or a range of CPUs. Raises: ValueError."""
     chosen: set[int] = set()
     dropped: set[int] = set()
     for part in text.split(","):
@@ -26,7 +26,7 @@ def parse_cpus(text: str) -> frozenset[int]:
 
 
 def cpus_text(cpus: Iterable[int]) -> str:
-    """Format a set of CPUs as :func:`parse_cpus` reads it: ``0-1,3``."""
+    """Return a set of CPUs as text that :func:`parse_cpus` can parse, such as ``0-1,3``."""
     runs: list[list[int]] = []
     for cpu in sorted(cpus):
         if runs and cpu == runs[-1][1] + 1:

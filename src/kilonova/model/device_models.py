@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device models requested by image properties, and the standard traits for hypervisors that support them.
+"""Device models requested by image properties, and the standard traits of hypervisors that support the models.
 
-The scheduler requires these traits, drivers report them, and a driver names them when it refuses a guest.
-A trait is the prefix of the property and the value; only traits of os-traits exist.
+Drivers report the traits of their hosts, and the scheduler requires the traits that an image needs. A driver that
+refuses a guest names the unsupported model. The name of a trait consists of a prefix for the property and of the value.
+A value has no trait if os-traits does not define that name.
 
 Source: spec TRAITS §1 to §3; os-traits.
 """
@@ -36,7 +37,7 @@ MODEL_PROPERTIES = (*_FAMILIES, "vmware_adaptertype")
 
 
 class DeviceModel(NamedTuple):
-    """A device model that an image requests. ``trait``: its standard trait, None if os-traits has none."""
+    """A device model that an image requests. ``trait``: standard trait of the model, None if os-traits defines none."""
 
     property: str
     value: str
@@ -44,7 +45,7 @@ class DeviceModel(NamedTuple):
 
 
 def device_models(properties: Mapping[str, Any]) -> tuple[DeviceModel, ...]:
-    """Return the device models that image properties request, by present or former property names."""
+    """Return the device models that image properties request. Properties may have their current or former names."""
     found = []
     for name in _FAMILIES:
         value = read_property(properties, name)
@@ -57,15 +58,16 @@ def device_models(properties: Mapping[str, Any]) -> tuple[DeviceModel, ...]:
 
 
 def trait_of(name: str, value: str) -> str | None:
-    """Return the standard trait of a property's value, None if os-traits has none."""
+    """Return the standard trait for a value of property ``name``, or None if os-traits defines none."""
     trait = _FAMILIES[name] + _canonical(name, value).upper().replace("-", "_")
     return trait if trait in STANDARD_TRAITS else None
 
 
 def unsupported(properties: Mapping[str, Any], supported: Mapping[str, Iterable[str]]) -> DeviceModel | None:
-    """Return the first device model of an image that is not in ``supported``, None if all are.
+    """Return the first device model requested by an image that is not supported, or None if all are supported.
 
-    ``supported``: property → values; a property that it does not contain is not checked. Disks and CD-ROMs share buses.
+    ``supported``: property → supported values. Properties without an entry are not checked. ``hw_disk_bus`` and
+    ``hw_cdrom_bus`` have their values in common.
     """
     have: dict[str, set[str]] = {}
     for name, values in supported.items():
@@ -84,7 +86,7 @@ def _canonical(name: str, value: str) -> str:
 
 
 def _bus_of_vmware(properties: Mapping[str, Any]) -> str | None:
-    """Return the disk bus for the ``vmware_adaptertype`` of an image."""
+    """Return the disk bus that the image property ``vmware_adaptertype`` implies, or None without this property."""
     adapter = read_property(properties, "vmware_adaptertype")
     if adapter is None:
         return None

@@ -30,5 +30,5 @@ class Flavor:
     updated_at: datetime | None = None
 
     def may_become(self, other: "Flavor") -> bool:
-        """Tell whether a server can be resized from this flavor to ``other``: the root disk must not shrink."""
+        """Tell whether a server can be resized to ``other``: a different flavor whose root disk is not smaller."""
         return other.flavor_id != self.flavor_id and other.root_gib >= self.root_gib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests in reports of hosts, and stray guests: guests that contradict the database (ADR 21)."""
+"""Guests that hosts report, and stray guests: differences between such a report and the database (ADR 21)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,8 +12,8 @@ from kilonova.model.instance import PowerState
 class FoundGuest:
     """A guest that a host reports.
 
-    ``ordered_at``: when the conductor ordered its creation. The driver stores that time in the guest's metadata as
-    Kilonova's mark; None for a guest without the mark.
+    ``ordered_at``: time when the conductor ordered the guest's creation. The driver stores that time in the guest's
+    metadata as Kilonova's mark. None for a guest without the mark.
     """
 
     power_state: PowerState
@@ -21,20 +21,22 @@ class FoundGuest:
 
 
 class RemovalReason(StrEnum):
-    """Reason why a pending removal removes a guest from a host."""
+    """Reason why a guest is to be removed from a host."""
 
-    #: Its server is deleted; ``running_deleted_instance_action`` decides what happens to the guest.
+    #: The server of the guest is deleted. ``running_deleted_instance_action`` decides what happens to the guest.
     DELETED = "deleted"
-    #: Its server left this host (move, offload), or never arrived (rolled back), or an operator removes a stray guest.
+    #: The server was moved or offloaded from this host, its build or move to this host was rolled back, or an operator
+    #: ordered the removal of a stray guest.
     LEFT = "left"
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A pending removal of a guest. It does not apply to a guest that was ordered after the removal was recorded.
+    """A pending removal of a guest. A guest whose creation was ordered after ``recorded_at`` is not removed.
 
-    ``recorded_at``: when the removal was recorded; ``age_s``: age of the record at the decision, in seconds.
-    ``keeps``: the guest is only powered off, because it may be needed again. Agents of earlier releases remove it.
+    ``recorded_at``: when the removal was recorded; ``age_s``: age of that record in seconds, when the removal was sent.
+    ``keeps``: True to power the guest off but keep it, because it may be needed again. Agents of earlier releases
+    ignore ``keeps`` and remove the guest.
     """
 
     instance_uuid: str
@@ -44,16 +46,16 @@ class Removal:
     keeps: bool = False
 
     def covers(self, ordered_at: datetime | None) -> bool:
-        """Tell whether the removal applies to a guest: it has Kilonova's mark and was ordered before the record."""
+        """Tell whether the removal applies to a guest that was ordered at ``ordered_at`` (None: it has no mark)."""
         return ordered_at is not None and ordered_at <= self.recorded_at
 
 
 class StrayKind(StrEnum):
-    """Kind of difference between a host's guests and the database that is reported but not repaired."""
+    """Kind of a difference between a host's guests and the database that is reported, but not repaired."""
 
     #: The guest's uuid belongs to no server.
     UNKNOWN = "unknown"
-    #: The server is recorded on another host, and no pending removal exists for this one.
+    #: The server is recorded on another host, and no pending removal exists for the guest on this host.
     ELSEWHERE = "elsewhere"
     #: The server is recorded on no host.
     NOWHERE = "nowhere"
@@ -69,7 +71,7 @@ class StrayKind(StrEnum):
 class StrayGuest:
     """A difference between a host's report and the database.
 
-    ``recorded_host``: the server's host according to the database. ``since``: time of the first such report.
+    ``recorded_host``: the server's host in the database. ``since``: time of the first report with this difference.
     """
 
     host: str
@@ -82,5 +84,5 @@ class StrayGuest:
 
     @property
     def is_stray(self) -> bool:
-        """Whether a guest exists; False for a server whose guest is missing."""
+        """True if the host has a guest that it should not have; False if it lacks the guest of a server."""
         return self.oddity is not StrayKind.MISSING

@@ -8,9 +8,10 @@ from kilonova.model.host_devices import DeviceShare, HostDevices
 
 @dataclass(frozen=True, slots=True)
 class GuestCell:
-    """One NUMA cell of a guest, in the order of the guest's cells.
+    """One NUMA cell of a guest.
 
-    ``host_cell``: the host cell that provides its memory and its shared CPUs. ``vcpus``: vCPU numbers in the guest.
+    ``host_cell``: id of the host cell that provides the memory and the shared CPUs. ``vcpus``: vCPU numbers in the
+    guest.
     ``pinning``: (vCPU, host CPU) pairs of the dedicated vCPUs. ``emulator``: host CPUs for the emulator threads.
     ``page_size_kib``: required memory page size in KiB, None for any.
     """
@@ -25,7 +26,7 @@ class GuestCell:
 
 @dataclass(frozen=True, slots=True)
 class GuestDevice:
-    """A PCI device assigned to a guest. ``tags``: sorted (name, value) pairs of its pool."""
+    """A PCI device assigned to a guest. ``tags``: tags of the device's pool, as sorted (name, value) pairs."""
 
     address: str
     vendor_id: str
@@ -37,7 +38,10 @@ class GuestDevice:
 
 @dataclass(frozen=True, slots=True)
 class GuestDevices:
-    """NUMA cells and PCI devices reserved for one guest. Empty for a guest without NUMA topology and PCI requests."""
+    """NUMA cells and PCI devices reserved for one guest. Empty if it has neither a NUMA topology nor PCI requests.
+
+    ``cells``: in the order of the guest's cells.
+    """
 
     cells: tuple[GuestCell, ...] = ()
     devices: tuple[GuestDevice, ...] = ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CpuDiagnostics:
-    """One virtual CPU. ``time_ns``: CPU time used; ``utilisation``: percent."""
+    """One virtual CPU. ``time_ns``: CPU time used, in nanoseconds. ``utilisation``: in percent."""
 
     id: int
     time_ns: int | None = None
@@ -15,7 +15,7 @@ class CpuDiagnostics:
 
 @dataclass(frozen=True, slots=True)
 class DiskDiagnostics:
-    """One disk. ``device``: its name in the guest."""
+    """One disk. ``device``: name of the disk in the guest."""
 
     device: str
     read_bytes: int | None = None
@@ -27,7 +27,7 @@ class DiskDiagnostics:
 
 @dataclass(frozen=True, slots=True)
 class NicDiagnostics:
-    """One network interface. ``device``: its name on the hypervisor. Units: rates in bytes per second."""
+    """One network interface. ``device``: name of the interface on the hypervisor. Units: rates in bytes per second."""
 
     device: str
     mac_address: str | None = None

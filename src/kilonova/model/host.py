@@ -10,11 +10,12 @@ from kilonova.model.ability import Ability
 from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.provider import Inventory
 
-#: Traits of every hypervisor node: it is a compute node, and only the compute service may change it.
+#: Traits of the resource provider of every hypervisor node. ``OWNER_NOVA``: only Nova (here Kilonova) may change it.
 NODE_TRAITS = ("COMPUTE_NODE", "OWNER_NOVA")
-#: The binary of compute services.
+#: Value of ``Service.binary`` for compute services.
 COMPUTE: Final = "nova-compute"
-#: Hypervisor type → abilities that its driver lacked in the previous release, whose agents report no abilities.
+#: Hypervisor type → abilities that its driver did not have in the previous release. Agents of that release report no
+#: abilities; they are assumed to have all others.
 _LACKED_BEFORE = {"QEMU": frozenset({Ability.COLD_MIGRATE, Ability.LIVE_MIGRATE})}
 
 
@@ -22,8 +23,8 @@ _LACKED_BEFORE = {"QEMU": frozenset({Ability.COLD_MIGRATE, Ability.LIVE_MIGRATE}
 class Service:
     """A service on a host, as `openstack compute service list` shows it.
 
-    ``process_is_up``: whether the process that runs the service counts as up, which may last longer than its lease.
-    ``last_seen_at``: when that process last gave a sign of life.
+    ``process_is_up``: whether the process that runs the service is considered up; this may end later than its lease.
+    ``last_seen_at``: time of the last heartbeat of that process.
     """
 
     id: int
@@ -46,13 +47,13 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Capabilities of a hypervisor. Equal hosts have equal values, so rules evaluate each distinct value once.
+    """Capabilities of a hypervisor. Many hosts have equal capabilities, so rules evaluate each distinct value once.
 
     ``supported_instances``: (architecture, hypervisor type, vm mode) triples.
-    ``hypervisor_version``: an integer in libvirt's form, 1,000,000 major + 1,000 minor + micro.
-    ``extra``: further values that rules read by name.
-    ``abilities``: sorted names of the driver's optional abilities; names unknown to this release are ignored.
-    None if the agent's release does not report abilities (:meth:`can`).
+    ``hypervisor_version``: an integer in libvirt's form: 1,000,000 * major + 1,000 * minor + micro.
+    ``extra``: additional values, which scheduler rules read by name.
+    ``abilities``: sorted names of the driver's optional abilities; names unknown to this release are ignored. None if
+    the agent's release does not report abilities (:meth:`can`).
     """
 
     hypervisor_type: str = "fake"
@@ -65,7 +66,7 @@ class Capabilities:
     def can(self, ability: Ability) -> bool:
         """Tell whether the hypervisor has an ability.
 
-        An agent that reports no abilities has those that its driver had in the previous release.
+        If the agent's release reports no abilities, the driver has the abilities that it had in the previous release.
         """
         if self.abilities is None:
             return ability not in _LACKED_BEFORE.get(self.hypervisor_type, frozenset())
@@ -95,7 +96,7 @@ class NodeReport:
     """An agent's report of one hypervisor node, sent at start and after each change.
 
     ``metrics``: measurements by name, such as ``cpu.percent``; finite numbers.
-    ``devices``: the node's NUMA cells and PCI pools; their reported use and the pool numbers are ignored.
+    ``devices``: the node's NUMA cells and PCI pools. Their usage and the pool numbers in the report are ignored.
     """
 
     host: str

@@ -12,9 +12,9 @@ from kilonova.model.pci import PciPool
 
 @dataclass(frozen=True, slots=True)
 class DeviceShare:
-    """The share of a host's cells and pools that one server uses. ``devices``: (pool number, count) pairs.
+    """The share of a host's NUMA cells and PCI pools that one server uses.
 
-    ``ratios``: allocation ratios that limit the shares of cells.
+    ``devices``: (pool number, number of devices) pairs. ``ratios``: allocation ratios for the usage of the cells.
     ``addresses``: (pool number, device addresses) pairs, set by the claim if the host reports addresses.
     """
 
@@ -47,7 +47,7 @@ class HostDevices:
         return self._moved([share], 1)
 
     def without(self, share: DeviceShare) -> "HostDevices":
-        """Return the host with ``share`` released; parts on cells or pools that no longer exist are ignored."""
+        """Return the host with ``share`` subtracted from its usage. Cells and pools that do not exist are ignored."""
         return self._moved([share], -1)
 
     def used_by(self, shares: Iterable[DeviceShare]) -> "HostDevices":
@@ -55,7 +55,7 @@ class HostDevices:
         return self._idle()._moved(shares, 1)  # noqa: SLF001  its own kind
 
     def with_addresses(self, share: DeviceShare, taken: Collection[str]) -> DeviceShare:
-        """Return the share with device addresses chosen: the first of each pool that are not in ``taken``."""
+        """Return the share with a choice of device addresses: the first ones of each pool that are not in ``taken``."""
         pools = {pool.number: pool for pool in self.pools}
         chosen = dict(share.addresses)
         for number, count in share.devices:

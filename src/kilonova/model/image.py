@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image with unparsed properties: unknown keys are kept, so rules can read any of them.
+    """An image with unparsed properties. Unknown properties are kept, so that scheduler rules can read all of them.
 
     Units: ``min_memory_mib`` MiB, ``min_disk_gib`` GiB, ``size_bytes`` bytes.
-    ``hash_algo``, ``hash_value``: hash of its data; "" if the image service reports none.
+    ``hash_algo``, ``hash_value``: hash of the image data; "" if the image service reports none.
     """
 
     id: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources from which a host downloads the data of an image, and destinations to which it uploads."""
+"""Locations from which a host downloads the data of an image, or to which it uploads the data."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,13 +9,13 @@ from enum import StrEnum
 class ImageData:
     """Location of one image's data for one host.
 
-    ``location``: URL in an image store that the host reads directly, "" for none. ``file:`` is a directory shared with
-    the image service; a host ignores a scheme that it does not know.
-    ``url``: URL of the control process that streams the data. ``ticket``: short-lived credential for that URL; it
-    grants access to its bearer, so ``repr`` hides it.
+    ``location``: URL at which the host can read the data directly from the image store, "" for none. ``file:`` is the
+    scheme for a directory that the host shares with the image service. A host ignores URLs with unknown schemes.
+    ``url``: URL of the control process that streams the data. ``ticket``: short-lived credential for that URL; ``repr``
+    hides the ticket, because it grants access to its bearer.
     ``size_bytes``: 0 if unknown. ``hash_algo``, ``hash_value``: expected hash in lower-case hexadecimal, "" if the
-    image service reports none. ``disk_format``: the image's format, or the format of an upload; "" from a control
-    process that does not send it.
+    image service reports none. ``disk_format``: disk format of the image or of the upload; "" if the control process is
+    of a release that does not send the format.
     """
 
     image_id: str
@@ -29,9 +29,9 @@ class ImageData:
 
 
 class CacheResult(StrEnum):
-    """Result of fetching an image in advance.
+    """Result of fetching an image into the cache in advance.
 
-    ``EXISTING``: it was cached already; ``UNSUPPORTED``: the host has no image cache.
+    ``EXISTING``: the image was cached already. ``UNSUPPORTED``: the host has no image cache.
     """
 
     CACHED = "cached"

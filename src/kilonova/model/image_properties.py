@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access to image properties by present and former names, with canonical values."""
+"""Access to image properties by their current or former names, and canonical spellings of their values."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -27,7 +27,7 @@ _LEGACY: Mapping[str, str] = {
     "img_bittorrent": "bittorrent",
     "img_root_device_name": "root_device_name",
 }
-#: Every property that Nova defines, by present name, without the numbered ones of NUMA cells.
+#: Current names of all image properties that Nova defines, except the numbered properties of NUMA cells.
 KNOWN_PROPERTIES = frozenset(
     {
         *_LEGACY,
@@ -48,7 +48,7 @@ KNOWN_PROPERTIES = frozenset(
         *("vmware_adaptertype", "kernel_id", "ramdisk_id", "bdm_v2", "block_device_mapping", "mappings"),
     }
 )
-#: Properties of rescue images. If an image has either, the guest's own disks keep their device names.
+#: Properties of rescue images. If an image has one of them, the guest's own disks keep their device names.
 RESCUE_PROPERTIES = ("hw_rescue_device", "hw_rescue_bus")
 NUMBERED_PROPERTIES = ("hw_numa_cpus.", "hw_numa_mem.")
 _PRESENT: Mapping[str, str] = {old: new for new, old in _LEGACY.items()}
@@ -61,36 +61,42 @@ _VM_MODES: Mapping[str, str] = {"pv": "xen", "hv": "hvm", "baremetal": "hvm"}
 
 
 def image_property(image: Image | None, name: str) -> str | None:
-    """Return a property by its present or former name, None if it is absent, empty or false."""
+    """Return the value of a property, stored under its current name ``name`` or under its former name.
+
+    None if the image is None or the property is absent, empty or false.
+    """
     return None if image is None else read_property(image.properties, name)
 
 
 def read_property(properties: Mapping[str, Any], name: str) -> str | None:
-    """Return a property from an image's properties by present or former name, None if absent, empty or false."""
+    """Return the value of a property, stored under its current name ``name`` or under its former name.
+
+    None if the property is absent, empty or false.
+    """
     value = properties.get(name) or properties.get(_LEGACY.get(name, name))
     return str(value) if value else None
 
 
 def shutdown_timeout_s(properties: Mapping[str, Any]) -> float | None:
-    """Return ``os_shutdown_timeout`` in seconds, None if it is absent or not a whole number."""
+    """Return the value of ``os_shutdown_timeout`` in seconds; None if it is absent or not a whole number."""
     said = str(properties.get("os_shutdown_timeout", ""))
     return float(said) if said.isascii() and said.isdigit() else None
 
 
 def image_property_names(image: Image | None) -> frozenset[str]:
-    """Return every name, present or former, under which ``image_property`` may find a value."""
+    """Return every property name with which ``image_property`` may find a value in this image."""
     if image is None:
         return frozenset()
     return frozenset(image.properties) | {new for new, old in _LEGACY.items() if old in image.properties}
 
 
 def present_name(name: str) -> str:
-    """Return the present name of a property given by its present or former name."""
+    """Return the current name of a property. ``name``: its current or former name."""
     return _PRESENT.get(name, name)
 
 
 def canonical_value(name: str, value: str) -> str:
-    """Return the canonical spelling of a property's value; the value itself if the property defines no spelling."""
+    """Return the canonical spelling of a property's value; ``value`` itself if the property has no spelling rules."""
     canonical = _CANONICAL.get(name)
     return value if canonical is None else canonical(value)
 

@@ -69,7 +69,7 @@ _INTEGERS = frozenset(
 _INTEGER = re.compile(r"\s*[+-]?\d{1,18}\s*")
 _VERSIONS = re.compile(r"\s*(<=|>=|<|>|!=|==)\s*[^\s,]+\s*")
 _ADAPTER = "vmware_adaptertype"
-#: Former spellings of SCSI models → present ones; architectures, hypervisors and VM modes have tables of their own.
+#: Former spelling of a SCSI model → current spelling.
 _SCSI_MODELS: Mapping[str, str] = {"lsilogicsas": "lsisas1068", "paravirtual": "vmpvscsi"}
 _VIF_MODELS: Mapping[str, str] = {
     "virtuale1000": "e1000",
@@ -82,7 +82,7 @@ _VIF_MODELS: Mapping[str, str] = {
 
 
 def canonical_vif_model(value: str) -> str:
-    """Return the present spelling of a network card model, including VMware's names."""
+    """Return the current spelling of a network card model. VMware's model names are converted, too."""
     return _VIF_MODELS.get(value.lower(), value.lower())
 
 
@@ -99,7 +99,7 @@ _SPELLINGS: Mapping[str, Callable[[str], str]] = {
 
 
 def impossible_value(properties: Mapping[str, Any]) -> str | None:
-    """Return an error text with the first invalid property and its valid values, None if all are valid."""
+    """Return an error text with the first invalid property and its valid values; None if all properties are valid."""
     for given, value in properties.items():
         name = "hw_scsi_model" if given == _ADAPTER and value not in {"", "ide"} else present_name(given)
         if (expected := _expected(name, str(value))) is not None:
@@ -108,7 +108,7 @@ def impossible_value(properties: Mapping[str, Any]) -> str | None:
 
 
 def _expected(name: str, value: str) -> str | None:
-    """Return a description of a property's valid values if ``value`` is invalid, else None."""
+    """Return a description of the valid values of property ``name`` if ``value`` is invalid; None if it is valid."""
     if name in _INTEGERS:
         return None if _INTEGER.fullmatch(value) else "a whole number"
     if name == "img_hv_requested_version":

@@ -12,5 +12,5 @@ _STANDARD = frozenset(
 
 
 def is_standard(name: str) -> bool:
-    """Tell whether a name is a standard attribute of the Image API, which cannot be a property."""
+    """Tell whether a name is a standard attribute of the Image API. Such a name cannot be a property."""
     return name in _STANDARD

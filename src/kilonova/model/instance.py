@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances: settled state (vm_state), running operation (task_state), state on the hypervisor (power_state).
+"""Instances and their states: ``vm_state`` is the settled state, ``task_state`` the running operation, ``power_state``
+the state on the hypervisor.
 
 ::
 
@@ -89,7 +90,7 @@ class PowerState(IntEnum):
 
 
 class LockedBy(StrEnum):
-    """Holder of a server's lock: a user of the server's own project, or an administrator of another project."""
+    """Who locked a server. ``OWNER``: a user of its project. ``ADMIN``: an administrator of another project."""
 
     OWNER = "owner"
     ADMIN = "admin"
@@ -115,7 +116,7 @@ def is_io_heavy(vm_state: str, task_state: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Error of the last failed operation. If ``code`` is 500, only administrators see ``details``."""
+    """Error of an instance's last failed operation. If ``code`` is 500, only administrators may see ``details``."""
 
     code: int
     message: str
@@ -125,11 +126,12 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance with its own copy of its flavor; ``id`` is the number in its name on the hypervisor.
+    """An instance. ``id``: number in the guest's name on the hypervisor.
 
-    ``image_properties``: properties of its image at creation. ``request_spec_uuid``: its stored request.
-    ``shelved_image``: the image from which a shelved server is unshelved; ``shelved_at``: when it was shelved.
-    ``tags`` and ``fault`` come last because other tables hold them.
+    ``flavor``: copy of the flavor, which later changes of the flavor do not affect. ``image_properties``: properties of
+    the image when the instance was created. ``request_spec_uuid``: uuid of the stored request spec. ``shelved_image``:
+    id of the image from which a shelved server is unshelved; ``shelved_at``: when the server was shelved.
+    ``tags`` and ``fault`` come last, because they are not columns of the table of instances.
     """
 
     id: int
@@ -212,14 +214,14 @@ _DEFAULT_STATUS: Mapping[VmState, str] = {
 
 
 def status_of(vm_state: VmState, task_state: TaskState | None) -> str:
-    """Return the API status of a settled state and a running operation. Source: spec LIFECYCLE §5."""
+    """Return the API status of a server with this vm_state and task_state. Source: spec LIFECYCLE §5."""
     if task_state is not None and (special := _OVERRIDES.get(vm_state, {}).get(task_state)) is not None:
         return special
     return _DEFAULT_STATUS[vm_state]
 
 
 def states_of(status: str) -> tuple[tuple[VmState, frozenset[TaskState | None]], ...]:
-    """Return the (vm_state, task_states) pairs shown as ``status``; empty for an unknown status."""
+    """Return the (vm_state, task_states) pairs that the API shows as ``status``; () for an unknown status."""
     wanted = status.upper()
     tasks: tuple[TaskState | None, ...] = (None, *TaskState)
     found: dict[VmState, set[TaskState | None]] = {}
@@ -232,13 +234,14 @@ def states_of(status: str) -> tuple[tuple[VmState, frozenset[TaskState | None]],
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestSpec:
-    """Everything a hypervisor driver needs to create a guest. Units: MiB and GiB as in the names.
+    """Specification from which a hypervisor driver creates a guest. Units are in the names of the fields.
 
-    ``reserved``: NUMA cells, pinned CPUs and devices that the claim reserved on the host.
+    ``reserved``: NUMA cells, pinned CPUs and PCI devices of the host that are reserved for the guest.
     ``image``: location of the image data; None in a cloud without an image service.
-    ``ordered_at``: when the conductor ordered the creation; drivers store it in the guest's metadata as the mark.
-    ``config_drive``: contents of the config drive, or None if the guest has none.
-    ``user_data`` may contain secrets, so ``repr``, and therefore logs, omit it.
+    ``ordered_at``: time when the conductor ordered the creation. The driver stores this time in the guest's metadata;
+    it is Kilonova's mark, by which guests of Kilonova are recognised.
+    ``config_drive``: contents of the config drive; None if the guest has no config drive.
+    ``user_data``: may contain secrets, so ``repr`` omits it, and logs never contain it.
     """
 
     uuid: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Key pairs, which belong to users. The private key is never stored."""
+"""Key pairs of users. The private key is never stored."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,5 +19,5 @@ class Keypair:
 
     @property
     def public_half(self) -> PublicKey:
-        """The public key that servers get."""
+        """The public key, in the form that is copied to servers."""
         return PublicKey(self.name, self.type, self.public_key)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Abilities that the driver of a server's present host needs for each action in the table of transitions.
+"""Abilities that the driver of a server's current host needs for each action in the table of transitions.
 
-The API refuses actions by this table, and the documentation is generated from it. The abilities needed at the
-destination of a move are a scheduler rule (``scheduler/engine/move_rules.py``).
+The API refuses an action if the host does not have the abilities in this table, and the documentation is generated from
+it. A scheduler rule checks the abilities of the destination of a move (``scheduler/engine/move_rules.py``).
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ def _one(ability: Ability) -> frozenset[Ability]:
     return frozenset({ability})
 
 
-#: Kind of workflow → abilities, of which the host needs one.
+#: Kind of workflow → abilities. The host needs one of them.
 NEEDED: Mapping[str, frozenset[Ability]] = {
     "reboot": _one(Ability.REBOOT),
     "hard-reboot": _one(Ability.REBOOT),
@@ -39,9 +39,10 @@ NEEDED: Mapping[str, frozenset[Ability]] = {
 CORE = frozenset(
     {"build", "delete", "soft-delete", "force-delete", "restore", "start", "stop", "force-stop", "shelve-offload"}
 )
-#: Kinds of workflow that need no ability of the present host: it is absent, down, or has already moved the guest.
+#: Kinds of workflow that need no ability of the server's current host: there is no such host, it is down, or it has
+#: already moved the guest.
 NOT_ASKED = frozenset({"unshelve", "evacuate", "confirm-resize", "revert-resize"})
-#: API name of a query about a guest → abilities, of which the host needs one.
+#: API name of a query about a guest → abilities. The host needs one of them.
 QUESTIONS: Mapping[str, frozenset[Ability]] = {
     "os-getConsoleOutput": _one(Ability.CONSOLE_OUTPUT),
     "remote-consoles": _one(Ability.CONSOLES),

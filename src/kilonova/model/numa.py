@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """NUMA: the cells of a host with their usage, and the cells that a server requests.
 
-A host cell has shared CPUs (``cpuset``), over which the vCPUs of many guests float, and dedicated ones (``pcpuset``),
-each of which is pinned to one vCPU of one guest.
+A host cell has shared CPUs (``cpuset``), over which the vCPUs of many guests float, and dedicated CPUs (``pcpuset``):
+a dedicated CPU is pinned to one vCPU of one guest.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class PageRequest(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """Memory pages of one size in a host cell. Units: ``size_kib`` KiB, other fields pages."""
+    """Memory pages of one size in a host cell. Units: ``size_kib`` in KiB, all other fields in pages."""
 
     size_kib: int
     total: int
@@ -52,10 +52,10 @@ class Pages:
 class HostCell:
     """One NUMA cell of a host.
 
-    ``siblings``: the sets of CPUs that share a core; a CPU in no set is a core of its own.
-    ``pages``: sorted by size, smallest first; empty if the host does not report pages.
+    ``siblings``: the sets of CPUs that share a core. A CPU that is in no set is the only CPU of its core.
+    ``pages``: sorted by page size, smallest first; empty if the host does not report pages.
     ``used_cpus``: number of vCPUs on the shared CPUs; ``pinned``: dedicated CPUs in use.
-    Only servers with a NUMA topology count in ``used_cpus``, ``used_memory_mib`` and ``pinned``.
+    ``used_cpus``, ``used_memory_mib`` and ``pinned`` include only servers with a NUMA topology.
     """
 
     id: int
@@ -85,7 +85,7 @@ class HostCell:
 
     @property
     def threads(self) -> int:
-        """Number of hyperthreads of the core that has the most."""
+        """Largest number of hyperthreads per core."""
         return max((len(core) for core in self.siblings), default=1)
 
 
@@ -101,9 +101,9 @@ class InstanceCell:
 
 @dataclass(frozen=True, slots=True)
 class InstanceNuma:
-    """The NUMA topology of a server. ``page_size``: KiB, a kind, or None for any page size.
+    """The NUMA topology of a server. ``page_size``: size in KiB, or a kind of page, or None if no size is requested.
 
-    ``isolate_emulator``: the emulator threads get an additional dedicated CPU on the first cell.
+    ``isolate_emulator``: whether an additional dedicated CPU of the first cell is reserved for the emulator threads.
     """
 
     cells: tuple[InstanceCell, ...]
@@ -114,7 +114,7 @@ class InstanceNuma:
 
     @property
     def pins(self) -> bool:
-        """True if any vCPU is dedicated; memory is then not overcommitted."""
+        """True if a vCPU of the server is dedicated. The memory of such a server is not overcommitted."""
         return self.cpu_policy is not CpuPolicy.SHARED
 
 
@@ -122,11 +122,12 @@ class InstanceNuma:
 class CellShare:
     """The share of one host cell that one server uses.
 
-    ``pinned``: all dedicated CPUs it reserves, including those for the emulator and for unused thread siblings.
-    ``pinning``: (vCPU, host CPU) pairs. ``pages``: number of memory pages it uses, of ``page_size_kib`` each;
-    ``page_size_kib`` is None if pages are not counted.
-    ``firm_memory``: its memory must be free without overcommitment; ``firm_pages``: its pages must be free.
-    ``shares_cpus``: the allocation ratios limit the cell's use.
+    ``cell``: id of the host cell. ``cpus``: number of shared CPUs.
+    ``pinned``: all reserved dedicated CPUs, including those for the emulator and unused thread siblings.
+    ``pinning``: (vCPU, host CPU) pairs. ``emulator``: host CPUs for the emulator threads.
+    ``pages``: number of memory pages of the size ``page_size_kib``, which is None if pages are not counted.
+    ``firm_memory``: the memory must be free without overcommitment. ``firm_pages``: the pages must be free.
+    ``shares_cpus``: the allocation ratios limit the usage of CPUs and memory.
     ``vcpus``: numbers of the shared and dedicated vCPUs of the server's cell.
     """
 
@@ -146,7 +147,7 @@ class CellShare:
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """Allocation ratios of a host for the shared CPUs and the memory of its cells."""
+    """Allocation ratios for the shared CPUs and the memory of a host's NUMA cells."""
 
     cpu: float = 1.0
     memory: float = 1.0

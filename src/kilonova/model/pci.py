@@ -25,8 +25,8 @@ class PciPool:
     """A pool of equal PCI devices on a host.
 
     ``number``: the pool's key on its host. ``tags``: sorted (name, value) pairs.
-    ``addresses``: addresses of all its devices, or empty in the scheduler, which only counts devices.
-    ``numa_node``: None if the host does not know it, or if the device is equally near to all cells.
+    ``addresses``: addresses of all devices of the pool; empty in the scheduler, which only counts devices.
+    ``numa_node``: None if the host does not know the node, or if the devices are equally near to all NUMA cells.
     """
 
     number: int
@@ -41,12 +41,12 @@ class PciPool:
 
     @property
     def free(self) -> int:
-        """Number of free devices; never negative, although devices in use may have left the pool."""
+        """Number of free devices, at least 0: ``used`` may exceed ``total`` after devices in use were removed."""
         return max(0, self.total - self.used)
 
     @property
     def identity(self) -> tuple[str, str, int | None, str, tuple[tuple[str, str], ...]]:
-        """The attributes that equal devices share: devices of one host with the same identity form one pool."""
+        """Attributes that all devices of a pool have in common. All devices of a host that share them form one pool."""
         return self.vendor_id, self.product_id, self.numa_node, self.dev_type, self.tags
 
     def facts(self) -> Mapping[str, str]:
@@ -61,7 +61,7 @@ class PciPool:
 
 @dataclass(frozen=True, slots=True)
 class PciRequest:
-    """A request for ``count`` devices, each of which matches one of ``specs``: sorted (attribute, value) pairs."""
+    """A request for ``count`` devices. Each device must match one of ``specs``: sorted (attribute, value) pairs."""
 
     alias: str
     count: int

@@ -9,7 +9,7 @@ from kilonova.model.image import Image
 
 @dataclass(frozen=True, slots=True)
 class PlacedServer:
-    """A server that has a host. ``image``: with its properties at the server's creation, None if unknown."""
+    """A server that has a host. ``image``: the image as it was when the server was created; None if unknown."""
 
     uuid: str
     name: str

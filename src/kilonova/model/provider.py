@@ -20,7 +20,7 @@ def floored_capacity(total: int, reserved: int, allocation_ratio: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """One resource class of one provider. Units are the class's own (MEMORY_MB: MiB, DISK_GB: GiB, VCPU: cores)."""
+    """Inventory of one resource class of one provider. The unit depends on the class: MEMORY_MB MiB, DISK_GB GiB."""
 
     resource_class: str
     total: int
@@ -51,7 +51,7 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """A consumer's allocation from one provider. ``resources``: resource class → amount above zero."""
+    """A consumer's allocation from one provider. ``resources``: resource class → amount, which is above zero."""
 
     provider_uuid: str
     resources: Mapping[str, int] = field(default_factory=dict)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from kilonova.model.flavor import Flavor
 
 UNLIMITED = -1
-#: Resources that servers use. Units: ``ram`` in MiB.
+#: Resources whose usage is the sum over servers. Units: ``ram`` in MiB.
 COUNTED = ("instances", "cores", "ram")
 INJECTED_FILES = ("injected_files", "injected_file_content_bytes", "injected_file_path_bytes")
 SERVER_GROUPS = ("server_groups", "server_group_members")
-#: Resources of nova-network: limits are stored and shown to old clients, but nothing counts against them.
+#: Resources of nova-network. Their limits are stored and shown to old clients, but their usage is always 0.
 NETWORKS = ("fixed_ips", "floating_ips", "security_group_rules", "security_groups")
 RESOURCES = (*COUNTED, "metadata_items", "key_pairs", *SERVER_GROUPS, *INJECTED_FILES, *NETWORKS)
-#: The quota class whose limits apply to projects without their own limits.
+#: The quota class with the limits of projects for which no limits are set.
 DEFAULT_CLASS = "default"
 
 #: Resource → its limit; -1 means unlimited.
@@ -42,7 +42,7 @@ class Usage:
         return Usage(self.instances * times, self.cores * times, self.ram * times)
 
     def beyond(self, other: "Usage") -> "Usage":
-        """Return by how much each resource exceeds that of ``other``, at least 0."""
+        """Return, for each resource, the amount by which this usage exceeds ``other``, but at least 0."""
         return Usage(*(max(0, amount - getattr(other, name)) for name, amount in self.items()))
 
     def items(self) -> Iterator[tuple[str, int]]:
@@ -51,9 +51,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class QuotaRequest:
-    """A request to create at least ``at_least`` and at most ``at_most`` servers. ``each``: usage of one server.
+    """A request to create ``at_most`` servers, or at least ``at_least`` if the quota does not allow more.
 
-    ``limits``: limits from an external service (unified limits); None to use the limits in the database.
+    ``each``: usage of one server. ``limits``: limits from an external service (unified limits); None to use the limits
+    in the database.
     """
 
     project_id: str
@@ -67,7 +68,7 @@ class QuotaRequest:
 
 
 def room_for(each: Usage, used: Usage, limits: Limits, wanted: int) -> int:
-    """Return how many of ``wanted`` servers fit under the limits."""
+    """Return how many of ``wanted`` servers the limits allow. ``each``: usage of one server; ``used``: usage so far."""
     for name in COUNTED:
         limit, size = limits[name], getattr(each, name)
         if limit >= 0 and size > 0:
@@ -76,7 +77,10 @@ def room_for(each: Usage, used: Usage, limits: Limits, wanted: int) -> int:
 
 
 def shortage(each: Usage, count: int, used: Usage, limits: Limits) -> str:
-    """Return the error text for ``count`` servers that exceed limits, with the figures of each exceeded resource."""
+    """Return the error text for ``count`` new servers that exceed the limits, with the figures of each exceeded limit.
+
+    ``each``: usage of one server; ``used``: usage so far.
+    """
     asked = each * count
     short = [
         (name, amount, getattr(used, name), limits[name])

@@ -12,14 +12,15 @@ from kilonova.model.server_group import GroupView
 from kilonova.model.server_migration import MoveKind
 
 ISOLATE = "isolate"
-#: The scheduler hint, and its values, that mark a rebuild with a new image: only the present host is checked.
+#: Name and values of the scheduler hint that marks a rebuild with a new image. The scheduler then checks only the
+#: server's current host.
 REBUILD_HINT = "_nova_check_type"
 REBUILD = ("rebuild",)
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceGroup:
-    """A suffixed request group (``resources1:VGPU=1``): one provider with these traits supplies all its resources."""
+    """A suffixed request group (``resources1:VGPU=1``). One provider must supply its resources and have its traits."""
 
     suffix: str
     resources: Mapping[str, int]
@@ -31,14 +32,15 @@ class ResourceGroup:
 class ResourceQuery:
     """The Placement query of a request.
 
-    ``resources``: resource class → amount, from the host's provider, its descendants and its sharing providers.
-    ``required``: traits that one of the providers of these resources must have. ``forbidden``: traits that none may
-    have.
-    ``root_required`` / ``root_forbidden``: traits of the host's own provider.
-    ``groups``: groups, each supplied by one provider; ``group_policy`` ``isolate``: by a different provider each.
-    ``member_of``: each set must share at least one aggregate uuid with the host; the sets are ANDed.
-    ``forbidden_aggregates``: aggregate uuids the host must not be in.
-    ``fallback``: query with resources, traits and groups to use if those above cannot be met.
+    ``resources``: resource class → amount, supplied by the host's provider, its descendants and sharing providers.
+    ``required``: each of these traits must belong to at least one provider of ``resources``. ``forbidden``: traits that
+    no provider of ``resources`` may have.
+    ``root_required``, ``root_forbidden``: required and forbidden traits of the host's own provider.
+    ``groups``: request groups, each supplied by one provider; with the ``group_policy`` ``isolate``, by different
+    providers.
+    ``member_of``: sets of aggregate uuids; the host must be in at least one aggregate of each set.
+    ``forbidden_aggregates``: uuids of aggregates that the host must not be in.
+    ``fallback``: query whose resources, traits and groups are used if those of this query cannot be supplied.
     """
 
     resources: Mapping[str, int] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class ResourceQuery:
 
     @property
     def isolates(self) -> bool:
-        """True if several groups must be supplied by different providers."""
+        """True if the query has several groups that different providers must supply."""
         return self.group_policy == ISOLATE and len(self.groups) > 1
 
 
@@ -73,9 +75,9 @@ class ResourceQuery:
 class RequestedNetwork:
     """A requested network, with the attributes that affect scheduling.
 
-    ``segments``: the Placement aggregate uuids of each segment of a routed network; for a port with fixed IPs, only the
-    segment of the first address's subnet. Empty for a network that is not routed.
-    ``vnic_type``: of the port; a ``remote-managed`` port needs a host with a SmartNIC (remote-managed card).
+    ``segments``: for each segment of a routed network, the uuids of its Placement aggregates; for a port with fixed
+    IPs, only the segment of the first address's subnet. Empty for a network that is not routed.
+    ``vnic_type``: VNIC type of the port; a ``remote-managed`` port needs a host with a remote-managed SmartNIC.
     """
 
     network_id: str
@@ -88,14 +90,14 @@ class RequestSpec:
     """A scheduling request for one or more servers.
 
     ``hints``: hint name → tuple of values; hints that start with ``_nova`` never come from users.
-    ``unseen_instances``: instances in the hints that belong to other projects; they are treated as absent.
-    ``force_host`` / ``force_node`` bypass all filters (``az:host:node``); ``requested_host`` / ``requested_node``
-    (2.74) restrict the candidates before the filters, which then all run.
+    ``unseen_instances``: instances in the hints that the requester may not see; they are treated as absent.
+    ``force_host``, ``force_node``: forced host (``az:host:node``), for which no filter runs. ``requested_host``,
+    ``requested_node`` (2.74): requested host, for which all filters run.
     ``remote_address``: client address of the API request. ``is_admin``: whether its caller was an administrator.
-    ``networks``: the requested networks; empty without a network service.
-    ``tried``: (service host, node) pairs on which a build of this request failed; never chosen again.
-    ``source_cell``: the server's Nova cell, on a move that may leave the cell.
-    ``move``: the kind of move of an existing server; None for new servers.
+    ``networks``: the requested networks; empty in a cloud without a network service.
+    ``tried``: (service host, node) pairs on which a build of this request has failed; they are not chosen again.
+    ``source_cell``: the server's Nova cell; set only for a move that may leave the cell.
+    ``move``: kind of the move of an existing server; None for new servers.
     """
 
     flavor: Flavor
@@ -127,7 +129,7 @@ class RequestSpec:
         return max(1, len(self.instance_uuids))
 
     def hinted_instances(self, hint: str) -> tuple[str, ...]:
-        """Return the instances named by a hint that the requester may see."""
+        """Return those instances named by a hint that the requester may see."""
         return tuple(uuid for uuid in self.hints.get(hint, ()) if uuid not in self.unseen_instances)
 
     def moving(
@@ -140,10 +142,10 @@ class RequestSpec:
         host: str | None = None,
         node: str | None = None,
     ) -> "RequestSpec":
-        """Return the request for moving one of this request's servers; hints, group and zone stay.
+        """Return the request for a move of one server of this request, with the same hints, group and zone.
 
-        A forced host is dropped. ``leaving``: service hosts to exclude. ``flavor``: the new flavor of a resize.
-        ``host``, ``node``: requested destination, which the filters still check. Source: spec SCHEDULER §1.
+        A forced host of this request is not copied. ``leaving``: service hosts to exclude. ``flavor``: the new flavor
+        of a resize. ``host``, ``node``: requested destination, which the filters check. Source: spec SCHEDULER §1.
         """
         hints = self.hints
         if kind is MoveKind.REBUILD:
@@ -163,19 +165,20 @@ class RequestSpec:
         )
 
     def with_query(self, **changes: Any) -> "RequestSpec":
-        """Return a copy with the given fields of its resource query changed."""
+        """Return a copy of this request with ``changes`` applied to fields of its resource query."""
         return replace(self, query=replace(self.query, **changes))
 
     def requiring(self, *traits: str) -> "RequestSpec":
-        """Return a copy that also requires ``traits`` of the host's own provider."""
+        """Return a copy of this request that also requires ``traits`` of the host's own provider."""
         return self.with_query(root_required=self.query.root_required.union(traits))
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRequest:
-    """The stored form of one request, shared by all its servers. ``user_data``: base64, as it was sent.
+    """The stored form of one request, shared by all servers of the request.
 
-    ``key``: copy of the requested key pair, whose owner may have deleted it since.
+    ``user_data``: in base64, as sent by the user. ``key``: copy of the requested public key; the key pair itself may
+    have been deleted since.
     ``trusted_certs``: ids of the certificates trusted for the image's signature.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user, project and request id behind an operation."""
+"""The user, project and request id of a requested operation."""
 
 from dataclasses import dataclass
 

@@ -10,7 +10,7 @@ POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 @dataclass(frozen=True, slots=True)
 class ServerGroup:
-    """A server group. ``members``: uuids of its existing servers."""
+    """A server group. ``members``: uuids of the member servers that still exist."""
 
     uuid: str
     name: str
@@ -25,10 +25,7 @@ class ServerGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """A group at the moment of a scheduling decision, with the number of members on each host.
-
-    ``hosts``: service host name → number of members.
-    """
+    """A server group at the time of a scheduling decision. ``hosts``: service host name → number of members there."""
 
     uuid: str
     policy: str
@@ -37,7 +34,7 @@ class GroupView:
     members: frozenset[str] = frozenset()
 
     def with_members(self, host: str, count: int = 1) -> "GroupView":
-        """Return the group with ``count`` members added on a host; a negative ``count`` removes members."""
+        """Return the group with ``count`` more members on a host; a negative ``count`` subtracts members."""
         hosts = {**self.hosts, host: self.hosts.get(host, 0) + count}
         if not hosts[host]:
             del hosts[host]

@@ -11,7 +11,7 @@ from kilonova.model.quota import Usage
 
 
 class MoveKind(StrEnum):
-    """Kind of move for which an existing server is scheduled."""
+    """Kind of move for which the scheduler chooses a host for an existing server."""
 
     RESIZE = "resize"
     COLD_MIGRATE = "migrate"
@@ -41,7 +41,7 @@ class MigrationStatus(StrEnum):
     PRE_MIGRATING = "pre-migrating"
     MIGRATING = "migrating"
     POST_MIGRATING = "post-migrating"
-    #: A resize or cold migration waits for the user to confirm or revert it.
+    #: The guest of a resize or cold migration is on the destination; the user has to confirm or revert the move.
     FINISHED = "finished"
     CONFIRMING = "confirming"
     CONFIRMED = "confirmed"
@@ -51,12 +51,12 @@ class MigrationStatus(StrEnum):
     CANCELLED = "cancelled"
     ERROR = "error"
     FAILED = "failed"
-    #: An evacuated server is on its new host; the source host has not cleaned up yet.
+    #: The evacuated server is on its new host, but the source host has not yet removed the old guest.
     DONE = "done"
 
     @property
     def is_under_way(self) -> bool:
-        """True while the migration holds, or is about to claim, resources at source and destination."""
+        """True while the migration holds resources at source and destination, or is about to claim them."""
         return self in OPEN
 
 
@@ -77,16 +77,16 @@ OPEN = frozenset(
 )
 
 
-#: Statuses of an evacuation whose server is recorded on its new host, before the source host has cleaned up.
+#: Statuses of an evacuation whose server is recorded on its new host, while the source host may have the old guest.
 _LEFT = frozenset({MigrationStatus.MIGRATING, MigrationStatus.DONE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerMigration:
-    """One move of one server. From the claim on, its uuid is the consumer of the source's allocations.
+    """One move of one server. From the claim on, the migration's uuid is the consumer of the allocations at the source.
 
-    ``dest_host``, ``dest_node``: None until a host is claimed. ``old_flavor`` and ``new_flavor`` differ for a resize.
-    ``progress``: bytes that a live migration has copied and still has to copy, by field name.
+    ``dest_host``, ``dest_node``: None until a host is claimed. ``old_flavor``, ``new_flavor``: different only for a
+    resize. ``progress``: field name → number of bytes that a live migration has copied or has still to copy.
     """
 
     uuid: str
@@ -114,7 +114,7 @@ class ServerMigration:
 
     @property
     def source(self) -> tuple[str, str]:
-        """Service host and node that the server leaves."""
+        """Service host and node from which the server moves."""
         return self.source_host, self.source_node
 
     @property
@@ -124,7 +124,7 @@ class ServerMigration:
 
     @property
     def has_left(self) -> bool:
-        """True if an evacuated server is recorded on its new host while the source host has not cleaned up."""
+        """True if the evacuated server is recorded on its new host, while the source host may have the old guest."""
         return self.migration_type is MigrationType.EVACUATION and self.status in _LEFT
 
     @property
@@ -135,9 +135,10 @@ class ServerMigration:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """Service hosts that may hold resources or a guest of the server because of this migration."""
+        """Service hosts that may have resources or a guest of the server because of this migration."""
         if self.status is MigrationStatus.DONE:
-            return frozenset({self.source_host})  # the server may have moved again; its instance row names its host
+            # not dest_host: the server may have moved again, and the instance names its current host
+            return frozenset({self.source_host})
         return frozenset({self.source_host, self.dest_host} - {None})  # type: ignore[arg-type]
 
     @property

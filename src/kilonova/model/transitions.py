@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State machine of servers: for each action its start states, the task states shown, and its end states.
+"""State machine of servers: the allowed start states, the shown task states and the end states of each action.
 
-This table is the only source: the API refuses actions by it, the conductor writes states by it, and the
+This table is the only definition: the API uses it to refuse actions, the conductor uses it to set states, and the
 documentation is generated from it.
 Source: spec LIFECYCLE §5, COMPUTE_API §1.4.
 """
@@ -22,12 +22,12 @@ ANY_STATE = frozenset(S) - {S.DELETED}
 class Transition:
     """The transition of one action.
 
-    ``name``: name of the action in API errors. ``states``, ``tasks``: states and task states in which it may start.
-    ``shown``: task states in the order in which the server shows them.
-    ``settled``: state after success, None if unchanged. ``settled_otherwise``: alternative state after success, in the
-    case that ``remark`` describes, or None. ``failed``: state after a failure, None if unchanged.
-    ``launched``: the server must have been launched once. ``unlocked``: refused to its own project while locked.
-    ``remark``: additional text for the documentation.
+    ``name``: name of the action in API errors. ``states``, ``tasks``: vm_states and task_states in which the action may
+    start. ``shown``: task_states of the server during the action, in order.
+    ``settled``: vm_state after success, None if unchanged. ``settled_otherwise``: another vm_state after success, in
+    the case that ``remark`` describes, or None. ``failed``: vm_state after a failure, None if unchanged.
+    ``launched``: whether the server must have been launched once. ``unlocked``: whether the action is refused to users
+    of the server's project while the server is locked. ``remark``: additional text for the documentation.
     """
 
     name: str
@@ -49,8 +49,8 @@ _REBUILD = (T.REBUILDING, T.REBUILD_SPAWNING)
 _RESIZE = (T.RESIZE_PREP, T.RESIZE_MIGRATING, T.RESIZE_MIGRATED, T.RESIZE_FINISH)
 _SOFT_REBOOT = (T.REBOOTING, T.REBOOT_PENDING, T.REBOOT_STARTED)
 _HARD_REBOOT = (T.REBOOTING_HARD, T.REBOOT_PENDING_HARD, T.REBOOT_STARTED_HARD)
-#: Task states in which a hard reboot may start: it interrupts operations that may hang, but no hard reboot that an
-#: agent has already begun.
+#: Task states in which a hard reboot may start. It interrupts operations that may hang, and an earlier hard reboot that
+#: has not yet reached the agent.
 _HARD_REBOOT_ENDS = frozenset({None, *_SOFT_REBOOT, T.REBOOTING_HARD, T.RESUMING, T.UNPAUSING, T.PAUSING, T.SUSPENDING})
 
 
@@ -155,7 +155,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         failed=S.ERROR,
         unlocked=False,
         remark="Only while the service of its host is down. A server that was stopped ends stopped; since "
-        "microversion 2.95 every server does.",
+        "microversion 2.95 every server ends stopped.",
     ),
     "resize": Transition(
         "resize",
@@ -222,7 +222,7 @@ TRANSITIONS: Mapping[str, Transition] = {
     "crash-dump": Transition("trigger_crash_dump", _only(S.ACTIVE, S.PAUSED, S.RESCUED, S.RESIZED, S.ERROR)),
 }
 
-#: Changes of metadata and tags: made at once without a workflow; states and tasks stay.
+#: Changes of metadata and tags. They need no workflow and do not change vm_state or task_state.
 NOTES: Mapping[str, Transition] = {
     "update-metadata": Transition("update metadata", _WORKING, ANY_TASK),
     "delete-metadata": Transition("delete metadata", _WORKING, ANY_TASK),

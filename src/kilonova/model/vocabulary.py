@@ -20,10 +20,10 @@ class Word:
 
 
 def is_custom(name: str) -> bool:
-    """Tell whether a name is custom; standard names come from os-traits and os-resource-classes."""
+    """Tell whether a resource class or trait is custom. The others come from os-traits and os-resource-classes."""
     return name.startswith(CUSTOM_PREFIX)
 
 
 def is_resource_class(name: str) -> bool:
-    """Tell whether a name can be a resource class: a standard or a custom one."""
+    """Tell whether a name can be a resource class: it is a standard class or starts with ``CUSTOM_``."""
     return is_custom(name) or name in _STANDARD_CLASSES

@@ -18,7 +18,7 @@ class Acknowledgements:
         self._newest = tag
 
     def missed(self) -> int:
-        """Record a delivery that could not be parsed, and return its tag: the broker numbers deliveries from 1."""
+        """Record an unparsable delivery, and return its tag: the broker numbers deliveries consecutively."""
         self.delivered(self._newest + 1)
         return self._newest
 
