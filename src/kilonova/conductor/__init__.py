@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conductor runs long operations as journalled workflows that survive the process and can be rolled back.
+"""The conductor runs long operations as journalled workflows, which survive a crash and can be rolled back.
 
 In: calls of the API, messages of agents. Out: messages to agents, states in the database.
-Forbidden here: HTTP, and scheduling decisions (those are in ``claims``).
+Forbidden here: HTTP, and scheduling decisions (package ``claims`` makes them).
 """

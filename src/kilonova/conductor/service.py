@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conductor's interface for the API and for agents. Each call returns after its effect is committed."""
+"""The conductor's interface for the API and for agents. Each call returns after the commit of its changes."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -73,22 +73,23 @@ LOG = logging.getLogger(__name__)
 
 
 class Conductor:
-    """The conductor of one control process, named ``owner``.
+    """The conductor of one control process.
 
-    ``limits``: the configured default quotas.
-    ``counts_failed_builds``: whether failed builds count against their host.
-    ``observers``: receive an event for every change of a workflow; ``beginnings``: for every start of a step;
-    ``listeners``: callbacks for other events.
-    ``pause_s``: number of tries → back-off in seconds; ``max_tries``: number of tries of a step.
-    ``response_timeout_s``: seconds without a reply after which an agent is asked for the state of its step.
+    Parameters: ``owner``: name of this process, as owner of its workflows. ``process``: the record of this process in
+    the database. ``limits``: the configured default quotas.
+    ``counts_failed_builds``: whether failed builds are counted for the build failure weigher.
+    ``observers``: called with an event for every change of a workflow. ``beginnings``: called with an event for every
+    start of a step. ``listeners``: callbacks for other events.
+    ``pause_s``: number of tries → back-off in seconds. ``max_tries``: maximum number of tries of a step.
+    ``response_timeout_s``: seconds without a reply after which an agent is queried for the status of a step.
     ``question_limits``: timeout and number of threads for questions to agents about guests.
-    ``directory``: the agents behind the broker, if there is one. ``process``: this process as other processes see it.
-    ``image_data``, ``image_upload``: return how a host downloads and uploads image data. ``image_keeper``: Glance
-    access as Kilonova's own user.
-    ``config_drives``: contents of servers' config drives.
-    ``operations``: actions on existing servers. ``runner``: runs their workflows.
-    ``stuck``: operators' actions on stuck workflows.
-    ``strays``: removal of stray guests by operators.
+    ``directory``: the agents in other processes; None without a broker.
+    ``image_data``: returns the source from which a host downloads an image. ``image_upload``: returns the destination
+    to which a host uploads an image. ``image_keeper``: access to Glance as Kilonova's own user.
+    ``config_drives``: builder of the contents of config drives.
+
+    Attributes: ``operations``: actions on existing servers. ``runner``: runs the workflows.
+    ``stuck``: operators' actions on stuck workflows. ``strays``: removal of stray guests by operators.
     ``process_lease``: the lease of this process. ``heartbeats``: heartbeats of agent processes.
     """
 
@@ -185,10 +186,10 @@ class Conductor:
     ) -> None:
         """Store new instances with their request and start their builds.
 
-        ``key``: the key pair to inject. ``trusted_certs``: ids of the certificates for the image signature.
-        ``admin_pass``: for guests with a config drive; it is not stored.
-        ``at_least``: minimum number of servers to create if quotas do not allow all; None: all are required.
-        ``limits``: the quotas in force if they are kept outside the database (unified limits), else None.
+        ``key``: the public key to inject. ``trusted_certs``: ids of the certificates for the image signature.
+        ``admin_pass``: administrator's password for guests with a config drive; it is not stored.
+        ``at_least``: minimum number of servers to create if the quotas do not allow all; None if all are required.
+        ``limits``: quotas from an external service (unified limits); None to use the quotas in the database.
         Raises: OverQuota.
         """
         request = StoredRequest(new_uuid(), spec, group_uuid, user_data, key, trusted_certs)
@@ -199,7 +200,7 @@ class Conductor:
         self._store.store(NewServers(new, request, rows, at_least or len(new), limits))
 
     def hosts_moved(self, hosts: Collection[str]) -> None:
-        """Ask the agents of hosts whose session has changed or ended for the state of pending steps; does not block."""
+        """Query the status of pending steps on hosts whose session has changed or ended. Does not block."""
         self._bus.run_urgently(partial(self.runner.ask_hosts, hosts))
 
     def _begin(self, rows: Sequence[WorkflowRow]) -> None:
@@ -236,10 +237,10 @@ class Conductor:
                 return self._note_heartbeat(question, sender)
 
     def _register(self, message: HostsStarted, sender: Sender) -> HostsRegistered:
-        """Register starting hypervisors and return the guests they have to remove.
+        """Register starting hypervisors. The answer names the guests that their agents have to remove or restore.
 
         Raises: Unavailable while the database is unavailable, so that the agent retries, maybe with another control
-        process; DeclinedError if the session has expired; Forbidden.
+        process; DeclinedError if the session has expired; Forbidden if the agent is not enrolled for the hosts.
         """
         process = self.process
         if sender.agent:
@@ -270,7 +271,7 @@ class Conductor:
         """Record a heartbeat of a session. If the session has expired, the answer makes the agent start a new one."""
         if not sender.agent:
             return HeartbeatAnswer(message.session, message.number, counts=True)
-        # the agent's release is too old: the reply to its next registration names the reason
+        # The agent's release is too old. The agent registers again, and the log message of that refusal has the reason.
         if sender.version < OLDEST:
             return HeartbeatAnswer(message.session, message.number, counts=False)
         answer: Future[Answer] = Future()
@@ -287,7 +288,7 @@ class Conductor:
 
 
 def _require_recent(sender: Sender, release: str) -> None:
-    """Raise AgentTooOld for an agent that is two or more releases older, which is untested."""
+    """Raise AgentTooOld for an agent that is two or more releases older: such combinations are not tested."""
     if sender.version < OLDEST:
         raise AgentTooOld(
             f"Agent {sender.agent} runs release {release or 'unknown'}, which knows version {sender.version} of the "

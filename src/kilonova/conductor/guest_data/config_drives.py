@@ -22,7 +22,7 @@ _MOST_PASSWORDS, _KEPT_S = 10_000, 3600.0
 
 
 class AdminPasswords:
-    """Cache of admin passwords until their guests are built; in memory only, since they must not be stored."""
+    """Cache of the admin passwords of guests that are not built yet. In memory only: passwords must not be stored."""
 
     def __init__(self) -> None:
         self._passwords: TTLCache[str, str] = TTLCache(_MOST_PASSWORDS, _KEPT_S)
@@ -45,9 +45,10 @@ class AdminPasswords:
 
 @dataclass(frozen=True, slots=True)
 class ConfigDrives:
-    """Makes the contents of config drives. ``default_zone``: availability zone of hosts in no zone.
+    """Builder of the contents of config drives.
 
-    ``domain``, ``vendor_data``: as configured by the operator. ``passwords``: admin passwords of new servers.
+    ``default_zone``: name of the availability zone for hosts without one. ``domain``: configured DNS domain of the
+    guests. ``vendor_data``: returns the operator's metadata. ``passwords``: admin passwords of new servers.
     """
 
     default_zone: str = "nova"
@@ -80,7 +81,7 @@ class ConfigDrives:
 
 
 def _present_key(connection: Connection, instance: Instance) -> PublicKey | None:
-    """Return the key pair that a server was created with, by owner and name; None if it was deleted."""
+    """Return the public key of a server, read from its user's key pairs by name; None if the key pair was deleted."""
     try:
         return keypairs.get(connection, instance.user_id, instance.key_name or "").public_half
     except NotFound:

@@ -14,14 +14,14 @@ LOG = logging.getLogger(__name__)
 
 
 def vendor_data_of(file: Path | None) -> Callable[[], Mapping[str, Any]]:
-    """Return a function that reads the vendor data; without a file it returns {}. Raises: ConfigurationError."""
+    """Return a function that returns the vendor data in ``file``, or {} without a file. Raises: ConfigurationError."""
     return dict if file is None else VendorDataFile(file)
 
 
 class VendorDataFile:
-    """Reads the file and caches it until it changes. If it becomes unreadable, the cached data stay in use.
+    """Function that returns the vendor data of a file. The data are cached until the file changes.
 
-    Raises: ConfigurationError if the first read fails.
+    If the file becomes unreadable, the cached data stay in use. Raises: ConfigurationError if the first read fails.
     """
 
     def __init__(self, file: Path) -> None:
@@ -33,7 +33,7 @@ class VendorDataFile:
             if self._file.stat().st_mtime_ns != self._changed_at:
                 self._changed_at, self._data = self._read()
         except (OSError, ConfigurationError) as error:
-            LOG.warning("Vendor data are not updated: %s", error)
+            LOG.warning("Vendor data were not updated: %s", error)
         return self._data
 
     def _read(self) -> tuple[int, Mapping[str, Any]]:

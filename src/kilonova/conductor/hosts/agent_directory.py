@@ -17,21 +17,21 @@ from kilonova.messaging.routes import Route
 from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
-#: Interval in seconds at which agents that other control processes have registered are read.
+#: Interval in seconds at which the agents are read that other control processes have registered.
 _LOOK_EVERY_S = 1.0
-#: Seconds after the first sight of a session at which its hosts are read. A session reports its hosts in several
-#: messages, and if many agent processes start at once, the last message may come minutes after the first.
+#: Times at which the hosts of a session are read, in seconds after the session was first seen. A session reports its
+#: hosts in several messages. If many agent processes start at once, the last one may come minutes after the first.
 _READ_AFTER_S = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class AgentDirectory(PeriodicPart):
-    """Implements ``Routes`` from memory; :meth:`refresh` updates it.
+    """In-memory implementation of ``Routes``; :meth:`refresh` updates it.
 
-    ``lease``: how long the route of a host is kept after its session has ended; while the host counts as up, the route
-    is kept longer. Meanwhile the agent may start its next session, which rejects messages for the ended one, so that
-    they are sent again.
-    ``on_moved``: called with hosts that have a new session, or whose session was given up. ``on_enrolled``: called when
-    agents were enrolled or revoked.
+    ``lease``: how long the route of a host is kept after the lease of its session has expired; longer if the host is
+    still considered up. Meanwhile messages to the host are sent to the expired session. The next session of the agent
+    rejects them, so that they are sent again.
+    ``on_moved``: called with the hosts that have a new session, or whose route was removed. ``on_enrolled``: called
+    when agents were enrolled or revoked.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class AgentDirectory(PeriodicPart):
         self._routes: dict[str, Route] = {}
         #: The sessions whose lease has not expired.
         self._alive: frozenset[str] = frozenset()
-        #: Session → when this process first saw it, and the number of scheduled reads of its hosts that were due since.
+        #: Session → when this process first saw it, and how many of the reads at ``_READ_AFTER_S`` were due since then.
         self._seen: Mapping[str, tuple[float, int]] = {}
         thread = PeriodicThread(
             "routes",
@@ -64,12 +64,12 @@ class AgentDirectory(PeriodicPart):
         super().__init__("agent directory", [*self._enrolled.periodic_threads, thread])
 
     def start(self) -> None:
-        """Read everything, and start the periodic refresh. Raises: Unavailable."""
+        """Read all enrolments and sessions, and start the periodic refresh. Raises: Unavailable."""
         self.look()
         super().start()
 
     def look(self) -> None:
-        """Read all changes, including enrolments. Raises: Unavailable."""
+        """Read the changes of enrolments and sessions since the last read. Raises: Unavailable."""
         self._enrolled.look()
         self.refresh()
 
@@ -87,9 +87,9 @@ class AgentDirectory(PeriodicPart):
         return self._enrolled.may_speak(agent, host)
 
     def refresh(self, registered: str = "") -> None:
-        """Read the changes since the last refresh. Raises: Unavailable; then the directory stays unchanged.
+        """Read the changes of sessions since the last refresh. Raises: Unavailable; the directory is then unchanged.
 
-        ``registered``: a session that has just reported hosts.
+        ``registered``: a session that has just reported hosts, so that its hosts are read now.
         """
         with self._lock:
             at = self._clock()
@@ -109,7 +109,7 @@ class AgentDirectory(PeriodicPart):
             self._on_moved(moved)
 
     def _reads(self, session: str, at: float) -> tuple[float, int]:
-        """Return when a session was first seen, and how many reads of its hosts are due by now."""
+        """Return when a session was first seen, and how many of the reads at ``_READ_AFTER_S`` are due by now."""
         since, _ = self._seen.get(session, (at, 0))
         return since, bisect_right(_READ_AFTER_S, at - since)
 
@@ -118,7 +118,7 @@ class AgentDirectory(PeriodicPart):
         return self._routes.keys() >= self._enrolled.hosts()
 
     def look_up(self, host: str) -> bool:
-        """Look a host without a route up in the database; return True if it has one now."""
+        """Search the database for the session of a host without a route; return True if the host has a route now."""
         if host in self._routes:
             return False
         with self._database.read(patient=True) as connection:
@@ -143,7 +143,7 @@ class AgentDirectory(PeriodicPart):
         return frozenset(moved)
 
     def _end_sessions(self, agents: Collection[str]) -> None:
-        """End the sessions of revoked agents, so that no process counts them as alive. Raises: Unavailable."""
+        """End the sessions of revoked agents, so that no control process considers them alive. Raises: Unavailable."""
         ended = self._database.write(lambda tx: agent_sessions.end_of(tx, agents))
         if ended:
             LOG.warning("Ended the sessions of revoked agents: %s", ", ".join(sorted(agents)))

@@ -3,12 +3,12 @@
 
 ::
 
-    ask ──▶ sent ──▶ answered soon                                      the usual case: any number of threads at once
-                 └─▶ no answer soon: the host is slow ──▶ answered      a few threads for all hosts, fewer for one
-                                                     └──▶ given up      after the time limit
+    ask ──▶ sent ──▶ answered soon                                   the usual case: any number of threads may wait
+                 └─▶ no answer soon: the host is slow ──▶ answered   few threads may wait for all slow hosts together
+                                                     └──▶ given up   after the timeout
 
-While a host is slow, a thread needs one of a few permits before it may send a question. If no permit is free, the
-request is refused at once.
+A thread needs one of a few permits to wait longer, or to send another question to a slow host. If no permit is free,
+the request is refused at once.
 """
 
 import threading
@@ -24,8 +24,8 @@ from kilonova.identifiers import new_uuid
 from kilonova.messaging.bus import ConductorBus
 from kilonova.messaging.messages import GuestAnswer, GuestQuestion
 
-#: An answer that takes longer than these seconds marks its host as slow. Healthy agents answer in milliseconds, or in
-#: tens of milliseconds on a busy machine.
+#: Seconds without an answer after which a host is considered slow. Healthy agents answer in milliseconds, or in tens of
+#: milliseconds on a busy machine.
 _SOON_S = 0.3
 _NO_AGENT = "The host of the instance cannot be reached."
 _TOO_OLD = "The host of the instance runs an older release, which cannot answer this query."
@@ -35,7 +35,7 @@ _TOO_MANY = "The host of the instance is slow to answer, and too many requests w
 
 @dataclass(frozen=True, slots=True)
 class QuestionLimits:
-    """Limits of questions. ``within_s``: timeout of an answer. ``waiting``: threads that may wait for slow hosts."""
+    """Limits of questions. ``within_s``: timeout in seconds. ``waiting``: how many threads may wait for slow hosts."""
 
     within_s: float = 10.0
     waiting: int = 4
@@ -47,9 +47,9 @@ class QuestionLimits:
 
 
 class AgentQuestions:
-    """The questions of one control process. ``asker``: its name, as the address for answers.
+    """The questions of one control process. ``asker``: name of the process, to which the answers are sent.
 
-    ``find_agent``: checks in the database whether a host that seemed unreachable can be reached.
+    ``find_agent``: called with a host that has no route; searches the database for its agent and returns True if found.
     """
 
     def __init__(
@@ -65,10 +65,11 @@ class AgentQuestions:
         self._waiting: Counter[str] = Counter()
 
     def ask(self, host: str, question: GuestQuestion) -> GuestAnswer:
-        """Return the answer of a host's agent. Sets ``question``, ``asker`` and ``within_s`` of the question.
+        """Send a question to a host's agent and return the answer.
 
-        Raises: Unavailable if the agent is unreachable, does not answer in time, or too many threads wait; Unsupported
-        if the agent is too old for the question.
+        The fields ``question``, ``asker`` and ``within_s`` of the question are set here.
+        Raises: Unavailable if the agent is unreachable or does not answer in time, or if too many threads wait for slow
+        hosts; Unsupported if the agent's release does not have the question.
         """
         until = time.monotonic() + self._limits.within_s
         asked = replace(question, question=new_uuid(), asker=self._asker, within_s=self._limits.within_s)
@@ -88,7 +89,7 @@ class AgentQuestions:
                     raise Unavailable(_NO_ANSWER) from None
 
     def take(self, answer: GuestAnswer) -> None:
-        """Accept an agent's answer. Even an answer that comes too late shows that its host is no longer slow."""
+        """Accept an agent's answer. After any answer, even one after the timeout, the host is no longer slow."""
         with self._lock:
             host, uuid, waiting = self._pending.get(answer.question, ("", "", None))
             self._slow.discard(answer.host)
@@ -107,7 +108,7 @@ class AgentQuestions:
                 del self._pending[asked.question]
 
     def _send(self, host: str, asked: GuestQuestion) -> None:
-        """Send a question. Raises: Unavailable, Unsupported; their texts name no host, since users read them."""
+        """Send a question. Raises: Unavailable, Unsupported; their texts name no host, because users read them."""
         try:
             self._bus.cast(host, asked)
         except AgentTooOld:
@@ -132,7 +133,7 @@ class AgentQuestions:
 
     @contextmanager
     def _place(self, host: str) -> Iterator[None]:
-        """Hold one of the places for threads that wait for slow hosts. Raises: Unavailable if none is free."""
+        """Hold a permit to wait for a slow host during the block. Raises: Unavailable if no permit is free."""
         with self._lock:
             is_full = self._waiting.total() >= self._limits.waiting
             if is_full or self._waiting[host] >= self._limits.waiting_for_one:

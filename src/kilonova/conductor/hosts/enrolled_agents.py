@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In-memory list of the agent processes that are enrolled, with their hosts; at most about a second old.
+"""In-memory list of the enrolled agent processes and their hosts, refreshed every second.
 
-It is used for every message, so a lookup never reads the database. A stale entry is harmless: the transaction that
-stores a report of hosts checks the enrolment in the database.
+The list is used for every message, so a lookup never reads the database. A stale entry is harmless: the transaction
+that registers hosts checks the enrolment in the database.
 """
 
 import logging
@@ -20,7 +20,10 @@ _LOOK_EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Enrolments up to ``version``. It is replaced as a whole, so that it can be read without a lock."""
+    """Snapshot of the enrolments. ``version``: version number of the newest change. ``agent_of``: host → agent.
+
+    The snapshot is replaced as a whole, so that threads can read it without a lock.
+    """
 
     version: int = 0
     agents: frozenset[str] = frozenset()
@@ -28,7 +31,10 @@ class _Known:
 
 
 class EnrolledAgents(PeriodicPart):
-    """Polls the enrolments. ``on_change``: called after each change; ``on_revoked``: called with revoked agents."""
+    """The list of enrolled agents, with the thread that refreshes it.
+
+    ``on_change``: called after each change. ``on_revoked``: called with revoked agents.
+    """
 
     def __init__(
         self,
@@ -42,7 +48,7 @@ class EnrolledAgents(PeriodicPart):
         self._on_change = on_change
         self._on_revoked = on_revoked
         self._known = _Known()
-        #: Revoked agents for which ``on_revoked`` has not succeeded yet.
+        #: Revoked agents for which ``on_revoked`` has not yet returned without an error.
         self._to_end: set[str] = set()
         thread = PeriodicThread(
             "enrolments",
@@ -70,17 +76,17 @@ class EnrolledAgents(PeriodicPart):
         return self._known.agent_of.keys()
 
     def start(self) -> None:
-        """Read everything, and start polling. Raises: Unavailable."""
+        """Read all enrolments, and start polling for changes. Raises: Unavailable."""
         self.look()
         super().start()
 
     def look(self) -> None:
-        """Read the changes since the last read. Raises: Unavailable."""
+        """Read the changes of enrolments since the last read. Raises: Unavailable."""
         known = self._known
         with self._database.read() as connection:
             changes = enrolment.changes_since(connection, known.version)
         if changes is not None:
-            # Messages of a revoked agent must be refused before its sessions are ended.
+            # The list is updated before the sessions of revoked agents are ended, so that their messages are refused.
             self._known = _after(known, changes)
             self._to_end = (self._to_end | changes.revoked) - self._known.agents
             self._tell(known.agents, self._known.agents)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handling of the guests that hosts report: recorded removals are ordered, stray guests are stored and logged (ADR 21).
+"""Handling of the guests that hosts report (ADR 21).
 
-A periodic report may be stale when it is read here. So the host is asked again about a suspected stray guest before it
-is stored.
+A guest with a removal record is removed by an order to the host. A stray guest is stored in the database and logged. A
+periodic report may be stale when it is handled, so the host is queried again before a stray guest is stored.
 """
 
 import logging
@@ -29,22 +29,22 @@ from kilonova.model.instance import PowerState
 from kilonova.model.server_migration import ServerMigration
 
 LOG = logging.getLogger(__name__)
-#: Step id of messages about guests that belong to no workflow.
+#: Step id of messages that belong to no workflow.
 _STEP = StepId("", "guests", 0)
-#: Longest accepted guest UUID in characters. A longer one is an error or an attack, and does not fit the column.
+#: Maximum length of a guest's UUID in characters. A longer one is an error or an attack, and does not fit the column.
 _LONGEST = 36
-#: Maximum number of guests per host that are checked, since each costs a database lookup.
+#: Maximum number of guests that are checked for each host, because each check is a database lookup.
 MOST_GUESTS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """Consequences of a report.
+    """Consequences of a report of guests.
 
-    ``outdated``: old removal records (host, instance) that can be deleted: their guests do not exist.
-    ``clean``: evacuations whose source has no guest any more. ``new_services``: services of hosts seen for the first
-    time.
-    ``pending_rollbacks``: guests to restore, on hosts that have just started.
+    ``removals``: host → guests to remove. ``differences``: changes of the table of stray guests.
+    ``outdated``: (host, instance) of old removal records to delete, because their guests no longer exist.
+    ``clean``: evacuations whose source host no longer has the guest. ``new_services``: services of hosts that have
+    registered for the first time. ``pending_rollbacks``: guests to restore on hosts that have just started.
     """
 
     removals: Mapping[str, tuple[Removal, ...]]
@@ -61,7 +61,7 @@ class Reported:
         pending_removals.forget(tx, self.outdated)
 
     def tell(self) -> None:
-        """Log the new findings; call it after the commit."""
+        """Log the changes. Call this after the commit of :meth:`store`."""
         for evacuation in self.clean:
             LOG.info("Host %s has no guest of evacuated server %s", evacuation.source_host, evacuation.instance_uuid)
         for odd in (*self.differences.appeared, *self.differences.altered):
@@ -71,7 +71,7 @@ class Reported:
 
 
 def read_report(connection: Connection, message: HostsStarted | GuestsFound, now: datetime) -> Reported:
-    """Return the consequences of the guests that hosts report."""
+    """Return the consequences of a report of guests. ``now``: database time."""
     found = _found(message)
     asked = message.asked if isinstance(message, GuestsFound) else None
     examined = guest_placement.examine(connection, found, now)
@@ -88,7 +88,7 @@ def read_report(connection: Connection, message: HostsStarted | GuestsFound, now
 
 
 def _clean(connection: Connection, found: Found, asked: Collection[str] | None) -> tuple[ServerMigration, ...]:
-    """Return the completed evacuations from hosts that no longer have a guest of the server."""
+    """Return the completed evacuations whose source host no longer has the guest. ``asked``: as in GuestsFound."""
     return tuple(
         each
         for each in server_migrations.evacuated_from(connection, found.keys())
@@ -108,10 +108,10 @@ def _found(message: HostsStarted | GuestsFound) -> Found:
 
 
 class GuestReports:
-    """Handles agents' reports of guests and orders removals.
+    """Handler of the agents' reports of guests.
 
-    ``may_act``: returns whether this process holds its lease; otherwise reports are dropped, since hosts repeat them.
-    ``find_agent``: checks in the database whether a host that seemed unreachable can be reached.
+    ``may_act``: returns whether this process holds its lease; if not, reports are dropped, because agents repeat them.
+    ``find_agent``: called with a host that has no route; searches the database for its agent and returns True if found.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class GuestReports:
         self._find_agent = find_agent
 
     def take(self, message: GuestsFound) -> None:
-        """Handle a host's report of its guests."""
+        """Handle a report of guests: order removals, and store and log stray guests."""
         if not self._may_act():
             return
         with self._database.read() as connection:
@@ -138,11 +138,11 @@ class GuestReports:
             reported.tell()
 
     def ask(self, host: str, uuids: Collection[str]) -> bool:
-        """Ask a host which of these guests it has; its answer is a report. Return False if the host is unreachable."""
+        """Query a host for guests; the answer is a report of guests. Return False if the host is unreachable."""
         return self._cast(host, AskGuests(_STEP, tuple(uuids)))
 
     def take_removed(self, reply: StepReply) -> None:
-        """Handle the reply to a removal. A guest that could not be removed is reported again."""
+        """Handle the reply to the removal of a guest. If the removal failed, the next report triggers it again."""
         if reply.error is not None:
             LOG.warning("Host %s: guest %s could not be removed: %s", reply.host, reply.instance_uuid, reply.error)
         elif reply.power_state is PowerState.NOSTATE:
@@ -166,7 +166,10 @@ class GuestReports:
             cleaned.tell()
 
     def _without_doubtful(self, reported: Reported) -> Reported:
-        """Ask hosts again about new findings and leave these out. Findings of unreachable hosts stay in."""
+        """Query hosts again for guests with new differences, and return the report without these differences.
+
+        Differences on unreachable hosts are kept.
+        """
         doubtful: dict[str, list[str]] = defaultdict(list)
         for odd in (*reported.differences.appeared, *reported.differences.altered):
             doubtful[odd.host].append(odd.instance_uuid)
@@ -182,7 +185,7 @@ class GuestReports:
         except Unavailable as error:
             if self._find_agent(host):
                 return self._cast(host, message)
-            LOG.info("%s Its guests are checked with its next report.", error.message)
+            LOG.info("%s The guests of the host will be checked when it reports them again.", error.message)
             return False
         return True
 
@@ -197,7 +200,7 @@ def _sentence(odd: StrayGuest) -> str:
         case StrayKind.NOWHERE:
             return f"{guest} is recorded on no host, and no record says that it left; it is kept"
         case StrayKind.NEWER:
-            return f"{guest} is newer than any record of it; it is kept"
+            return f"{guest} is newer than its removal record; it is kept"
         case StrayKind.UNMARKED:
             return f"{guest} does not bear the mark of Kilonova; it is kept"
         case StrayKind.MISSING:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heartbeats of agent processes, batched: the heartbeats of about one second are written in one transaction."""
+"""Heartbeats of agent processes. All heartbeats received within about one second are written in one transaction."""
 
 import threading
 from concurrent.futures import Future
@@ -10,12 +10,15 @@ from kilonova.db.agent_sessions import Session
 from kilonova.db.database import Database
 from kilonova.errors import Forbidden, Unavailable
 
-#: Interval of the writes in seconds: short compared with any lease, and long enough for large batches.
+#: Interval of the transactions in seconds: short compared with any lease, and long enough for large batches.
 WRITTEN_EVERY_S = 1.0
 
 
 class Heartbeats:
-    """Collects heartbeats until a periodic task calls :meth:`write`. ``lease``: lifetime of a session after each."""
+    """Collector of heartbeats; a periodic task writes them by :meth:`write`.
+
+    ``lease``: duration of a session's lease after a heartbeat.
+    """
 
     def __init__(self, database: Database, lease: timedelta) -> None:
         self._database = database
@@ -25,10 +28,10 @@ class Heartbeats:
         self._is_closed = False
 
     def heard(self, session: Session) -> "Future[bool]":
-        """Record a heartbeat of a session without blocking.
+        """Record a heartbeat of a session without blocking, and return a future.
 
-        After the commit, the future returns whether the session is alive; if not, its agent must register again. It
-        raises Unavailable, or Forbidden for the session of another agent.
+        The future is resolved after the commit: True if the session is alive, False if its agent must register again.
+        Errors of the future: Unavailable; Forbidden if the session belongs to another agent.
         Raises: Forbidden if the session's name is invalid.
         """
         agent_sessions.require_name(session)
@@ -39,7 +42,7 @@ class Heartbeats:
             return answer
 
     def close(self) -> None:
-        """Refuse all heartbeats from now on, as they are no longer written; agents then use another control process."""
+        """Refuse all heartbeats, because they are no longer written. Agents then use another control process."""
         with self._lock:
             self._is_closed = True
             self._refuse_all()
@@ -56,7 +59,7 @@ class Heartbeats:
         if not heard:
             return
         try:
-            # If the database is unreachable, agents use another control process.
+            # not patient: if the database is unreachable, the agents shall use another control process soon
             counting = self._database.write_unless_away(lambda tx: agent_sessions.keep_alive(tx, heard, self._lease))
         except Exception as error:
             for answer in heard.values():

@@ -16,16 +16,16 @@ from kilonova.errors import InvalidRequest
 from kilonova.messaging.messages import HostsStarted
 from kilonova.model.host import COMPUTE, NodeReport
 
-#: Maximum size of a host's report in bytes; a host with thousands of devices needs a tenth of it. The report is stored,
-#: and every mirror keeps it in memory.
+#: Maximum size of a host's report in bytes. It is limited because reports are stored, and every mirror has all of them
+#: in memory. The report of a host with thousands of devices has a tenth of this size.
 MOST_BYTES = 2**20
 
 
 def register_hosts(tx: Transaction, message: HostsStarted, process: Process, lease: timedelta) -> Reported:
     """Register starting hypervisors, and return the consequences of the guests that they report.
 
-    ``process``: owner of their agents from now on. ``lease``: how long it counts as alive from now on.
-    Raises: Conflict, InvalidRequest if a report is invalid.
+    ``process``: process that runs the agents of these hosts. ``lease``: duration of that process's lease from now on.
+    Raises: Conflict or InvalidRequest if a report is invalid.
     """
     if process.agent is not None:
         _require_bounded(message.reports)
@@ -52,7 +52,7 @@ def register_hosts(tx: Transaction, message: HostsStarted, process: Process, lea
 
 
 def _require_bounded(reports: Collection[NodeReport]) -> None:
-    """Check the size of an agent's reports, which may be malicious. Raises: InvalidRequest."""
+    """Check the size of an agent's reports, because the agent may be malicious. Raises: InvalidRequest."""
     for report in reports:
         size = len(msgspec.json.encode(report))
         if size > MOST_BYTES:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Liveness of processes: a process without heartbeats for ``down_time`` is marked as down, with all its hosts.
 
-Only time in which this process could receive heartbeats counts. Otherwise an outage of the broker or the database, or a
-stop of all control processes, would mark all hosts as down although none has failed.
+Only the time during which this process was able to receive heartbeats is counted. Otherwise, after an outage of the
+broker or the database, or after a stop of all control processes, all hosts would be marked as down without reason.
 """
 
 import logging
@@ -16,14 +16,16 @@ from kilonova.db.database import Database
 from kilonova.db.host_agents import Silent
 
 LOG = logging.getLogger(__name__)
-#: Longest gap in seconds between two checks that still counts as listening; a busy machine may cause such a gap.
+#: Longest gap in seconds between two checks of a running process. On a busy machine a check may be that late; after a
+#: longer gap, the process is assumed to have been suspended.
 _NO_STOP_S = 3.0
 
 
 class Listening:
-    """Measures how long this process has been able to receive heartbeats. ``down_time``: the duration to prove.
+    """Measures how long this process has been able to receive heartbeats.
 
-    ``clock``: monotonic, in seconds; it must run on while the process is suspended.
+    ``down_time``: duration that :meth:`silent_since` requires. ``clock``: monotonic clock in seconds, which also
+    advances while the process is suspended.
     """
 
     def __init__(self, down_time: timedelta, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,7 +38,7 @@ class Listening:
         self._looks: deque[tuple[datetime, float]] = deque()
 
     def note(self, now: datetime, *, hears: bool) -> None:
-        """Record a check. ``now``: database time; ``hears``: this process can receive heartbeats."""
+        """Record a check. ``now``: database time. ``hears``: whether this process can receive heartbeats."""
         at = self._clock()
         passed_s = 0.0 if self._looked_at is None else at - self._looked_at
         was_stopped = passed_s > max(self._enough_s / 2, _NO_STOP_S)
@@ -52,16 +54,17 @@ class Listening:
         self._heard_before = False
 
     def silent_since(self) -> datetime | None:
-        """Return the time since when this process has listened for ``down_time``; None if it has listened for less."""
+        """Return the time of the latest check since which this process has listened for ``down_time``, or None."""
         looked_at, heard_s = self._looks[0] if self._looks else (None, 0.0)
         return looked_at if self._heard_s - heard_s >= self._enough_s else None
 
 
 class ServiceLiveness:
-    """Marks silent processes as down. All control processes check; the first one to notice writes.
+    """Marks silent processes as down. All control processes check; the first one that finds a silent process marks it.
 
-    ``down_time``: longest time without a heartbeat. ``listener``: the checking process, which is alive even if it was
-    suspended and has not sent a heartbeat since. ``hears``: returns whether this process can receive heartbeats.
+    ``down_time``: longest time without a heartbeat. ``listener``: uuid of this process, which is never marked: it runs,
+    although it may not have sent a heartbeat yet after a suspension. ``hears``: returns whether this process can
+    receive heartbeats.
     """
 
     def __init__(
@@ -81,14 +84,11 @@ class ServiceLiveness:
 
     @property
     def look_every_s(self) -> float:
-        """Interval of checks in seconds, short enough to mark a process as down soon after ``down_time``."""
+        """Interval of checks in seconds. It is short enough to mark a process as down soon after ``down_time``."""
         return min(5.0, max(0.5, self._down_time.total_seconds() / 10))
 
     def look(self) -> None:
-        """Mark the processes that have gone down since the last check. Writes only if there are any.
-
-        Raises: Unavailable.
-        """
+        """Mark the processes as down that have become silent since the last check. Raises: Unavailable."""
         try:
             with self._database.read() as connection:
                 now = self._database.clock.now()

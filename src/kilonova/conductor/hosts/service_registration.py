@@ -10,7 +10,7 @@ from kilonova.model.host import Service
 
 
 def register_services(database: Database, machine: str, binaries: Sequence[str]) -> Sequence[Service]:
-    """Register the services ``binaries`` on ``machine``; return the new ones."""
+    """Register the services ``binaries`` on ``machine``; return those that were not registered before."""
 
     def register(tx: Transaction) -> Sequence[Service]:
         there = [services.ensure(tx, machine, binary) for binary in binaries]

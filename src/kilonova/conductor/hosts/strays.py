@@ -15,17 +15,17 @@ LOG = logging.getLogger(__name__)
 
 
 class Strays:
-    """Records that a stray guest must be removed, and asks the agent of its host to check."""
+    """Operators' removal of stray guests: a removal record is written, and the host is queried for the guest."""
 
     def __init__(self, database: Database, reports: GuestReports) -> None:
         self._database = database
         self._reports = reports
 
     def remove(self, host: str, uuid: str, requester: Requester) -> bool:
-        """Record the removal of a stray guest; return True if its host was asked at once.
+        """Write a removal record for a stray guest; return True if its host was queried for the guest at once.
 
-        Otherwise the guest is removed when the host reports it again. Raises: NotFound; Conflict if the server is
-        recorded on the host, or the guest does not bear Kilonova's mark.
+        The guest is removed when the host answers, or when it next reports its guests. Raises: NotFound; Conflict if
+        the server is recorded on the host, or the guest does not have Kilonova's mark.
         """
 
         def note(tx: Transaction) -> None:
@@ -38,7 +38,8 @@ class Strays:
                     f"Guest {uuid} on host {host} does not bear the mark of Kilonova, so Kilonova does not remove it: "
                     "use the tools of the hypervisor."
                 )
-            # The guest of a deleted server that running_deleted_instance_action keeps is not listed as stray.
+            # The guest of a deleted server may be removed although it is not listed as stray: a guest that was kept by
+            # the option running_deleted_instance_action is not.
             if odd is None and instances.find_any(tx.connection, uuid) is None:
                 raise NotFound(f"Host {host} has reported no stray guest {uuid}.")
             pending_removals.note(tx, host, uuid, RemovalReason.LEFT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of guests that late replies mention or that ended workflows may have left: their hosts are asked."""
+"""Checks of guests that may be stray: a late reply mentions the guest, or an ended workflow may have left it."""
 
 import threading
 from collections.abc import Callable
@@ -12,7 +12,10 @@ from kilonova.model.instance import PowerState
 
 
 class SuspectedStrays:
-    """Asks hosts for suspected stray guests, or postpones that while ``may_act``, the lease check, returns False."""
+    """Queries hosts for suspected stray guests.
+
+    ``may_act``: returns whether this process holds its lease; if not, the queries are postponed.
+    """
 
     def __init__(self, database: Database, reports: GuestReports, may_act: Callable[[], bool]) -> None:
         self._database = database
@@ -27,12 +30,13 @@ class SuspectedStrays:
             self.look_at(reply.instance_uuid, reply.host)
 
     def look_at(self, uuid: str, host: str | None) -> None:
-        """Ask a host for a guest that is not recorded there; its answer triggers a recorded removal."""
+        """Query a host for a guest, unless its server is recorded there. The answer is handled as a guest report."""
         if host is None or not uuid:
             return
         with self._lock:
             if not self._may_act():
-                self._waiting.append((uuid, host))  # the hosts may have reported their guests just before this call
+                # postponed and not left to the next report: the host may have sent one just before this call
+                self._waiting.append((uuid, host))
                 return
         with self._database.read() as connection:
             belongs = guest_placement.belongs(connection, host, uuid)
@@ -40,7 +44,7 @@ class SuspectedStrays:
             self._reports.ask(host, [uuid])
 
     def look_at_waiting(self) -> None:
-        """Check the guests that were postponed while this process did not hold its lease."""
+        """Send the queries that were postponed while this process did not hold its lease."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
         for uuid, host in waiting:

@@ -26,7 +26,7 @@ __all__ = ["Operations"]
 
 
 class Operations:
-    """The families of operations. Most operations store a workflow with its instance action, and return."""
+    """The families of operations. Most operations only store and start a workflow, and do not wait for its end."""
 
     def __init__(self, services: Services, runner: Runner, questions: AgentQuestions) -> None:
         starter = Starter(services, runner)

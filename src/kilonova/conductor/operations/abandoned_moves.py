@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Abandoned moves: they can no longer be confirmed or reverted, as the server's state was reset or its delete failed.
 
-What the source keeps, guest and claims, is released before the server leaves its present host, since two moves of a
-server that both hold a source could not be told apart. Until then it is kept, at most until ``resize_confirm_window``
-is over.
+The source host still has the kept guest and the resources of such a move. They are released when the server is about
+to leave its current host, or when ``resize_confirm_window`` is over. A server must not have two moves that both hold
+resources at a source, because they could not be distinguished.
 """
 
 from kilonova.conductor.operations.starting import Starter
@@ -21,9 +21,10 @@ _ENDING = {CONFIRM_RESIZE.kind, REVERT_RESIZE.kind}
 
 
 def give_up_all(tx: Transaction, starter: Starter, uuid: str) -> None:
-    """Store workflows that clean up the sources of abandoned moves, for a server that is about to leave its host.
+    """Store workflows that clean up the sources of a server's abandoned moves, before the server leaves its host.
 
-    Call it before the transaction interrupts the server's other workflows, so that the server waits for the new ones.
+    Call this before the transaction interrupts the server's other workflows, so that the next operation on the server
+    waits for these workflows, too.
     """
     if any(row.kind in _ENDING for row in workflows.of_instance(tx.connection, uuid)):
         return  # a workflow that confirms or reverts the move is running and will end it
@@ -33,7 +34,10 @@ def give_up_all(tx: Transaction, starter: Starter, uuid: str) -> None:
 
 
 def give_up(tx: Transaction, starter: Starter, migration: ServerMigration) -> WorkflowRow:
-    """Store a workflow that ends an abandoned move with an error, under the move's action. Raises: ConcurrentUpdate."""
+    """Store a workflow that cleans up the source of an abandoned move and sets the migration to error.
+
+    The events of the workflow are recorded in the instance action of the move. Raises: ConcurrentUpdate.
+    """
     server_migrations.set_status(tx, migration.uuid, _WAITING, MigrationStatus.CONFIRMING)
     who = Requester(migration.request_id, migration.user_id, migration.project_id)
     facts = MoveFacts(migration.uuid, migration.source_host, migration.dest_host, abandoned=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operation that fails builds after the operator's timeout."""
+"""Timeout of builds (``instance_build_timeout``)."""
 
 from datetime import timedelta
 
@@ -23,8 +23,8 @@ class Builds:
     def time_out(self, age: timedelta) -> int:
         """Fail one batch of builds that started more than ``age`` ago by the database clock; return their number.
 
-        Call it until it returns 0. The servers are in error at once; guests and claims are removed when the hosts
-        answer.
+        Call this until it returns 0. The servers are set to error at once; their guests and claims are removed after
+        the hosts have answered.
         """
         seconds = f"{age.total_seconds():g}"
 

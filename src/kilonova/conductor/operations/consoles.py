@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Console output, console access and diagnostics of guests, queried from their hosts.
 
-A user gets a console token, with which the console proxy looks the address of the console up (ADR 30).
+A user receives a console token. The console proxy exchanges the token for the address of the console (ADR 30).
 """
 
 import re
@@ -29,21 +29,22 @@ from kilonova.model.console import ConsoleProtocol
 from kilonova.model.guest_diagnostics import GuestDiagnostics
 from kilonova.model.instance import Instance
 
-#: Control characters except tab and line feed, which a terminal that displays the output would execute.
+#: Control characters that are removed from console output, because a terminal would execute them: all except tab and
+#: line feed.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-#: Maximum length of console output in characters; a longer answer comes from a faulty agent and is cut.
+#: Maximum length of console output in characters. A longer answer comes from a faulty agent; only its end is used.
 _MOST = 100 * 1024
 
 
 class Consoles:
-    """Queries the hosts of servers."""
+    """Operations that query the host of a server about its guest."""
 
     def __init__(self, questions: AgentQuestions, database: Database) -> None:
         self._questions = questions
         self._database = database
 
     def output(self, instance: Instance, lines: int | None) -> str:
-        """Return a server's console output: the last ``lines`` lines, or all that is kept.
+        """Return a server's console output: the last ``lines`` lines, or the whole log if ``lines`` is None.
 
         Raises: Conflict if the server has no guest; Unsupported; Unavailable if its host does not answer.
         """
@@ -53,7 +54,7 @@ class Consoles:
         return _CONTROL.sub("", answer.output[-_MOST:])
 
     def open(self, instance: Instance, protocol: ConsoleProtocol, console_type: str, lasts_s: int) -> str:
-        """Return a new token for the console of a server. ``lasts_s``: its lifetime in seconds.
+        """Return a new token for the console of a server. ``lasts_s``: lifetime of the token in seconds.
 
         Raises: Conflict if the server has no running guest; Unsupported; Unavailable if its host does not answer.
         """
@@ -68,7 +69,7 @@ class Consoles:
         return token
 
     def forget_expired(self, _age: timedelta) -> int:
-        """Delete a batch of expired tokens; return their number. Call it until it returns 0."""
+        """Delete a batch of expired tokens; return their number. Call this until it returns 0."""
         with self._database.read() as connection:
             hashes = console_tokens.expired(connection, self._database.clock.now())
         if hashes:

@@ -34,7 +34,7 @@ class _Reclaimed:
 
 
 class Deletes:
-    """Deletes and restores servers."""
+    """Operations that delete and restore servers."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
@@ -43,9 +43,9 @@ class Deletes:
     def delete(self, uuid: str, who: Requester, *, soft: bool = False) -> None:
         """Start deleting a server; its other workflows roll back first.
 
-        ``soft``: keep its guest, powered off, so that the server can be restored. A server that cannot be restored is
-        deleted at once instead: it never ran, it has no host, its host is down, or an earlier workflow has left it in
-        an intermediate state.
+        ``soft``: power the guest off but keep it, so that the server can be restored. A server that could not be
+        restored is deleted at once: it was never launched, it has no host, its host is down, or an earlier workflow is
+        stuck or has left an unfinished move.
         """
 
         def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
@@ -59,7 +59,7 @@ class Deletes:
         self._starter.go_on(self._database.write(begin))
 
     def force(self, uuid: str, who: Requester) -> None:
-        """Start deleting a server permanently, even if it is being soft-deleted."""
+        """Start deleting a server permanently, even if it is soft-deleted or being soft-deleted."""
 
         def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:
             current = instances.find(tx.connection, uuid)
@@ -72,7 +72,7 @@ class Deletes:
     def restore(self, uuid: str, who: Requester, limits: Limits | None = None) -> None:
         """Start restoring a soft-deleted server.
 
-        ``limits``: the quotas in force if they are kept outside the database (unified limits), else None.
+        ``limits``: quotas from an external service (unified limits); None to use the quotas in the database.
         Raises: NotFound, UnexpectedTaskState, OverQuota.
         """
         configured = self._starter.services.limits
@@ -83,10 +83,10 @@ class Deletes:
         self._starter.start(RESTORE, lambda server: RestoreFacts(server.host), uuid, who, count)
 
     def reclaim(self, interval: timedelta) -> int:
-        """Start deleting a batch of servers whose soft delete is older than ``interval``; return their number.
+        """Start deleting a batch of servers that were soft-deleted longer than ``interval`` ago; return their number.
 
-        The age is by the database clock. Call it until it returns 0. The events are recorded under the instance action
-        of the soft delete.
+        The age is measured by the database clock. Call this until it returns 0. The events of the delete are recorded
+        in the instance action of the soft delete.
         """
 
         def begin(tx: Transaction) -> tuple[_Reclaimed, ...]:
@@ -135,7 +135,7 @@ class Deletes:
         return row
 
     def _interrupt(self, tx: Transaction, current: Instance) -> tuple[WorkflowRow, ...]:
-        """Interrupt the running workflows; a running restore releases its quotas."""
+        """Interrupt a server's workflows. If a restore is running, release the quota usage that it has claimed."""
         if current.task_state is TaskState.RESTORING:
             soft_deletes.count_no_longer(tx, current)
         return self._starter.runner.interrupt(tx, current.uuid, Interrupt.DELETE)

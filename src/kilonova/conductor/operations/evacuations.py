@@ -14,7 +14,7 @@ from kilonova.model.server_migration import MigrationType
 
 
 class Evacuations:
-    """Evacuates servers from hosts that were declared dead."""
+    """Operation that evacuates servers from hosts that are down."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
@@ -29,12 +29,12 @@ class Evacuations:
         forced: bool = False,
         stops: bool = False,
     ) -> None:
-        """Start evacuating a server, to ``host`` if it is given; ``forced``: bypass the filters.
+        """Start evacuating a server. The server's other workflows roll back first, without waiting for the down host.
 
-        ``left``: the host that was found down. ``stops``: power the server off afterwards. The server's other workflows
-        roll back first, without waiting for the dead host.
-        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if the server is no longer on ``left``; Conflict if it
-        is already being evacuated.
+        ``left``: the host that is down. ``host``: destination; None to let the scheduler choose. ``forced``: bypass the
+        filters. ``stops``: power the server off afterwards.
+        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if the server is no longer on ``left``; Conflict if the
+        server is already being evacuated.
         """
 
         def only_if(tx: Transaction, server: Instance) -> None:

@@ -8,13 +8,16 @@ from kilonova.model.cached_image import CachedImage
 
 
 class HostImages:
-    """Queries hosts. It is for operators, so errors name the host."""
+    """Query of a host's image cache. Only operators use it, so errors name the host."""
 
     def __init__(self, questions: AgentQuestions) -> None:
         self._questions = questions
 
     def list(self, host: str) -> tuple[CachedImage, ...]:
-        """Return the cached images of a host, by name. Raises: Unsupported if the host caches none; Unavailable."""
+        """Return the cached images of a host, sorted by name.
+
+        Raises: Unsupported if the host has no image cache or its agent is too old; Unavailable.
+        """
         try:
             answer = self._questions.ask(host, AskCachedImages())
         except Unsupported:
@@ -27,7 +30,7 @@ class HostImages:
             case CachedImages():
                 return tuple(sorted(answer.images, key=lambda image: image.name))
             case QuestionRefused(because=RefusedBecause.UNSUPPORTED):
-                raise Unsupported(f"Host {host} keeps no images.")
+                raise Unsupported(f"Host {host} has no image cache.")
             case QuestionRefused():
                 raise Unavailable(f"Host {host} cannot list its cached images: {answer.error}")
         raise Unavailable(f"The agent of host {host} has sent an unexpected answer.")

@@ -13,7 +13,7 @@ from kilonova.model.requester import Requester
 
 
 class ImageCaching:
-    """Pre-caches images on the hosts of aggregates."""
+    """Operation that pre-caches images on the hosts of aggregates."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter

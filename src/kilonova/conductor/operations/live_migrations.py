@@ -20,15 +20,16 @@ from kilonova.model.server_migration import MigrationStatus, MigrationType, Serv
 
 
 class LiveMigrations:
-    """Live-migrates servers."""
+    """Operations on live migrations."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
 
     def begin(self, uuid: str, who: Requester, *, host: str | None = None, forced: bool = False) -> None:
-        """Start live-migrating a server, to ``host`` if it is given; ``forced``: bypass the filters.
+        """Start live-migrating a server.
 
-        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if the server is already on that host.
+        ``host``: destination; None to let the scheduler choose. ``forced``: bypass the filters.
+        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if the server is already on ``host``.
         """
         asked = NewMove(LIVE_MIGRATE, MigrationType.LIVE_MIGRATION, host=host, forced=forced)
         start_move(self._starter, asked, uuid, who)
@@ -40,10 +41,10 @@ class LiveMigrations:
         states: Collection[MigrationStatus],
         stored: Callable[[], object] = lambda: None,
     ) -> None:
-        """Abort a live migration in one of ``states``. It may complete before the abort takes effect.
+        """Abort a live migration. The migration may still complete before the abort takes effect.
 
-        ``stored``: called after the abort is committed and before it takes effect.
-        Raises: ConcurrentUpdate if the migration is in another state.
+        ``states``: migration statuses in which it may be aborted. ``stored``: called after the commit of the abort and
+        before the abort is sent to the host. Raises: ConcurrentUpdate if the migration has another status.
         """
         self._interrupt(migration, Interrupt.ABORT, "live_migration_cancel", who, states, stored)
 
@@ -54,15 +55,16 @@ class LiveMigrations:
         states: Collection[MigrationStatus],
         stored: Callable[[], object] = lambda: None,
     ) -> None:
-        """Force a live migration in one of ``states`` to complete, at the price of pausing the guest.
+        """Force a live migration to complete soon, by pausing the guest until all memory is copied.
 
-        ``stored``: as in :meth:`abort`. Raises: ConcurrentUpdate if the migration is in another state or being aborted.
+        ``states``: migration statuses in which it may be forced. ``stored``: as in :meth:`abort`.
+        Raises: ConcurrentUpdate if the migration has another status or is being aborted.
         """
         why = Interrupt.FORCE_COMPLETE
         self._interrupt(migration, why, "live_migration_force_complete", who, states, stored)
 
     def record_progress(self, message: MigrationProgress) -> None:
-        """Record how much a live migration has copied."""
+        """Record the number of bytes that a live migration has copied and has still to copy."""
         facts = self._starter.runner.awaited_facts(message)
         if not isinstance(facts, MoveFacts):
             return

@@ -12,15 +12,15 @@ from kilonova.model.requester import Requester
 
 
 class Locks:
-    """Locks and unlocks servers, each in one transaction with its instance action."""
+    """Operations that lock and unlock servers. Each operation is one transaction, which records its instance action."""
 
     def __init__(self, starter: Starter) -> None:
         self._database = starter.services.database
 
     def lock(self, instance: Instance, who: Requester, by: LockedBy, reason: str | None = None) -> Instance | None:
-        """Lock a server. An administrator's lock replaces any lock; an owner's lock changes nothing on a locked server.
+        """Lock a server. If it is locked already, an administrator replaces the lock, and an owner changes nothing.
 
-        Returns the server as changed, None if nothing was changed. Raises: NotFound.
+        Returns the changed server, or None if nothing was changed. Raises: NotFound.
         """
 
         def lock(tx: Transaction) -> Instance | None:
@@ -36,10 +36,10 @@ class Locks:
     def unlock(
         self, instance: Instance, who: Requester, check: Callable[[Instance], object] = lambda _present: None
     ) -> Instance | None:
-        """Unlock a server; nothing changes if it is not locked.
+        """Unlock a server; no error if it is not locked.
 
-        ``check(present)``: raises if the present lock may not be removed.
-        Returns the server as changed, None if nothing was changed. Raises: NotFound; errors of ``check``.
+        ``check``: called with the server as stored; raises if the requester may not remove its lock.
+        Returns the changed server, or None if nothing was changed. Raises: NotFound; errors of ``check``.
         """
 
         def unlock(tx: Transaction) -> Instance | None:

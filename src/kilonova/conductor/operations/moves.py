@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resize and cold migration, their confirm and revert, and the start of any kind of move."""
+"""Resize and cold migration of servers, with confirm and revert; and a function that starts any kind of move."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _CONFIRMED_TOGETHER = 50
 
 
 class Moves:
-    """Resizes and cold-migrates servers."""
+    """Operations that resize and cold-migrate servers."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
@@ -48,37 +48,40 @@ class Moves:
         limits: Limits | None = None,
         disk_config: str | None = None,
     ) -> None:
-        """Start resizing a server to another flavor. ``stays``: the same host is a possible destination.
+        """Start resizing a server to ``flavor``. ``stays``: whether its current host is a possible destination.
 
-        ``limits``: the quotas in force if they are kept outside the database (unified limits), else None.
-        ``disk_config``: new value; None: unchanged.
-        Raises: NotFound, UnexpectedTaskState, OverQuota; ConcurrentUpdate if the server already has that flavor, or now
-        has a bigger root disk.
+        ``limits``: quotas from an external service (unified limits); None to use the quotas in the database.
+        ``disk_config``: new disk_config of the server; None to keep the old one.
+        Raises: NotFound, UnexpectedTaskState, OverQuota; ConcurrentUpdate if the server meanwhile has that flavor, or a
+        flavor with a bigger root disk.
         """
         asked = NewMove(RESIZE, MigrationType.RESIZE, flavor, stays=stays)
         values = {} if disk_config is None else {"disk_config": disk_config}
         start_move(self._starter, asked, uuid, who, limits, values)
 
     def migrate(self, uuid: str, who: Requester, *, host: str | None = None) -> None:
-        """Start cold-migrating a server, to ``host`` if it is given.
+        """Start cold-migrating a server. ``host``: destination; None to let the scheduler choose.
 
-        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if the server is already on that host.
+        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if the server is already on ``host``.
         """
         start_move(self._starter, NewMove(MIGRATE, MigrationType.MIGRATION, host=host), uuid, who)
 
     def confirm_resize(self, uuid: str, who: Requester) -> None:
-        """Start confirming a resize. Raises: NotFound if there is none; UnexpectedTaskState, ConcurrentUpdate."""
+        """Start confirming a server's resize or cold migration.
+
+        Raises: NotFound if none waits for confirmation; UnexpectedTaskState, ConcurrentUpdate.
+        """
         self._end_move(CONFIRM_RESIZE, MigrationStatus.CONFIRMING, uuid, who)
 
     def revert_resize(self, uuid: str, who: Requester) -> None:
-        """Start reverting a resize. Raises: as :meth:`confirm_resize`."""
+        """Start reverting a server's resize or cold migration. Raises: as :meth:`confirm_resize`."""
         self._end_move(REVERT_RESIZE, MigrationStatus.REVERTING, uuid, who)
 
     def confirm_unconfirmed(self, window: timedelta) -> int:
-        """Confirm a batch of resizes that have waited longer than ``window``; return their number.
+        """Confirm a batch of resizes that have waited for confirmation longer than ``window``; return their number.
 
-        The age is by the database clock. Call it until it returns 0. If the server's state was reset since the resize,
-        the move is abandoned: its migration ends with an error, and its source is cleaned up.
+        The time is measured by the database clock. Call this until it returns 0. If the server's state was reset since
+        the resize, the move is abandoned: its source is cleaned up, and its migration gets the status error.
         """
         database = self._starter.services.database
         with database.read() as connection:
@@ -87,7 +90,7 @@ class Moves:
         return sum(self._confirm(migration, servers[migration.instance_uuid], window) for migration in due)
 
     def _confirm(self, migration: ServerMigration, server: Instance, window: timedelta) -> bool:
-        """Confirm a resize or abandon it; return False if another process or a user has ended it first."""
+        """Confirm or abandon a resize; return False if another process or a user has already ended it."""
         try:
             if server.vm_state is VmState.RESIZED:
                 who = Requester(f"req-{new_uuid()}", "", "")
@@ -100,7 +103,7 @@ class Moves:
         return True
 
     def _give_source_up(self, migration: ServerMigration) -> None:
-        """Start ending an abandoned move with an error, under the move's own action."""
+        """Start the workflow that cleans up the source of an abandoned move; see :func:`give_up`."""
 
         def begin(tx: Transaction) -> WorkflowRow:
             _require_finished(tx, migration)
@@ -128,9 +131,9 @@ class Moves:
 
 
 def _require_finished(tx: Transaction, migration: ServerMigration) -> None:
-    """Raise ConcurrentUpdate if another request is already ending the move.
+    """Raise ConcurrentUpdate if another request is already confirming or reverting the move.
 
-    ``set_status`` does not find this: to it, a migration that already has the new status is no error.
+    ``set_status`` does not detect that: it accepts a migration that already has the new status.
     """
     if server_migrations.get(tx.connection, migration.uuid).status is not MigrationStatus.FINISHED:
         raise ConcurrentUpdate(f"Migration {migration.uuid} is already ending.")
@@ -138,10 +141,10 @@ def _require_finished(tx: Transaction, migration: ServerMigration) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NewMove:
-    """A requested move. ``kind``: type of its migration. ``flavor``: new flavor; None: unchanged.
+    """A requested move. ``kind``: its migration type. ``flavor``: new flavor; None if the move is no resize.
 
-    ``host``: the destination that the user requested (``requested`` in :class:`MoveFacts`). ``forced``, ``stays``,
-    ``stops``: as in :class:`MoveFacts`.
+    ``host``: destination requested by the user, None if the user requested none. ``forced``: bypass the filters.
+    ``stays``: the current host is a possible destination. ``stops``: power the guest off after the move.
     """
 
     workflow: Workflow[MoveFacts]
@@ -153,7 +156,7 @@ class NewMove:
     stops: bool = False
 
     def facts(self, migration: str, server: Instance) -> MoveFacts:
-        """Return the first facts of a move of a server."""
+        """Return the facts with which the workflow of the move starts. ``migration``: uuid of the migration."""
         return MoveFacts(
             migration,
             server.host or "",
@@ -166,7 +169,7 @@ class NewMove:
         )
 
     def migration(self, uuid: str, server: Instance, who: Requester) -> ServerMigration:
-        """Return the migration record of a new move of a server."""
+        """Return the new migration record of the move. ``uuid``: uuid of the migration."""
         return ServerMigration(
             uuid=uuid,
             instance_uuid=server.uuid,
@@ -182,7 +185,7 @@ class NewMove:
         )
 
     def require_sense(self, server: Instance) -> None:
-        """Raise ConcurrentUpdate if a server already is on the destination, or can no longer get the flavor."""
+        """Raise ConcurrentUpdate if a server is already on the destination, or can no longer get the new flavor."""
         if self.host is not None and self.host == server.host:
             raise ConcurrentUpdate(f"Instance {server.uuid} was changed meanwhile: it is already on host {self.host}.")
         if self.flavor is not None and not server.flavor.may_become(self.flavor):
@@ -202,11 +205,12 @@ def start_move(
     only_if: WithServer = nothing,
     why: Interrupt = Interrupt.OTHER_ACTION,
 ) -> None:
-    """Store a migration with its workflow. ``values``: columns of the instance to change with it.
+    """Store a migration with its workflow, and start the workflow. The server's abandoned moves are cleaned up first.
 
-    ``only_if``: as in :meth:`Starter.start`; ``why``: interrupt for the server's other workflows. The server's
-    abandoned moves are ended first.
-    Raises: as :meth:`Starter.start`; ConcurrentUpdate if the move has become pointless.
+    ``values``: columns of the instance to change in the same transaction. ``only_if``: as in :meth:`Starter.start`.
+    ``why``: the kind of interrupt for the server's other workflows.
+    Raises: as :meth:`Starter.start`; ConcurrentUpdate if the server is already on the requested host, or can no longer
+    be resized to the requested flavor.
     """
     migration = new_uuid()
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage of the servers of a create request with their workflows, within quotas: in one transaction or in pieces.
+"""Storage of the servers of a create request with their workflows, within the quotas.
 
-Concurrent requests share a transaction. A request that is too big for one transaction gets a leader workflow (ADR 12).
+Concurrent requests share a transaction. A request that is too big for one transaction is stored in pieces, and gets a
+leader workflow for all its servers (ADR 12).
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,9 +27,10 @@ from kilonova.model.request_spec import StoredRequest
 
 @dataclass(frozen=True, slots=True)
 class NewServers:
-    """The instances of a request with a workflow each. ``at_least``: minimum number of them to store.
+    """The instances of a create request. ``rows``: the workflow of each instance.
 
-    ``limits``: the quotas in force if they are kept outside the database (unified limits), else None.
+    ``at_least``: minimum number of instances to store. ``limits``: quotas from an external service (unified limits);
+    None to use the quotas in the database.
     """
 
     instances: tuple[Instance, ...]
@@ -52,13 +54,13 @@ class NewServers:
         return replace(self, instances=self.instances[:count], request=request, rows=self.rows[:count])
 
     def piece(self, start: int, size: int, at_least: int) -> "NewServers":
-        """Return ``size`` servers of the request, from index ``start`` on."""
+        """Return the request reduced to ``size`` of its servers, from index ``start`` on."""
         some = slice(start, start + size)
         return replace(self, instances=self.instances[some], rows=self.rows[some], at_least=at_least)
 
 
 def build_row(instance: Instance, request_id: str) -> WorkflowRow:
-    """Return the first workflow row of a build."""
+    """Return the row of a new build workflow at its first step."""
     row = WorkflowRow(
         uuid=new_uuid(),
         kind=BUILD.kind,
@@ -71,7 +73,7 @@ def build_row(instance: Instance, request_id: str) -> WorkflowRow:
 
 
 class ServerStore:
-    """Stores the servers of requests and starts their workflows."""
+    """Operation that stores the servers of create requests and starts their builds."""
 
     def __init__(self, services: Services, runner: Runner) -> None:
         self._services = services
@@ -80,9 +82,9 @@ class ServerStore:
         self._store = batched(self._store_batch)
 
     def store(self, asked: NewServers) -> None:
-        """Store servers and start their builds. Returns after the commit.
+        """Store the servers of a request and start their builds. Returns after the commit.
 
-        Raises: OverQuota; any error that keeps one of the servers from being stored: then none is stored.
+        Raises: OverQuota; any error of the storing. After an error, no server of the request is stored.
         """
         if len(asked.instances) > self._services.claimer.piece:
             self._store_in_pieces(asked)
@@ -98,7 +100,7 @@ class ServerStore:
         self._runner.begin(stored.rows, memos)
 
     def _store_batch(self, tx: Transaction, asked: Sequence[NewServers]) -> Sequence[Mapping[str, int] | BaseException]:
-        """Store each request within its quotas; return for each a mapping uuid → database id, or its OverQuota."""
+        """Store requests within their quotas; return for each request a mapping uuid → database id, or an OverQuota."""
         granted = quotas.take(tx, [new.quota() for new in asked], self._services.limits)
         requests = [new.only(count) for new, count in zip(asked, granted, strict=True) if isinstance(count, int)]
         if not requests:
@@ -129,9 +131,9 @@ class ServerStore:
         instance_actions.begin(tx, begun)
 
     def _store_in_pieces(self, asked: NewServers) -> None:
-        """Store the servers of a big request; each piece is charged to the quotas separately.
+        """Store the servers of a big request in pieces. The quota usage of each piece is claimed with the piece.
 
-        If quotas do not allow all servers, as many as allowed are stored, but at least the requested minimum.
+        If the quotas do not allow all servers, fewer servers are stored, but at least the requested minimum.
         """
         spec = asked.request.spec
         row = WorkflowRow(
@@ -151,7 +153,10 @@ class ServerStore:
             self._store_pieces(asked, leader, claiming)
 
     def _store_pieces(self, asked: NewServers, leader: WorkflowRow, claiming: WorkflowRow) -> None:
-        """Store the pieces, then start the leader: it claims hosts, or removes the stored servers after an error."""
+        """Store the pieces, then start the leader workflow, which claims hosts for all servers.
+
+        After an error, the leader workflow is started, too: it then removes the servers that are already stored.
+        """
         owner, size = self._services.owner, self._services.claimer.piece
         for start in range(0, len(asked.instances), size):
             needed = min(size, max(0, asked.at_least - start))
@@ -178,7 +183,7 @@ class ServerStore:
                 count = self._database.write(write)
             except BaseException as error:
                 if not is_first:
-                    self._runner.begin([leader])  # start the batch workflow, which removes the servers stored so far
+                    self._runner.begin([leader])  # in this state the leader removes the servers stored so far
                 if isinstance(error, TAKEN_OVER):
                     raise Unavailable("The request was interrupted; send it again.") from error
                 raise

@@ -29,13 +29,13 @@ _WORKFLOWS: Mapping[str, Workflow[Any]] = {
 
 
 class Power:
-    """Changes the power state of servers."""
+    """Operations that change the power state of servers."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
 
     def change(self, uuid: str, kind: str, who: Requester) -> None:
-        """Start a power workflow by its kind. Raises: NotFound, UnexpectedTaskState."""
+        """Start a power workflow. ``kind``: kind of the workflow. Raises: NotFound, UnexpectedTaskState."""
         self._starter.start(_WORKFLOWS[kind], partial(_facts, kind), uuid, who)
 
     def repair(
@@ -46,18 +46,18 @@ class Power:
         only_if: WithServer = nothing,
         write: WithServer = nothing,
     ) -> None:
-        """Start a power workflow, or ``force-stop``, for a server whose guest has an unexpected state.
+        """Start a workflow for a server whose guest has an unexpected power state.
 
-        ``only_if``, ``write``: as in :meth:`Starter.start`. Raises: NotFound, UnexpectedTaskState; errors of both
-        hooks.
+        ``kind``: kind of a power workflow, or ``force-stop``. ``only_if``, ``write``: as in :meth:`Starter.start`.
+        Raises: NotFound, UnexpectedTaskState; errors of ``only_if`` and ``write``.
         """
         workflow = FORCE_STOP if kind == FORCE_STOP.kind else _WORKFLOWS[kind]
         self._starter.start(workflow, partial(_facts, kind), uuid, who, write, only_if=only_if)
 
     def end_hanging_reboots(self, timeout: timedelta) -> int:
-        """Hard-reboot servers whose soft reboot has not progressed for ``timeout``; return their number.
+        """Hard-reboot a batch of servers whose soft reboot has not progressed for ``timeout``; return their number.
 
-        Handles one batch by the database clock. Call it until it returns 0.
+        The time is measured by the database clock. Call this until it returns 0.
         """
         database = self._starter.services.database
         with database.read() as connection:
@@ -67,12 +67,12 @@ class Power:
             who = Requester(f"req-{new_uuid()}", "", "")
             try:
                 self.repair(server.uuid, HARD_REBOOT.kind, who, partial(_require_unchanged, server))
-            # the soft reboot has ended, or another request has already started a hard reboot
+            # Not an error here: the soft reboot may have ended, or another request may have started a hard reboot.
             except KilonovaError as error:
                 LOG.info("Server %s is not hard-rebooted: %s [%s]", server.uuid, error.message, who.request_id)
             else:
                 begun += 1
-                LOG.warning("Server %s hangs in a soft reboot and is hard-rebooted [%s]", server.uuid, who.request_id)
+                LOG.warning("Server %s hangs in a soft reboot; a hard reboot starts [%s]", server.uuid, who.request_id)
         return begun
 
 

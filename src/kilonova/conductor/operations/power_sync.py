@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reconciliation of servers with their guests' power states. :func:`remedy` decides what follows from a difference.
+"""Reconciliation of servers with the power states of their guests. :func:`remedy` returns the reaction to a difference.
 
 ::
 
-    report ──▶ differs from the record? ──▶ ask for these guests again ──▶ still so, and the server is unchanged?
-                                                                           ──▶ record it, and stop or start the guest
+    report ──▶ differs from the record? ──▶ query these guests again ──▶ still so, and the server is unchanged?
+                                                                         ──▶ record it, and stop or start the guest
 
-An action may overtake a report or the answer to a question. So a report alone decides nothing, and an answer counts
-only if the server has not changed since the question: every action changes the server's record before the guest.
-Source: spec LIFECYCLE §6.
+A report, or the answer to a query, may be older than an action that has started since. So a report alone has no
+consequence, and an answer is ignored if the server has changed since the query: every action changes the server's
+record before the guest. Source: spec LIFECYCLE §6.
 """
 
 import logging
@@ -36,10 +36,10 @@ _NOT_ON = _OFF | {PowerState.NOSTATE}
 
 
 class Remedy(StrEnum):
-    """Reaction besides recording the power state. ``STOP``: stop the server, as a user would.
+    """Reaction to an unexpected power state, in addition to recording it.
 
-    ``FORCE_STOP``: power the guest off again. ``REBOOT``: start it again after its host lost power.
-    ``TELL``: log a warning only.
+    ``STOP``: stop the server, as with the API action. ``FORCE_STOP``: power the guest off. ``REBOOT``: start the guest
+    again, after its host lost power. ``TELL``: only log a warning.
     """
 
     NOTHING = "nothing"
@@ -50,7 +50,7 @@ class Remedy(StrEnum):
 
 
 def remedy(server: Recorded, said: PowerState, *, resume: bool = False) -> Remedy:
-    """Return the remedy for a server whose guest has power state ``said``. ``resume``: see PowerStates."""
+    """Return the remedy for a server whose guest has the power state ``said``. ``resume``: as in PowerStates."""
     match server.vm_state:
         case VmState.ACTIVE if resume and said in _OFF and server.power_state is PowerState.RUNNING:
             return Remedy.REBOOT
@@ -68,10 +68,10 @@ def remedy(server: Recorded, said: PowerState, *, resume: bool = False) -> Remed
 
 
 class PowerSync:
-    """Reconciles power states. ``may_act``: returns whether this process holds its lease; else the report is dropped.
+    """Handler of reports and answers about the power states of guests.
 
-    Agents repeat their reports. ``find_agent``: checks in the database whether a host that seemed unreachable can be
-    reached.
+    ``may_act``: returns whether this process holds its lease; if not, reports are dropped, because agents repeat them.
+    ``find_agent``: called with a host that has no route; searches the database for its agent and returns True if found.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class PowerSync:
         self._find_agent = find_agent
 
     def take(self, report: PowerStates) -> None:
-        """Ask again for those guests of a report that differ from the record."""
+        """Handle a report: query again the guests whose power state differs from the record."""
         if not self._may_act():
             return
         with self._database.read() as connection:
@@ -110,7 +110,7 @@ class PowerSync:
             self._ask(host, seen, resume=report.resume)
 
     def judge(self, answer: PowerStatesAnswer) -> None:
-        """Apply the remedies for guests whose servers have not changed since the question."""
+        """Handle an answer: apply the remedies for guests whose servers have not changed since the query."""
         if not self._may_act():
             return
         with self._database.read() as connection:
@@ -133,7 +133,7 @@ class PowerSync:
             self._database.write(lambda tx: power_states.store(tx, noted))
 
     def _repair(self, server: Recorded, said: PowerState, what: Remedy) -> None:
-        """Start the remedy's action, without a user, in a transaction that finds the server unchanged."""
+        """Start the workflow of a remedy, without a user. The transaction fails if the server has changed."""
         nobody = Requester(f"req-{new_uuid()}", "", "")
 
         def only_if(_tx: Transaction, present: Instance) -> None:
@@ -156,7 +156,7 @@ class PowerSync:
                 self._bus.cast(host, question)
             except Unavailable as error:
                 if not self._find_agent(host):
-                    LOG.info("%s The states of its guests are checked with its next report.", error.message)
+                    LOG.info("%s Power states of the host will be checked when it reports them again.", error.message)
                     return
                 self._bus.cast(host, question)
 

@@ -21,7 +21,7 @@ from kilonova.model.requester import Requester
 
 
 class Rebuilds:
-    """Rebuilds servers on their hosts."""
+    """Operation that rebuilds servers on their hosts."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
@@ -43,11 +43,11 @@ class Rebuilds:
     ) -> None:
         """Start rebuilding a server from ``image``.
 
-        ``flavor``, ``request``: the server's flavor and stored request that ``image`` was checked against.
-        ``values``: columns of the instance to change with it. ``key``: the key pair to inject.
+        ``flavor``, ``request``: the server's flavor and stored request with which ``image`` was checked.
+        ``values``: columns of the instance to change in the same transaction. ``key``: the public key to inject.
         ``trusted_certs``: ids of the certificates for the image signature.
-        ``admin_pass``: for a guest with a config drive; it is not stored.
-        ``limits``: the quotas in force if they are kept outside the database (unified limits), else None.
+        ``admin_pass``: administrator's password for a guest with a config drive; it is not stored.
+        ``limits``: quotas from an external service (unified limits); None to use the quotas in the database.
         Raises: NotFound, UnexpectedTaskState, OverQuota; ConcurrentUpdate if flavor or request have changed meanwhile.
         """
         services = self._starter.services
@@ -83,7 +83,7 @@ class Rebuilds:
 
 
 def _changed(uuid: str, before: StoredRequest, asked: StoredRequest, image: Image) -> StoredRequest | None:
-    """Return the new stored request, for this server alone; None if it equals the previous one."""
+    """Return the new stored request, which only this server has; None if the old stored request stays valid."""
     if image == before.spec.image and asked == before:
         return None
     return replace(asked, uuid=new_uuid(), spec=replace(asked.spec, image=image, instance_uuids=(uuid,)))

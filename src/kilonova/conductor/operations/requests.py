@@ -12,16 +12,17 @@ from kilonova.model.requester import Requester
 
 
 class Requests:
-    """Changes stored requests, each in one transaction with its instance action; later moves use the new request.
+    """Operations that change a server's stored request, which the scheduler uses for later moves of the server.
 
-    Refused while a workflow of the server is running, since it decides from what it has read before.
+    Each operation is one transaction, which records its instance action. The operation is refused while a workflow of
+    the server is running, because the workflow may have read the old request.
     """
 
     def __init__(self, starter: Starter) -> None:
         self._database = starter.services.database
 
     def leave_group(self, uuid: str, group_uuid: str, who: Requester) -> None:
-        """Remove a server from its group. It stays on its host, and the group's policy ignores it from now on.
+        """Remove a server from its group. The server stays on its host; the group's policy no longer applies to it.
 
         Raises: NotFound if the server does not exist or is not in this group; Conflict.
         """
@@ -41,7 +42,7 @@ class Requests:
     def set_hints(
         self, uuid: str, hints: Mapping[str, tuple[str, ...]], unseen: frozenset[str], who: Requester
     ) -> Mapping[str, tuple[str, ...]]:
-        """Replace the scheduler hints of a server, except for "group"; return all its hints.
+        """Replace all scheduler hints of a server except "group"; return the new hints, with "group".
 
         ``unseen``: instances in the hints that the requester may not see. Raises: NotFound; Conflict.
         """

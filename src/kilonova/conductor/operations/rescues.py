@@ -20,7 +20,7 @@ _TOGETHER = 50
 
 
 class Rescues:
-    """Operations on broken servers. Each raises NotFound and UnexpectedTaskState."""
+    """Operations on broken servers. Each operation raises NotFound and UnexpectedTaskState."""
 
     def __init__(self, starter: Starter) -> None:
         self._start = starter.start
@@ -28,7 +28,7 @@ class Rescues:
 
     def rescue(self, uuid: str, image: Image, admin_password: str, who: Requester) -> None:
         """Start rescuing a server: it boots from ``image``, with its own disk attached."""
-        # Send only the image properties that the host needs for a rescue: an image may have many others.
+        # Only the rescue properties of the image are sent to the host: an image may have many other properties.
         said = {name: str(image.properties[name]) for name in RESCUE_PROPERTIES if image.properties.get(name)}
         image = replace(image, properties=said)
         self._start(RESCUE, lambda server: RescueFacts(server.host or "", image, admin_password), uuid, who)
@@ -40,14 +40,14 @@ class Rescues:
     def unrescue_forgotten(self, age: timedelta) -> int:
         """Start unrescuing a batch of servers that were rescued more than ``age`` ago; return their number.
 
-        The age is by the database clock. Call it until it returns 0.
+        The age is measured by the database clock. Call this until it returns 0.
         """
         with self._database.read() as connection:
             due = instances.rescued_before(connection, self._database.clock.now() - age, _TOGETHER)
         return sum(self._end_rescue(instance.uuid, f"{age.total_seconds():g}") for instance in due)
 
     def _end_rescue(self, uuid: str, seconds: str) -> bool:
-        """Unrescue a server; return False if another process or a user was first."""
+        """Unrescue a server; return False if another process or a user has already done so."""
         who = Requester(f"req-{new_uuid()}", "", "")
         try:
             self.unrescue(uuid, who)
@@ -59,8 +59,8 @@ class Rescues:
     def change_password(self, uuid: str, admin_password: str, who: Requester, encrypted: str = "") -> None:
         """Start setting the administrator's password inside a server's guest.
 
-        ``encrypted``: the password encrypted with the server's key pair. It is stored after the change, and replaces an
-        earlier one.
+        ``encrypted``: the password encrypted with the server's key pair. The encrypted password is stored after the
+        change, and replaces the one stored before.
         """
         self._start(
             CHANGE_PASSWORD, lambda server: PasswordFacts(server.host or "", admin_password, encrypted), uuid, who

@@ -22,7 +22,7 @@ _OFFLOADED_TOGETHER = 50
 
 
 class Shelving:
-    """Shelves and unshelves servers."""
+    """Operations that shelve and unshelve servers."""
 
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
@@ -30,10 +30,11 @@ class Shelving:
     def shelve(
         self, uuid: str, image_id: str, who: Requester, register: Callable[[], object], *, offload: bool
     ) -> None:
-        """Start shelving a server as an image that ``register`` creates, as in ``Snapshots``.
+        """Start shelving a server.
 
-        ``offload``: it leaves its host at once. Raises: NotFound, UnexpectedTaskState, ConcurrentUpdate; errors of
-        ``register``.
+        ``image_id``: image for the server's disk. ``register``: creates that image in Glance, as in :class:`Snapshots`.
+        ``offload``: whether the server leaves its host at once.
+        Raises: NotFound, UnexpectedTaskState, ConcurrentUpdate; errors of ``register``.
         """
 
         def facts_of(server: Instance) -> ShelveFacts:
@@ -58,7 +59,7 @@ class Shelving:
     def offload_due(self, timeout: timedelta) -> int:
         """Start offloading a batch of servers that have been shelved for longer than ``timeout``; return their number.
 
-        The age is by the database clock. A server that was changed concurrently is left for the next run.
+        The time is measured by the database clock. A server that was changed concurrently is left for the next run.
         """
         database = self._starter.services.database
         with database.read() as connection:
@@ -80,10 +81,11 @@ class Shelving:
         rezoned: bool = False,
         zone: str | None = None,
     ) -> None:
-        """Start unshelving a server, on ``host`` if it is given.
+        """Start unshelving a server.
 
-        ``zone``: if ``rezoned``, the new availability zone of the server; None: no zone.
-        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if host or zone are given for a server that is not
+        ``host``: destination; None to let the scheduler choose. ``rezoned``: whether to change the server's requested
+        availability zone to ``zone``; ``zone`` None then means no zone.
+        Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if a host or zone is given and the server is not
         offloaded.
         """
 
@@ -99,6 +101,6 @@ class Shelving:
 
 
 def _require_offloaded(server: Instance) -> None:
-    """Raise ConcurrentUpdate unless a server is offloaded, so that a host or zone may be given for its unshelve."""
+    """Raise ConcurrentUpdate unless a server is offloaded: only then its unshelve accepts a host or zone."""
     if server.vm_state is not VmState.SHELVED_OFFLOADED:
         raise ConcurrentUpdate(f"Instance {server.uuid} was changed meanwhile: it is still on its host.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images and backups of servers."""
+"""Creation of images and backups from the disks of servers."""
 
 from collections.abc import Callable
 
@@ -10,10 +10,11 @@ from kilonova.model.requester import Requester
 
 
 class Snapshots:
-    """Creates images from the disks of servers.
+    """Operations that create images from the disks of servers.
 
-    ``register`` creates the image in Glance with the user's token, after the workflow is journalled, so that a crash
-    leaves no orphan image. An error of ``register`` ends the operation.
+    The parameter ``register`` of the operations is a function that creates the image in Glance with the user's token.
+    It is called after the workflow is journalled, so that no orphan image remains after a crash. If ``register``
+    raises, the operation fails.
     """
 
     def __init__(self, starter: Starter) -> None:
@@ -30,7 +31,10 @@ class Snapshots:
     def create_backup(
         self, uuid: str, image_id: str, rotation: int, who: Requester, register: Callable[[], object]
     ) -> None:
-        """Start creating a backup; ``rotation`` backups of its type are kept. Raises: as :meth:`create_image`."""
+        """Start creating a backup. ``rotation``: number of backups of the same type to keep, including this one.
+
+        Raises: as :meth:`create_image`.
+        """
 
         def facts_of(server: Instance) -> SnapshotFacts:
             return SnapshotFacts(server.host or "", image_id, rotation)

@@ -20,7 +20,7 @@ from kilonova.model.instance import Instance
 from kilonova.model.requester import Requester
 
 F = TypeVar("F", bound=HasHost)
-#: Hook of the transaction that stores a workflow. It gets the server as read in that transaction.
+#: Hook that is called in the transaction that stores a workflow, with the server as read in that transaction.
 WithServer = Callable[[Transaction, Instance], object]
 
 
@@ -29,10 +29,10 @@ def nothing(_tx: Transaction, _server: Instance) -> None:
 
 
 class Starter:
-    """Starts workflows of servers; each family of operations uses it.
+    """Starter of workflows of servers, used by all families of operations.
 
-    A workflow starts from the server as read in the transaction that stores it, since what the request read before may
-    be stale. So operations take the uuid of a server, not its record.
+    The first facts of a workflow are computed from the server as read in the transaction that stores the workflow: a
+    record that the request has read before may be stale. So operations take the uuid of a server, not its record.
     """
 
     def __init__(self, services: Services, runner: Runner) -> None:
@@ -51,12 +51,13 @@ class Starter:
         before: WithServer = nothing,
         why: Interrupt = Interrupt.OTHER_ACTION,
     ) -> None:
-        """Store a workflow with its instance action and first task state, and start it.
+        """Store a workflow with its instance action and first task state, and start the workflow.
 
-        ``facts_of``: computes its first facts from the server. ``only_if``: raises if the server has changed so that
-        the request no longer holds.
-        ``before``: writes before the server's other workflows are interrupted; ``write``: further writes in the same
-        transaction. Interrupted workflows roll back first; ``why`` is their interrupt.
+        The server's other workflows are interrupted and roll back before the new workflow starts.
+        ``facts_of``: computes the first facts of the workflow from the server. ``only_if``: hook that raises if the
+        server has changed so that the request is no longer valid. ``before``: hook for writes before the other
+        workflows are interrupted. ``write``: hook for writes at the end of the transaction. ``why``: kind of the
+        interrupt for the other workflows.
         Raises: NotFound; UnexpectedTaskState; errors of ``only_if``, ``before`` and ``write``.
         """
         self.go_on(self._store(workflow, facts_of, uuid, who, write, only_if, before, why))
@@ -72,11 +73,11 @@ class Starter:
         *,
         before: WithServer = nothing,
     ) -> None:
-        """Do the same as :meth:`start` for a workflow that uploads data to the image ``image_id``.
+        """Do the same as :meth:`start`, for a workflow that uploads data to the image ``image_id``.
 
-        ``register`` creates that image after the workflow is journalled and before it starts. If the process dies in
-        between, the workflow finds the image missing and fails.
-        Raises: as :meth:`start`; errors of ``register``, after which no workflow is left; ConcurrentUpdate if the
+        ``register``: creates that image in Glance. It is called after the workflow is journalled and before the
+        workflow starts. If the process dies before the image exists, the workflow finds no image and fails.
+        Raises: as :meth:`start`; errors of ``register``, after which the workflow is withdrawn; ConcurrentUpdate if the
         server was deleted meanwhile.
         """
         rows = self._store(workflow, facts_of, uuid, who, before=before)
@@ -92,9 +93,10 @@ class Starter:
 
     @contextmanager
     def _beginning_also_after_errors(self, rows: tuple[WorkflowRow, ...]) -> Iterator[None]:
-        """Start stored workflows at the end, also after an error that leaves their present state unknown.
+        """Start stored workflows at the end of the block, even after an error.
 
-        If the workflow was withdrawn or ended meanwhile, the start finds no row and does nothing.
+        After an error it may be unknown whether the workflow was withdrawn. Starting a withdrawn or ended workflow does
+        nothing, because its row no longer exists.
         """
         try:
             with self.runner.promise(rows[-1].uuid):
@@ -107,9 +109,9 @@ class Starter:
                 self.runner.begin_promised(rows[-1].uuid)
 
     def _withdraw(self, row: WorkflowRow, workflow: Workflow[Any], image_id: str) -> None:
-        """End a workflow that has not started, and record its image, which may exist, as unwanted.
+        """End a workflow that has not started, and record its image as unwanted, because the image may exist.
 
-        Its row is read again, because the end of the workflows that it waited for may have changed it.
+        The row of the workflow is read again: it may have changed, because the workflows that it waited for have ended.
         """
 
         def withdraw(tx: Transaction) -> None:
@@ -139,7 +141,7 @@ class Starter:
         before: WithServer = nothing,
         why: Interrupt = Interrupt.OTHER_ACTION,
     ) -> tuple[WorkflowRow, ...]:
-        """Store a workflow with its hooks; return the interrupted workflows, followed by the new one."""
+        """Store a workflow and call the hooks; return the interrupted workflows, followed by the new workflow."""
         transition = workflow.transition
         flow = self.row(workflow, uuid, who)
 
@@ -166,7 +168,10 @@ class Starter:
         return self.services.database.write(begin)
 
     def _require_no_move(self, others: Iterable[WorkflowRow]) -> None:
-        """Raise Conflict while a move of the server still runs after a reset of its state, as its host may change."""
+        """Raise Conflict if one of the interrupted workflows is a move: the server's host may still change.
+
+        A move can still be running although the server's state allows the new workflow: after a reset of the state.
+        """
         for row in others:
             workflow = self.runner.registry.get(row.kind)
             if workflow is not None and workflow.is_move:
@@ -188,7 +193,7 @@ class Starter:
         )
 
     def go_on(self, rows: tuple[WorkflowRow, ...]) -> None:
-        """Start the last of these workflows, unless it waits, and continue the interrupted others."""
+        """Start the last of these workflows, unless it waits. Continue the others, which have been interrupted."""
         if rows:
             self.runner.begin([row for row in rows[-1:] if not row.waiting])
             self.runner.interrupted(rows[:-1])
@@ -200,7 +205,7 @@ def action_of(workflow: Workflow[Any], uuid: str, who: Requester) -> NewAction:
 
 
 def record_at_once(tx: Transaction, instance: Instance, who: Requester, action: str, event: str) -> None:
-    """Record an instance action that this transaction completes, with its only event."""
+    """Record an instance action that begins and ends in this transaction, with its only event."""
     instance_actions.begin(tx, [NewAction(instance.uuid, action, who.request_id, who.user_id, who.project_id)])
     instance_actions.add_events(
         tx, [EndedEvent(instance_uuid=instance.uuid, request_id=who.request_id, event=event, started_at=tx.now)]

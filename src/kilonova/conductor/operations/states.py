@@ -10,7 +10,7 @@ from kilonova.model.requester import Requester
 
 
 class States:
-    """Resets states, in one transaction with the instance action."""
+    """Operation that resets a server's state. It is one transaction, which records the instance action."""
 
     def __init__(self, starter: Starter) -> None:
         self._database = starter.services.database
@@ -18,7 +18,8 @@ class States:
     def reset(self, instance: Instance, state: VmState, who: Requester) -> None:
         """Set a server's vm_state and clear its task state. A running workflow detects the change and rolls back.
 
-        A soft-deleted server, or one being soft-deleted, is restored and charged to its quotas again. Raises: NotFound.
+        A server that is soft-deleted or being soft-deleted is restored, and counted in the quota usage again.
+        Raises: NotFound.
         """
 
         def reset(tx: Transaction) -> None:

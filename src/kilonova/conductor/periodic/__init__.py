@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Periodic tasks for the servers of the whole cloud, each enabled and timed by its option.
+"""Periodic tasks for the servers of the whole cloud. Each task has an option that enables it and sets its time.
 
-All control processes run them. A task claims its servers by a condition in the transaction that starts their workflows,
-so two processes never handle the same server. If the process dies, another one takes the workflows over.
+All control processes run the tasks. The transaction that starts a workflow for a server has a condition that fails if
+another process has handled the server before. If a process dies, another process takes over its workflows.
 """
 
 from kilonova.conductor.periodic.timetable import Ages, Timetable

@@ -21,9 +21,9 @@ from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
 
-#: Interval in seconds at which a process polls for workflows that were handed over to it.
+#: Interval in seconds at which a process polls the database for workflows that were handed over to this process.
 _LOOK_EVERY_S = 0.2
-#: Interval in seconds of retries and of questions about overdue replies.
+#: Interval in seconds of retries, and of queries to agents whose replies are overdue.
 _TICK_S = 1.0
 _LOG_KEPT = timedelta(hours=1)
 
@@ -31,10 +31,9 @@ _LOG_KEPT = timedelta(hours=1)
 class KeepAlive(PeriodicPart):
     """Threads that renew the lease of a control process, retry broken steps and write heartbeats.
 
-    ``claimer``: follows the decisions of other processes. ``heartbeats``: those of agent processes.
-    ``liveness``: marks silent processes as down.
-    ``announce``: makes the agents of this process report their guests.
-    ``report_interval_s``: maximum interval of this process's heartbeats; the lease may require a shorter one.
+    ``claimer``: its mirror follows the changes of other processes. ``heartbeats``: heartbeats of agent processes.
+    ``liveness``: marks silent processes as down. ``announce``: makes the agents of this process report their guests.
+    ``report_interval_s``: maximum interval of this process's heartbeats; a short lease shortens the interval.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class KeepAlive(PeriodicPart):
         super().stop()
 
     def renew(self) -> None:
-        """Renew the lease, trim old records, take over workflows and run retries."""
+        """Renew the lease, take over workflows and run retries. Also delete ended processes and old logged changes."""
         self._process_lease.sign_of_life()
         self._return_to_life()
         self._database.write(self._forget_what_is_old)
@@ -117,7 +116,7 @@ class KeepAlive(PeriodicPart):
         self.tick()
 
     def tick(self) -> None:
-        """Retry due workflows and ask agents whose replies are overdue."""
+        """Retry the broken workflows whose back-off is over, and query agents whose replies are overdue."""
         self._process_lease.resume_later()
         self._process_lease.resume_unacknowledged()
         self._runner.retry_broken()
@@ -128,7 +127,7 @@ class KeepAlive(PeriodicPart):
         host_agents.forget_ended(tx, self._lease.duration)
 
     def _return_to_life(self) -> None:
-        """Register anew after the lease has expired, since other processes may have taken over."""
+        """If the lease has expired, register this process again: other processes may have taken over its workflows."""
         if self._runner.may_act:
             return
         LOG.warning(

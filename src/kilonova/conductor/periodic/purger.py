@@ -13,7 +13,7 @@ _EVERY_S = 3600.0
 
 
 class Purger(PeriodicPart):
-    """Purges once an hour the servers that were deleted at least ``days`` days ago; 0: disabled."""
+    """Hourly task that purges the servers that were deleted at least ``days`` days ago. 0 disables the task."""
 
     def __init__(self, database: Database, days: int, *, every_s: float = _EVERY_S) -> None:
         self._database = database

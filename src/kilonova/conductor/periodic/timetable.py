@@ -15,13 +15,13 @@ _OFTENEST_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """Age in seconds after which each periodic task acts; 0 or less: never.
+    """Ages in seconds after which the periodic tasks handle a server; an age of 0 or less disables the task.
 
-    ``reclaim``: of soft-deleted servers. ``build``: of builds. ``confirm``: of unconfirmed resizes.
-    ``unrescue``: of rescued servers. ``reboot``: of soft reboots.
-    ``console``: of console tokens; each token has its own expiry.
-    ``offload``: of shelved servers; ``offload_every_s`` is the interval of this task. As in Nova, an interval of 0
-    stands for a minute, and a negative one disables the task.
+    ``reclaim``: age of soft deletes. ``build``: age of builds. ``confirm``: age of unconfirmed resizes.
+    ``unrescue``: age of rescues. ``reboot``: age of soft reboots. ``console``: configured lifetime of console tokens;
+    the task deletes each token after that token's own expiry.
+    ``offload``: age of shelved servers. ``offload_every_s``: interval of the offload task; as in Nova, 0 means one
+    minute, and a negative interval disables the task.
     """
 
     reclaim: float = 0
@@ -36,9 +36,10 @@ class Ages:
 
 @dataclass(frozen=True, slots=True)
 class _PeriodicTask:
-    """One periodic task. ``some``: handles some items older than ``age_s`` and returns their number; 0: none are left.
+    """One periodic task.
 
-    ``every_s``: its interval; None: one minute, or a tenth of the age if that is shorter.
+    ``some``: handles a batch of items older than ``age_s`` and returns their number; 0 if no such items are left.
+    ``every_s``: interval of the task in seconds; None for one minute, or for a tenth of ``age_s`` if that is shorter.
     """
 
     name: str
@@ -49,9 +50,9 @@ class _PeriodicTask:
 
 
 class Timetable(PeriodicPart):
-    """The enabled periodic tasks of one control process, a thread each. A stop takes effect after a transaction.
+    """The enabled periodic tasks of one control process. Each task has a thread.
 
-    ``may_act``: returns whether this process holds its lease.
+    A task stops after its current transaction. ``may_act``: returns whether this process holds its lease.
     """
 
     def __init__(self, operations: Operations, ages: Ages, may_act: Callable[[], bool]) -> None:

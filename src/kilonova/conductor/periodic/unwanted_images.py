@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background removal of images that are no longer needed."""
+"""Periodic removal of images that are no longer needed, from the image service."""
 
 import logging
 
@@ -14,7 +14,9 @@ _AT_ONCE = 100
 
 
 class ImageRemover(PeriodicPart):
-    """Removes the recorded unwanted images. Several processes may do so at once, since a missing image is no error."""
+    """Task that removes the images recorded as unwanted. Several processes may do so at once: a missing image is no
+    error.
+    """
 
     def __init__(self, database: Database, keeper: ImageKeeper, *, every_s: float = _EVERY_S) -> None:
         self._database = database
@@ -29,7 +31,7 @@ class ImageRemover(PeriodicPart):
         super().__init__("unwanted images", [thread])
 
     def turn(self) -> None:
-        """Remove a batch of images. Raises: Unavailable if some could not be removed."""
+        """Remove a batch of unwanted images. Raises: Unavailable if the image service cannot be reached."""
         with self._database.read() as connection:
             waiting = unwanted_images.oldest(connection, _AT_ONCE)
         removed: list[str] = []

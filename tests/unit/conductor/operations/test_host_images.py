@@ -25,7 +25,7 @@ class _Bus:
 @pytest.mark.parametrize(
     ("because", "error", "says"),
     [
-        (RefusedBecause.UNSUPPORTED, Unsupported, "Host node1 keeps no images"),
+        (RefusedBecause.UNSUPPORTED, Unsupported, "Host node1 has no image cache"),
         (RefusedBecause.FAILED, Unavailable, "Host node1 cannot list its cached images: why"),
     ],
 )
