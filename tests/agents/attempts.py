@@ -125,7 +125,7 @@ AT_THE_BROKER = (
     ),
 )
 
-_FOREIGN_HOST = "which is not the agent's"
+_FOREIGN_HOST = "for which the agent is not enrolled"
 _FOREIGN_SESSION = "does not own session"
 AT_CONTROL = (
     # Who has written it?

@@ -271,7 +271,8 @@ class Conductor:
         """Record a heartbeat of a session. If the session has expired, the answer makes the agent start a new one."""
         if not sender.agent:
             return HeartbeatAnswer(message.session, message.number, counts=True)
-        # The agent's release is too old. The agent registers again, and the log message of that refusal has the reason.
+        # The agent's release is too old. The answer makes the agent register again; the refusal of that registration is
+        # logged with the reason.
         if sender.version < OLDEST:
             return HeartbeatAnswer(message.session, message.number, counts=False)
         answer: Future[Answer] = Future()

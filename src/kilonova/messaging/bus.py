@@ -51,8 +51,8 @@ class DeclinedError(Forbidden):
 #: Function that answers a question of a process with agents. It returns a Future if the answer depends on a commit, so
 #: that no thread waits for the commit. Raises: DeclinedError; any other exception is logged, and no answer is sent.
 Answerer = Callable[[Question, Sender], Answer | Future[Answer]]
-#: Function that accepts a message for an agent, without blocking; messages come one after the other. It returns the
-#: work to start now, or None if the message is queued or needs no work.
+#: Function that accepts a message for an agent. It is called for each message in order of arrival, and must not block.
+#: It returns the work to start now, or None if the message is queued or needs no work.
 Accept = Callable[[AgentMessage], Work | None]
 
 
@@ -118,7 +118,7 @@ class ConductorBus(Protocol):
 
 
 class ControlBus(AgentBus, ConductorBus, Protocol):
-    """Both ends of the bus in one object: a control process may also run agents, of simulated hosts."""
+    """Both ends of the bus in one object, for a control process that also runs agents (of simulated hosts)."""
 
     def close(self) -> None:
         """Accept no more work, and wait for the running work."""

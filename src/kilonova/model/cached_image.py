@@ -10,7 +10,7 @@ class CachedImage:
 
     ``name``: file name. ``image_id``: "" if the entry is not an image but an empty file system that guests share as
     backing file. ``disk_format``: "" if the file was not converted. ``size_bytes``: disk space used.
-    ``unused_s``: seconds since the image was last used: when a guest was created from it or was found using it.
+    ``unused_s``: seconds since a guest was last created from the image, or last found to use it.
     ``guests``: instance uuids of the guests that use the image.
     """
 

@@ -19,9 +19,9 @@ class PublicKey:
 class ConfigDrive:
     """Metadata for a guest's config drive.
 
-    ``domain``: DNS domain that is appended to the host name if it has none. ``vendor_data``: metadata added by the
-    operator. ``admin_pass``: administrator's password; only the control process that accepted the request knows it, and
-    only until the guest is created.
+    ``domain``: DNS domain that is appended to a host name without a domain. ``vendor_data``: metadata added by the
+    operator. ``admin_pass``: administrator's password. Only the control process that accepted the request knows this
+    password, and only until the guest is created.
     """
 
     display_name: str

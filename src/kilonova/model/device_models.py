@@ -66,8 +66,8 @@ def trait_of(name: str, value: str) -> str | None:
 def unsupported(properties: Mapping[str, Any], supported: Mapping[str, Iterable[str]]) -> DeviceModel | None:
     """Return the first device model requested by an image that is not supported, or None if all are supported.
 
-    ``supported``: property → supported values. Properties without an entry are not checked. ``hw_disk_bus`` and
-    ``hw_cdrom_bus`` have their values in common.
+    ``supported``: property → supported values. Properties without an entry are not checked. A bus that is supported for
+    ``hw_disk_bus`` or ``hw_cdrom_bus`` is accepted for both.
     """
     have: dict[str, set[str]] = {}
     for name, values in supported.items():

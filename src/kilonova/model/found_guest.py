@@ -84,5 +84,5 @@ class StrayGuest:
 
     @property
     def is_stray(self) -> bool:
-        """True if the host has a guest that it should not have; False if it lacks the guest of a server."""
+        """True if the host has a guest that it should not have; False if the guest of a server is missing."""
         return self.oddity is not StrayKind.MISSING

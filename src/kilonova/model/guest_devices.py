@@ -38,7 +38,7 @@ class GuestDevice:
 
 @dataclass(frozen=True, slots=True)
 class GuestDevices:
-    """NUMA cells and PCI devices reserved for one guest. Empty if it has neither a NUMA topology nor PCI requests.
+    """NUMA cells and PCI devices reserved for a guest. Empty if the guest has no NUMA topology and no PCI requests.
 
     ``cells``: in the order of the guest's cells.
     """

@@ -15,7 +15,7 @@ NODE_TRAITS = ("COMPUTE_NODE", "OWNER_NOVA")
 #: Value of ``Service.binary`` for compute services.
 COMPUTE: Final = "nova-compute"
 #: Hypervisor type → abilities that its driver did not have in the previous release. Agents of that release report no
-#: abilities; they are assumed to have all others.
+#: abilities, so their drivers are assumed to have all abilities except these.
 _LACKED_BEFORE = {"QEMU": frozenset({Ability.COLD_MIGRATE, Ability.LIVE_MIGRATE})}
 
 
@@ -23,8 +23,8 @@ _LACKED_BEFORE = {"QEMU": frozenset({Ability.COLD_MIGRATE, Ability.LIVE_MIGRATE}
 class Service:
     """A service on a host, as `openstack compute service list` shows it.
 
-    ``process_is_up``: whether the process that runs the service is considered up; this may end later than its lease.
-    ``last_seen_at``: time of the last heartbeat of that process.
+    ``process_is_up``: whether the process that runs the service is considered up. A process may be considered up for
+    some time after its lease has expired. ``last_seen_at``: time of the last heartbeat of that process.
     """
 
     id: int

@@ -35,7 +35,7 @@ class HostDevices:
     pools: tuple[PciPool, ...] = ()
 
     def can_give(self, share: DeviceShare) -> bool:
-        """Tell whether everything in ``share`` exists and is free."""
+        """Tell whether all CPUs, memory and devices in ``share`` exist on the host and are free."""
         cells = {cell.id: cell for cell in self.cells}
         free = {pool.number: pool.free for pool in self.pools}
         return all(
@@ -55,7 +55,7 @@ class HostDevices:
         return self._idle()._moved(shares, 1)  # noqa: SLF001  its own kind
 
     def with_addresses(self, share: DeviceShare, taken: Collection[str]) -> DeviceShare:
-        """Return the share with a choice of device addresses: the first ones of each pool that are not in ``taken``."""
+        """Return the share with device addresses: for each pool, the first addresses that are not in ``taken``."""
         pools = {pool.number: pool for pool in self.pools}
         chosen = dict(share.addresses)
         for number, count in share.devices:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Abilities that the driver of a server's current host needs for each action in the table of transitions.
 
-The API refuses an action if the host does not have the abilities in this table, and the documentation is generated from
-it. A scheduler rule checks the abilities of the destination of a move (``scheduler/engine/move_rules.py``).
+The API refuses an action if the host does not have the abilities in this table. The documentation is generated from the
+table, too. A scheduler rule checks the destination of a move (``scheduler/engine/move_rules.py``).
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ NEEDED: Mapping[str, frozenset[Ability]] = {
     "rescue": _one(Ability.RESCUE),
     "unrescue": _one(Ability.RESCUE),
     "rebuild": _one(Ability.REBUILD),
-    # RESIZE_SAME_HOST is enough only if a resize may stay on its host (allow_resize_to_same_host).
+    # RESIZE_SAME_HOST is sufficient only if servers may be resized on their current host (allow_resize_to_same_host).
     "resize": frozenset({Ability.COLD_MIGRATE, Ability.RESIZE_SAME_HOST}),
     "migrate": _one(Ability.COLD_MIGRATE),
     "live-migrate": _one(Ability.LIVE_MIGRATE),

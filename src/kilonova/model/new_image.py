@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class NewImage:
-    """Attributes of an image to register. ``id``: the id that the image gets.
+    """Attributes of an image to register. ``id``: id under which the image is to be registered.
 
     Units: ``min_memory_mib`` MiB, ``min_disk_gib`` GiB.
     """

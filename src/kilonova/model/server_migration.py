@@ -18,7 +18,7 @@ class MoveKind(StrEnum):
     LIVE_MIGRATE = "live-migrate"
     EVACUATE = "evacuate"
     UNSHELVE = "unshelve"
-    #: Rebuild with a new image on the present host.
+    #: Rebuild with a new image on the current host.
     REBUILD = "rebuild"
 
 
@@ -129,7 +129,7 @@ class ServerMigration:
 
     @property
     def largest(self) -> Usage:
-        """Quota usage during the move: for each resource, the larger amount of the two flavors."""
+        """Quota usage during the move: for each resource, the larger of the amounts of old and new flavor."""
         old, new = Usage.of(self.old_flavor), Usage.of(self.new_flavor)
         return old + new.beyond(old)
 

@@ -20,7 +20,7 @@ class Word:
 
 
 def is_custom(name: str) -> bool:
-    """Tell whether a resource class or trait is custom. The others come from os-traits and os-resource-classes."""
+    """Tell whether a resource class or trait is custom, and so not defined by os-traits or os-resource-classes."""
     return name.startswith(CUSTOM_PREFIX)
 
 

@@ -35,8 +35,9 @@ class Details:
 class ServerActed:
     """An action on a server.
 
-    ``source``, ``host``: service that the notification names as its publisher, and its host; None is the host of this
-    process. ``kind``: kind of the workflow. ``failure``: the workflow's failure, None if it did not fail.
+    ``source``, ``host``: service that the notification names as its publisher, and the host of this service; None is
+    the host of this process. ``failure``: failure of the action in phase ``error``, otherwise None. ``kind``: kind of
+    the workflow that failed.
     """
 
     action: str
@@ -71,7 +72,7 @@ class ServerExists:
 
 @dataclass(frozen=True, slots=True)
 class HostsSought:
-    """Start or end of a scheduler request: the phase is ``end`` if the scheduler has found hosts."""
+    """A scheduler request. ``phase``: ``start`` when the request starts, ``end`` when the scheduler has found hosts."""
 
     phase: Phase
     spec: RequestSpec

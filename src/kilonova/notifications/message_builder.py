@@ -155,7 +155,7 @@ class MessageBuilder:
         yield self._versioned(who, event, self._action_payload(told, who), told.source, told.host, is_error=is_error)
         name = OLDER_NAMES.get(told.action, told.action)
         if told.details.forced and told.action == "delete" and told.source is Source.API:
-            name = "force_delete"  # as in Nova, the API uses this name if it deletes a server without a compute service
+            name = "force_delete"  # Nova's name if the API deletes a server because its compute service is down
         if name is not None:
             payload = self._server(told.instance) | _beside(told)
             yield self._unversioned(

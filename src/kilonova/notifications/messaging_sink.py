@@ -146,15 +146,15 @@ class _NowAndThen(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
-            return record.levelno < logging.INFO  # drop INFO: the sink logs itself when the broker is down and up again
+            return record.levelno < logging.INFO  # drop INFO: this sink logs outages and recoveries of the broker
         self._complaints.complain("connection", f"Notification connection: {record.getMessage()}")
         return False
 
 
 class _Context(dict[str, str | None]):
-    """Request context in a form that oslo.messaging sends unchanged: it calls ``redacted_copy``.
+    """Request context in a form that oslo.messaging sends unchanged.
 
-    oslo.messaging would replace a plain dict by an empty one.
+    oslo.messaging sends the result of ``redacted_copy``. It would replace a plain dict by an empty one.
     """
 
     def redacted_copy(self) -> dict[str, str | None]:

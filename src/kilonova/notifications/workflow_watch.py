@@ -37,7 +37,7 @@ _SNAPSHOTS = frozenset({"create-image", "create-backup"})
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Which state changes to publish: all changes of vm_state. ``tasks``: also publish changes of task_state only."""
+    """The state changes to publish: all changes of vm_state. ``tasks``: also changes of only the task_state."""
 
     tasks: bool = False
 
@@ -171,7 +171,7 @@ def _details(connection: Connection, event: WorkflowEvent, instance: Instance, r
 
 
 def _failures(connection: Connection, event: WorkflowEvent, instance: Instance) -> Iterator[ResourceEvent]:
-    """Yield the error event of a failed host or of failed scheduling. Action notifications are not included."""
+    """Yield the events for a failed host and for failed scheduling. Other rules publish the error of the action."""
     failure = event.failure
     if failure is None:
         return

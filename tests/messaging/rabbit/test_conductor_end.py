@@ -58,7 +58,7 @@ def test_only_what_the_broker_vouches_for_is_heard(
     assert not heard.questions
     for why in (
         "the message has no verified user",
-        "the message is a StepReply for host 'node2', which is not the agent's",
+        "the message is a StepReply for host 'node2', for which the agent is not enrolled",
         "agents may not send a StopGuest",
         "JSON is malformed",
         "Version 99 of the messages is not understood",

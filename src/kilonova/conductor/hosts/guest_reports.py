@@ -43,8 +43,8 @@ class Reported:
 
     ``removals``: host → guests to remove. ``differences``: changes of the table of stray guests.
     ``outdated``: (host, instance) of old removal records to delete, because their guests no longer exist.
-    ``clean``: evacuations whose source host no longer has the guest. ``new_services``: services of hosts that have
-    registered for the first time. ``pending_rollbacks``: guests to restore on hosts that have just started.
+    ``clean``: evacuations whose source host no longer has the guest. ``new_services``: services of newly registered
+    hosts. ``pending_rollbacks``: guests to restore on hosts that have just started.
     """
 
     removals: Mapping[str, tuple[Removal, ...]]

@@ -59,7 +59,7 @@ class Heartbeats:
         if not heard:
             return
         try:
-            # not patient: if the database is unreachable, the agents shall use another control process soon
+            # If the database is unreachable, the write fails at once, so that agents use another control process.
             counting = self._database.write_unless_away(lambda tx: agent_sessions.keep_alive(tx, heard, self._lease))
         except Exception as error:
             for answer in heard.values():

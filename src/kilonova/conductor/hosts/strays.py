@@ -38,8 +38,8 @@ class Strays:
                     f"Guest {uuid} on host {host} does not bear the mark of Kilonova, so Kilonova does not remove it: "
                     "use the tools of the hypervisor."
                 )
-            # The guest of a deleted server may be removed although it is not listed as stray: a guest that was kept by
-            # the option running_deleted_instance_action is not.
+            # A guest that running_deleted_instance_action keeps after the delete of its server is not listed as stray,
+            # but an operator may remove it.
             if odd is None and instances.find_any(tx.connection, uuid) is None:
                 raise NotFound(f"Host {host} has reported no stray guest {uuid}.")
             pending_removals.note(tx, host, uuid, RemovalReason.LEFT)

@@ -35,7 +35,7 @@ class SuspectedStrays:
             return
         with self._lock:
             if not self._may_act():
-                # postponed and not left to the next report: the host may have sent one just before this call
+                # Postponed, not dropped: the host may have reported its guests just before this call.
                 self._waiting.append((uuid, host))
                 return
         with self._database.read() as connection:

@@ -27,7 +27,7 @@ def give_up_all(tx: Transaction, starter: Starter, uuid: str) -> None:
     waits for these workflows, too.
     """
     if any(row.kind in _ENDING for row in workflows.of_instance(tx.connection, uuid)):
-        return  # a workflow that confirms or reverts the move is running and will end it
+        return  # a running workflow is confirming or reverting the move, and will clean up the source
     for migration in server_migrations.open_of(tx.connection, [uuid]):
         if migration.status in _WAITING:
             give_up(tx, starter, migration)

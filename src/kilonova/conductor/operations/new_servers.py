@@ -183,7 +183,7 @@ class ServerStore:
                 count = self._database.write(write)
             except BaseException as error:
                 if not is_first:
-                    self._runner.begin([leader])  # in this state the leader removes the servers stored so far
+                    self._runner.begin([leader])  # a leader that has not begun to claim removes the stored servers
                 if isinstance(error, TAKEN_OVER):
                     raise Unavailable("The request was interrupted; send it again.") from error
                 raise

@@ -84,7 +84,7 @@ class Shelving:
         """Start unshelving a server.
 
         ``host``: destination; None to let the scheduler choose. ``rezoned``: whether to change the server's requested
-        availability zone to ``zone``; ``zone`` None then means no zone.
+        availability zone to ``zone``. ``zone``: new zone; None for no zone.
         Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if a host or zone is given and the server is not
         offloaded.
         """

@@ -168,9 +168,9 @@ class Starter:
         return self.services.database.write(begin)
 
     def _require_no_move(self, others: Iterable[WorkflowRow]) -> None:
-        """Raise Conflict if one of the interrupted workflows is a move: the server's host may still change.
+        """Raise Conflict if one of the interrupted workflows is a move, because the server's host may still change.
 
-        A move can still be running although the server's state allows the new workflow: after a reset of the state.
+        This happens if the server's state was reset during a move: the new state allows the new workflow.
         """
         for row in others:
             workflow = self.runner.registry.get(row.kind)
@@ -181,7 +181,7 @@ class Starter:
                 )
 
     def row(self, workflow: Workflow[Any], uuid: str, who: Requester) -> WorkflowRow:
-        """Return the row of a new workflow of a server, without its first step."""
+        """Return the row of a new workflow of a server. The caller sets the first step."""
         return WorkflowRow(
             uuid=new_uuid(),
             kind=workflow.kind,

@@ -10,7 +10,7 @@ from kilonova.model.requester import Requester
 
 
 class States:
-    """Operation that resets a server's state. It is one transaction, which records the instance action."""
+    """Operation that resets a server's state, in one transaction that also records the instance action."""
 
     def __init__(self, starter: Starter) -> None:
         self._database = starter.services.database

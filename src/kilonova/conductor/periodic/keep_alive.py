@@ -106,7 +106,10 @@ class KeepAlive(PeriodicPart):
         super().stop()
 
     def renew(self) -> None:
-        """Renew the lease, take over workflows and run retries. Also delete ended processes and old logged changes."""
+        """Renew the lease, take over workflows and run retries.
+
+        Also delete the rows of ended processes and old rows of the change log.
+        """
         self._process_lease.sign_of_life()
         self._return_to_life()
         self._database.write(self._forget_what_is_old)

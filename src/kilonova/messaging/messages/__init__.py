@@ -15,7 +15,7 @@ from kilonova.messaging.messages.sessions import *
 from kilonova.messaging.messages.snapshots import *
 from kilonova.messaging.messages.steps import *
 
-#: Messages that an agent handles at once: they overtake the queued orders of their instance, and the running one.
+#: Messages that an agent handles at once, without waiting for queued or running orders of the same instance.
 Interrupt = LiveMigrationInterrupt | CancelSnapshot | AskStep
 #: Messages that an agent carries out one at a time for each instance, and answers with a :class:`StepReply`.
 Order = GuestOrder | RescueOrder | ColdMoveOrder | LiveMigrationOrder | SnapshotOrder | ImageOrder | CallOff

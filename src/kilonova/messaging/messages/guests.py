@@ -91,7 +91,7 @@ class UnpauseGuest:
 
 @dataclass(frozen=True, slots=True)
 class SuspendGuest:
-    """Write the memory of a guest to its disk, and power it off."""
+    """Write the memory of a guest to its disk, and power the guest off."""
 
     step: StepId
     instance_uuid: str

@@ -9,7 +9,7 @@ from kilonova.model.image_data import ImageData
 
 @dataclass(frozen=True, slots=True)
 class CacheImages:
-    """Fetch images into the image cache before a guest needs them. ``StepReply.images`` has the result of each."""
+    """Fetch images into the image cache before a guest needs them. ``StepReply.images`` has the result per image."""
 
     step: StepId
     images: tuple[ImageData, ...]

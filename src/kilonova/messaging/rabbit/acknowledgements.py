@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Acknowledgement of deliveries, which are handled in any order, with as few basic.ack frames as possible."""
+"""Acknowledgement of deliveries with as few basic.ack frames as possible. Deliveries are handled in any order."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -23,7 +23,7 @@ class Acknowledgements:
         return self._newest
 
     def acknowledge(self, channel: Any, tags: Iterable[int]) -> None:
-        """Acknowledge deliveries: one multiple ack up to the first delivery that stays open, then one ack for each."""
+        """Acknowledge deliveries: one multiple ack up to the first unhandled delivery, one ack for each later one."""
         done = {tag for tag in tags if tag in self._open}
         together = 0
         for tag in self._open:

@@ -173,7 +173,7 @@ class RabbitAgentBus:
         raise Unavailable(f"No control process has answered within {timeout_s:g} s.")
 
     def close(self) -> None:
-        """Accept no more messages, wait for the running work, and send its replies."""
+        """Accept no more messages, wait until the running work is done, and send the replies of this work."""
         for answers in list(self._questions.values()):
             answers.put(None)
         self._is_closing = True
@@ -192,7 +192,7 @@ class RabbitAgentBus:
 
     def _take(self, delivery: Delivery) -> None:
         if self._is_closing:
-            return  # no acknowledgement: the broker redelivers the message to the next process that reads the queue
+            return  # not acknowledged, so that the broker redelivers the message to the next process of this agent
         try:
             envelope = decode(delivery.body)
         except msgspec.DecodeError as error:

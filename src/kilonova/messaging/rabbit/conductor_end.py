@@ -76,7 +76,7 @@ class RabbitConductorBus:
         name = f"control {process}"
         self._link = Link(transport, name, self._connected)
         self._keeper = QueueKeeper(transport, name, self._link, routes, process, self._hear, self._take_passed_on)
-        #: Received messages that wait for a thread, by sender.
+        #: Received messages that wait for a thread; each queue is fair to all senders.
         self._questions, self._heartbeats = FairTurns(), FairTurns()
         self._urgent, self._ordinary = FairTurns(), FairTurns()
         #: (agent, id of the question) of each question that this process is answering.
@@ -178,8 +178,8 @@ class RabbitConductorBus:
             self._being_answered.add(asked)
             answer = partial(self._answer, agent, envelope, message, delivery)
             if isinstance(message, Heartbeat):
-                # A heartbeat must not wait behind blocking work. Otherwise many registrations at once would let the
-                # sessions of other agents expire, which would then register all their hosts as well.
+                # A heartbeat must not wait behind blocking work. Otherwise the sessions of other agents would expire
+                # during many simultaneous registrations, and these agents would register all their hosts, too.
                 self._heartbeats.add(agent, answer)
                 self._local.run_urgently(self._heartbeats.run_next)
             else:
@@ -273,7 +273,7 @@ class RabbitConductorBus:
             self._link.acknowledge(delivery)
 
     def _complain_of(self, what: str, error: Exception) -> None:
-        """Log an error with a rate limit; with its traceback, unless it is a KilonovaError."""
+        """Log an error, rate-limited. The log line has the traceback, unless the error is a KilonovaError."""
         if isinstance(error, KilonovaError):
             self._complaints.complain(what, f"{what}: {error.message}")
         else:
@@ -281,7 +281,7 @@ class RabbitConductorBus:
 
 
 def _read(delivery: Delivery) -> Envelope:
-    """Parse a delivery. Raises: msgspec.DecodeError, also for too large or too deeply nested messages."""
+    """Parse a delivery. Raises: msgspec.DecodeError, also if the message is too large or nested too deeply."""
     if len(delivery.body) > _MOST_BYTES:
         raise msgspec.DecodeError(f"The message has {len(delivery.body)} bytes, more than {_MOST_BYTES}")
     try:

@@ -9,7 +9,7 @@ from amqp.spec import Basic
 
 from kilonova.messaging.rabbit.transport_url import BrokerAddress, Tls, Transport
 
-#: Exceptions of py-amqp for a broken connection or channel. It must not be used afterwards.
+#: Exceptions of py-amqp. A connection or channel that has raised one of them is broken and must not be used again.
 BROKEN = (OSError, amqp.AMQPError)
 #: Timeout in seconds for each answer of the broker and for each write to its socket.
 _TIMEOUT_S = 5.0
@@ -53,7 +53,8 @@ def connect(transport: Transport, address: BrokerAddress, name: str) -> amqp.Con
     except BaseException:
         discard(connection)
         raise
-    # If the capability is set, py-amqp reads from the socket before each publish, and may call consumers meanwhile.
+    # With the capability connection.blocked, py-amqp reads from the socket before each publish, and may call consumers
+    # during the publish.
     connection.client_properties["capabilities"]["connection.blocked"] = False
     return connection
 

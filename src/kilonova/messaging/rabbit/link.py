@@ -31,7 +31,7 @@ LOG = logging.getLogger(__name__)
 Take = Callable[[Delivery], None]
 #: Maximum number of unacknowledged deliveries of one queue, which limits the memory that a flood can use.
 PREFETCH = 200
-#: Maximum number of deliveries that the thread receives before it sends queued messages again.
+#: Maximum number of deliveries that the thread receives in a row before it sends outgoing messages.
 _TAKEN_TOGETHER = 100
 #: Longest sleep of the thread in seconds, short enough to notice missing heartbeats.
 _LONGEST_SLEEP_S = 1.0

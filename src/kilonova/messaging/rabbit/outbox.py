@@ -16,10 +16,10 @@ from kilonova.messaging.rabbit.outgoing import OutgoingMessage
 LOG = logging.getLogger(__name__)
 #: Maximum number of messages in the outbox. It is a buffer for an outage of the broker, not for a slow broker.
 MOST = 20_000
-#: Maximum number of sent, unconfirmed messages.
+#: Maximum number of messages that are sent but not yet confirmed by the broker. Further messages have to wait.
 WINDOW = 1000
-#: Seconds after which an unconfirmed message is dropped. Its queue may have no leader; without this limit, unconfirmed
-#: messages to that queue would fill the window, and no other message could be sent.
+#: Seconds after which an unconfirmed message is dropped. The broker never confirms a message to a queue that has no
+#: leader; without this limit, ``WINDOW`` such messages would block all others.
 CONFIRMED_WITHIN_S = 30.0
 _PERSISTENT = 2
 
@@ -88,7 +88,7 @@ class Outbox:
                 )
 
     def returned(self, error: Exception, exchange: str, key: str, message: Any) -> None:  # noqa: ARG002
-        """Log a message that the broker returned because it has no queue for it. The broker confirms it afterwards."""
+        """Log a message that the broker could not route to a queue. The broker confirms such a message afterwards."""
         self._complaints.complain(
             f"no {exchange} {key}", f"{self._name}: there is no queue for {key or exchange}; a message is lost"
         )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Declaration and consumption of the queues of all enrolled agents, repeated after failures of the broker.
 
-Queues are declared over a separate connection: the broker never answers for a queue that has lost its leader, and that
-must not block other traffic.
+Queues are declared over a separate connection: the broker never answers for a queue that has lost its leader, and the
+wait for an answer would block all other traffic of the link's connection.
 """
 
 import logging
@@ -128,7 +128,7 @@ class QueueKeeper:
 
     def _begin(self, connection: amqp.Connection, epoch: int) -> None:
         """Declare and consume the queue for replies that other control processes forward."""
-        self._refusal(connection, declare_exchange)  # ignore a refusal: the operator may have created the exchange
+        self._refusal(connection, declare_exchange)  # a refusal is ignored: the operator may have created the exchange
         why = self._refusal(connection, partial(declare_control, process=self._process))
         if why is not None:
             raise why
@@ -148,7 +148,10 @@ class QueueKeeper:
         return False
 
     def _refusal(self, connection: amqp.Connection, declare: Callable[[Any], None]) -> amqp.AMQPError | None:
-        """Call ``declare`` with a new channel. Return the error if the broker refuses; it then closes the channel."""
+        """Call ``declare`` with a new channel. Return the error if the broker refuses, or None.
+
+        After a refusal, the broker has closed the channel.
+        """
         try:
             channel = connection.channel()
             declare(channel)

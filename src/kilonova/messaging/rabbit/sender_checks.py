@@ -45,7 +45,9 @@ def check_hosts(routes: Routes, agent: str, message: Message) -> None:
     """Check that a message names only hosts for which its agent is enrolled. Raises: Forbidden."""
     for host in _hosts_of(message):
         if not routes.may_speak(agent, host):
-            raise Forbidden(f"the message is a {type(message).__name__} for host {host!r}, which is not the agent's")
+            raise Forbidden(
+                f"the message is a {type(message).__name__} for host {host!r}, for which the agent is not enrolled"
+            )
 
 
 def _hosts_of(message: Message) -> Iterator[str]:

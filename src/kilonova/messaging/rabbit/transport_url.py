@@ -51,8 +51,8 @@ class Transport:
     """A broker and its connection options. Units: seconds.
 
     ``login_method``: PLAIN, AMQPLAIN or EXTERNAL; a user without a password uses EXTERNAL.
-    ``heartbeat_s``: a connection without traffic for twice this time is considered broken by both ends. Must be less
-    than half the time of a lease.
+    ``heartbeat_s``: both ends consider a connection broken if it has no traffic for twice this time. Configure less
+    than half of the lease of agents.
     ``retry_interval_s``: pause after a connection attempt to each server has failed. The pause grows by
     ``retry_backoff_s`` each time, up to ``max_retry_interval_s``. ``is_shuffled``: whether each process tries the
     servers in random order.

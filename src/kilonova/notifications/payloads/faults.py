@@ -12,7 +12,7 @@ from kilonova.notifications.payloads.payload import Payload
 class ExceptionPayload(Payload):
     """Nova's ExceptionPayload. ``exception``: NoValidHost, HostUnreachable or DriverError.
 
-    ``traceback``: the details of the fault, as shown to administrators, without user input.
+    ``traceback``: the details of the fault that the API shows to administrators; they contain no user input.
     """
 
     VERSION: ClassVar[str] = "1.1"

@@ -83,7 +83,7 @@ class InstanceActionPayload(InstancePayload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceCreatePayload(InstanceActionPayload):
-    """Creation of a server. ``instance_name``: name of its guest on the host."""
+    """Creation of a server. ``instance_name``: name of the server's guest on the host."""
 
     VERSION: ClassVar[str] = "1.13"
 
