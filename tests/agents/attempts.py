@@ -237,7 +237,7 @@ AT_CONTROL = (
         "is dropped",
     ),
     Dropped(
-        "a newer version", lambda a: a.publish(b'{"version": 99, "message": "StepReply", "body": {}}'), "Version 99"
+        "a newer version", lambda a: a.publish(b'{"version": 99, "message": "StepReply", "body": {}}'), "version 99"
     ),
     Dropped(
         "a negative version", lambda a: a.publish(b'{"version": -1, "message": "StepReply", "body": {}}'), "dropped"

@@ -161,7 +161,7 @@ def _decode(data: bytes) -> Envelope:
     needs = written.version if written.needs is None else written.needs
     if needs > VERSION:
         raise msgspec.ValidationError(
-            f"Message version {VERSION} is the latest one supported; this message has version {written.version}"
+            f"Unsupported message version {written.version}; the latest supported version is {VERSION}"
         )
     wire = msgspec.json.decode(data, type=_Wire)
     kind = MESSAGES.get(wire.message)

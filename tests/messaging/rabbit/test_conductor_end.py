@@ -61,7 +61,7 @@ def test_only_what_the_broker_vouches_for_is_heard(
         "the message is a StepReply for host 'node2', for which the agent is not enrolled",
         "agents may not send a StopGuest",
         "JSON is malformed",
-        "Version 99 of the messages is not understood",
+        "Unsupported message version 99",
     ):
         assert f"A message of agent {ends.agent_name} is dropped: {why}" in caplog.text
 

@@ -154,8 +154,8 @@ def test_a_message_of_an_older_release_gets_the_defaults() -> None:
 @pytest.mark.parametrize(
     ("changed", "wrong"),
     [
-        ({"needs": VERSION + 1}, f"version {VERSION} is the latest one supported; this message has version {VERSION}"),
-        ({"version": 9, "needs": None}, f"version {VERSION} is the latest one supported; this message has version 9"),
+        ({"needs": VERSION + 1}, f"Unsupported message version {VERSION}; the latest supported version is {VERSION}"),
+        ({"version": 9, "needs": None}, f"Unsupported message version 9; the latest supported version is {VERSION}"),
         ({"version": "2"}, r"\$\.version"),
         ({"message": "Nonsense"}, "There is no message 'Nonsense'"),
         ({"body": {}}, "missing required field `step`"),
