@@ -54,7 +54,7 @@ lock: setup ## write the hashes of the packages in requirements.lock and require
 	@exec $(PYTHON) tools/lock_hashes.py
 
 ##@ Before a release
-.PHONY: fuzz properties races soak attack crash-matrix crash-kills crash-sample guest-crashes faults fault-sample broker-faults restored
+.PHONY: fuzz properties races soak attack crash-matrix away-matrix away-sample crash-kills crash-sample guest-crashes faults fault-sample broker-faults restored
 fuzz: setup ## send 10,000 random requests to the routes, most of them invalid
 	@KILONOVA_WHOLE=1 KILONOVA_FUZZ_REQUESTS=10000 \
 		exec $(PYTHON) -m pytest $(PARALLEL) tests/fuzz tests/api/placement/test_family_fuzz.py $(ARGS)
@@ -71,6 +71,10 @@ attack: setup ## attack a private cloud on SQLite and PostgreSQL and measure ano
 	@PYTHONPATH=tests exec $(PYTHON) -m attack $(ARGS)
 crash-matrix: setup ## kill every workflow at every point of every step and check its recovery; ARGS='--only resize': one workflow
 	@$(CRASH) crash.matrix $(ARGS)
+away-matrix: setup ## lose the host of every step of every workflow, and check the state when it is back; ARGS='--only shelve'
+	@$(CRASH) crash.away $(ARGS)
+away-sample: setup ## run a fixed sample of away-matrix
+	@exec $(MAKE) -s away-matrix ARGS='--sample 60 --seed 5'
 crash-kills: setup ## kill a cloud under load 1,000 times at random; ARGS='--seed 7': with this seed
 	@$(CRASH) crash.kills $(ARGS)
 crash-sample: setup ## run a fixed sample of crash-matrix and crash-kills

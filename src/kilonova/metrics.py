@@ -29,7 +29,7 @@ _OUTCOMES: Mapping[Phase, str] = {
     Phase.STUCK: "stuck",
 }
 #: Phases that mark the end of a step or of its undo.
-_STEP_ENDS = frozenset(Phase) - {Phase.STEP_BEGINS, Phase.BROKE, Phase.STUCK}
+_STEP_ENDS = frozenset(Phase) - {Phase.STEP_BEGINS, Phase.BROKE, Phase.AWAITS_HOST, Phase.STUCK}
 
 
 @dataclass(frozen=True, slots=True)

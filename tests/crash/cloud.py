@@ -25,7 +25,15 @@ _AT_MOST_S = 20.0
 _LATER_S = 3.0
 
 
-def open_cell(folder: Path, hosts: Sequence[SimulatedHost], watch: Watch, *, url: str = "", **options: Any) -> Cell:
+def open_cell(
+    folder: Path,
+    hosts: Sequence[SimulatedHost],
+    watch: Watch,
+    *,
+    url: str = "",
+    bus: WatchedBus | None = None,
+    **options: Any,
+) -> Cell:
     """Start a process on a folder, including the state left by an earlier process."""
     database = WatchedDatabase(url or f"sqlite:///{folder / 'kilonova.db'}")
     database.watch = watch
@@ -34,7 +42,7 @@ def open_cell(folder: Path, hosts: Sequence[SimulatedHost], watch: Watch, *, url
     for image in (IMAGE, OTHER_IMAGE, RESCUE_IMAGE):
         if images.find(image.id) is None:
             images.add(image.id, f"what servers of {image.name} are made of".encode())
-    return start_cell(folder, tuple(hosts), bus=WatchedBus(watch), database=database, images=images, **options)
+    return start_cell(folder, tuple(hosts), bus=bus or WatchedBus(watch), database=database, images=images, **options)
 
 
 def close(cell: Cell) -> None:
@@ -46,7 +54,7 @@ def close(cell: Cell) -> None:
 def come_to_rest(cell: Cell, *, at_most_s: float = _AT_MOST_S) -> None:
     """Run until no workflow is left. Raises: AssertionError on timeout, with the stuck workflows."""
     until = time.monotonic() + at_most_s
-    while left := _under_way(cell):
+    while left := under_way(cell):
         assert time.monotonic() < until, f"stuck: {left}"
         cell.conductor.runner.retry_broken()
         cell.conductor.runner.ask_overdue()
@@ -55,10 +63,13 @@ def come_to_rest(cell: Cell, *, at_most_s: float = _AT_MOST_S) -> None:
         cell.image_remover.turn()
 
 
-def _under_way(cell: Cell) -> list[str]:
+def under_way(cell: Cell, *, besides: str | None = None) -> list[str]:
+    """Describe the unfinished workflows. ``besides``: without those that wait for this host, or for such a workflow."""
     columns = t.workflows.c
     with cell.database.read() as connection:
         rows = connection.execute(sa.select(t.workflows).order_by(columns.created_at)).all()
+    if besides is not None:
+        rows = [row for row in rows if row.awaited_host != besides and not row.waiting]
     return [f"{row.kind}: {row.step} undoing={row.undoing} stuck={row.stuck} {row.failure}" for row in rows]
 
 

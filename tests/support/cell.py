@@ -319,6 +319,7 @@ class Cell:
     def reconnect(self) -> None:
         """Make the unreachable hosts reachable; their agents register again."""
         back, self.bus.cut_off = self.bus.cut_off, set()
+        self.bus.muted.clear()
         start_agents([Agent(name, self.drivers[name], self.bus) for name in sorted(back)], self.bus)
 
     def check(self) -> dict[str, str]:

@@ -29,6 +29,8 @@ class ManualBus:
         order: random.Random | None = None,
     ) -> None:
         self.cut_off: set[str] = set()
+        #: Hosts whose messages to the control process are lost.
+        self.muted: set[str] = set()
         self.sent: list[AgentMessage] = []
         self.replies: list[StepReply] = []
         #: Number of work items that were submitted to the blocking thread pool.
@@ -74,6 +76,8 @@ class ManualBus:
         conductor = self._conductor
         if conductor is None:
             raise Unavailable("No conductor is running.")
+        if getattr(message, "host", None) in self.muted:
+            return
         add = self.run_urgently if urgent else self.run_in_conductor
         for _ in range(self._copies):
             add(lambda: conductor(message))

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TARGETS = {
     *("setup", "lint", "types", "test", "e2e", "conformance"),
-    *("tempest-sample", "crash-sample", "fault-sample", "guests"),
+    *("tempest-sample", "crash-sample", "away-sample", "fault-sample", "guests"),
 }
 _TOOLS = ("test_servers.sh", "hypervisor.sh", "peer.sh", "debian_packages.sh")
 _MAKE = """#!/bin/bash

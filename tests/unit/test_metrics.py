@@ -100,10 +100,10 @@ def test_decisions_and_lost_claims() -> None:
 def test_what_is_under_way_by_state() -> None:
     begun = NOW - timedelta(seconds=90)
     metrics = Cloud(
-        Count("build", "spawn", False, False, False, 4, begun),
-        Count("resize", "finish", True, True, False, 1, begun),
-        Count("resize", "finish", False, True, False, 2, begun - timedelta(seconds=10)),
-        Count("delete", "destroy", False, False, True, 1, begun),
+        Count("build", "spawn", False, False, False, False, 4, begun),
+        Count("resize", "finish", True, True, False, False, 1, begun),
+        Count("resize", "finish", False, True, False, False, 2, begun - timedelta(seconds=10)),
+        Count("delete", "destroy", False, False, True, False, 1, begun),
     ).watched()
     labels = {"kind": "resize", "step": "finish", "state": "stuck"}
     assert of(metrics, "kilonova_workflows", kind="build", step="spawn", state="doing") == 4
@@ -133,7 +133,7 @@ def test_a_flood_of_scrapes_asks_the_database_once() -> None:
 
 
 def test_without_a_database_the_rest_is_told() -> None:
-    cloud = Cloud(Count("build", "spawn", False, False, False, 4, NOW))
+    cloud = Cloud(Count("build", "spawn", False, False, False, False, 4, NOW))
     cloud.is_away = True
     metrics = cloud.watched()
     cloud.now += KEPT_S

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 from kilonova.claims.claimer import Claimer
@@ -81,6 +82,7 @@ class Conductor:
     ``observers``: called with an event for every change of a workflow. ``beginnings``: called with an event for every
     start of a step. ``listeners``: callbacks for other events.
     ``pause_s``: number of tries → back-off in seconds. ``max_tries``: maximum number of tries of a step.
+    ``absent_host_timeout``: how long a workflow waits for an absent host before it is stuck; None: without limit.
     ``response_timeout_s``: seconds without a reply after which an agent is queried for the status of a step.
     ``question_limits``: timeout and number of threads for questions to agents about guests.
     ``directory``: the agents in other processes; None without a broker.
@@ -109,6 +111,7 @@ class Conductor:
         listeners: Listeners | None = None,
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
+        absent_host_timeout: timedelta | None = None,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
         question_limits: QuestionLimits | None = None,
         process: Process | None = None,
@@ -152,6 +155,7 @@ class Conductor:
             beginnings=beginnings,
             pause_s=pause_s,
             max_tries=max_tries,
+            absent_host_timeout=absent_host_timeout,
             response_timeout_s=response_timeout_s,
             find_agent=find_agent,
         )
@@ -261,6 +265,8 @@ class Conductor:
             raise DeclinedError(error.message, HeartbeatAnswer(message.session, 0, counts=False)) from error
         if sender.agent and self.directory is not None:
             self.directory.refresh(message.session)
+        else:
+            self.runner.wake([report.host for report in message.reports])
         reported.tell()
         if reported.new_services:
             self.listeners.new_services(reported.new_services)

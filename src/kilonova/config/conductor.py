@@ -32,6 +32,15 @@ class ConductorSettings:
             min=1,
         ),
     ] = 60
+    absent_host_timeout_s: Annotated[
+        float,
+        Option(
+            "Seconds that an operation waits for an absent host that has to undo or finish a step. Then it counts as "
+            "stuck, and its server is in error. 0: no limit. Not an option of Nova's.",
+            name="absent_host_timeout",
+            min=0.0,
+        ),
+    ] = 0.0
     guest_question_timeout_s: Annotated[
         float,
         Option(

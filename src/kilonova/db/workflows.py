@@ -53,6 +53,8 @@ class WorkflowRow:
     ``failure``: why it is being undone or is stuck. ``interrupt``: the operation for which it must end, or end sooner.
     ``tries``: number of failures of the present step. ``stuck``: it waits for an operator.
     ``waiting``: it starts when the other workflows of its instance have ended.
+    ``awaited_host``: the absent host without which its step can be neither done nor undone, else None.
+    ``awaited_since``: start of that wait.
     ``batch_uuid``: the workflow of the whole request, which directs this one while it exists.
     ``since``: start of the present step. ``created_at``: start of the workflow.
     """
@@ -72,15 +74,25 @@ class WorkflowRow:
     tries: int = 0
     stuck: bool = False
     waiting: bool = False
+    awaited_host: str | None = None
+    awaited_since: datetime | None = None
     batch_uuid: str | None = None
     since: datetime | None = None
     owner: str = ""
     created_at: datetime | None = None
 
+    @property
+    def awaits_host(self) -> bool:
+        """Whether the workflow waits for an absent host."""
+        return self.awaited_host is not None
+
 
 _STORED = tuple(name for name in WorkflowRow.__dataclass_fields__ if name not in {"since", "owner", "created_at"})
 _INSERT = PreparedInsert(t.workflows)
-_CHANGING = ("step", "attempt", "facts", "undoing", "failure", "interrupt", "tries", "stuck", "waiting")
+_CHANGING = (
+    *("step", "attempt", "facts", "undoing", "failure", "interrupt", "tries", "stuck", "waiting"),
+    *("awaited_host", "awaited_since"),
+)
 _MOVE = ManyRows(
     {name: _W[name].type for name in ("uuid", "owner", "version", *_CHANGING)},
     lambda given: (
@@ -304,12 +316,20 @@ def list_page(
     *,
     kind: str | None = None,
     stuck: bool | None = None,
+    waiting: bool | None = None,
     instance_uuid: str | None = None,
     limit: int = 1000,
     marker: str | None = None,
 ) -> tuple[WorkflowRow, ...]:
-    """Return one page of workflows, oldest first, after ``marker``. Raises: NotFound for an unknown marker."""
+    """Return one page of workflows, oldest first, after ``marker``.
+
+    ``waiting``: True selects the workflows that wait for an absent host or for other workflows of their server, False
+    all others. Raises: NotFound for an unknown marker.
+    """
     wanted = sa.select(t.workflows)
+    if waiting is not None:
+        waits = sa.or_(_W.waiting, _W.awaited_host.is_not(None))
+        wanted = wanted.where(waits if waiting else sa.not_(waits))
     for column, value in ((_W.kind, kind), (_W.stuck, stuck), (_W.instance_uuid, instance_uuid)):
         if value is not None:
             wanted = wanted.where(column == value)
@@ -332,12 +352,18 @@ class Count:
     undoing: bool
     stuck: bool
     waiting: bool
+    awaits_host: bool
     workflows: int
     oldest: datetime
 
 
 def state_of(counted: Count | WorkflowRow) -> str:
-    """Return the state of workflows: ``stuck``, ``waiting`` for others, ``undoing`` or ``doing`` their step."""
+    """Return the state of workflows.
+
+    ``stuck``; ``waiting`` for other workflows; ``awaiting-host``; ``undoing`` or ``doing`` their step.
+    """
+    if counted.awaits_host and not counted.stuck:
+        return "awaiting-host"
     return next((state for state in ("stuck", "waiting", "undoing") if getattr(counted, state)), "doing")
 
 
@@ -355,9 +381,17 @@ def builds_before(connection: Connection, kind: str, moment: datetime, limit: in
 
 def counts(connection: Connection) -> tuple[Count, ...]:
     """Count workflows by kind, step and state."""
-    by = (_W.kind, _W.step, _W.undoing, _W.stuck, _W.waiting)
+    by = (_W.kind, _W.step, _W.undoing, _W.stuck, _W.waiting, _W.awaited_host.is_not(None).label("awaits_host"))
     rows = connection.execute(sa.select(*by, sa.func.count(), sa.func.min(_W.created_at)).group_by(*by))
     return tuple(Count(*row) for row in rows)
+
+
+def awaited_hosts(connection: Connection) -> dict[str, int]:
+    """Return absent host → number of workflows that wait for it, sorted by host; stuck ones do not count."""
+    waits = _W.awaited_host.is_not(None), _W.stuck.is_(False)
+    counted = sa.select(_W.awaited_host, sa.func.count()).where(*waits).group_by(_W.awaited_host)
+    rows = connection.execute(counted.order_by(_W.awaited_host))
+    return {row[0]: row[1] for row in rows}
 
 
 def oldest(connection: Connection) -> datetime | None:

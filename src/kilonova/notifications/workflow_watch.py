@@ -31,6 +31,8 @@ from kilonova.notifications.workflow_rules import EXISTS, PLACED, PublishedBy, R
 #: Maximum number of servers whose last known state is cached.
 _REMEMBERED = 10_000
 _FAILS = frozenset({WorkflowPhase.STEP_FAILED, WorkflowPhase.FAILED})
+#: Events that change no server.
+_UNCHANGED = frozenset({WorkflowPhase.BROKE, WorkflowPhase.AWAITS_HOST})
 #: Kinds of workflow whose notifications name an image.
 _SNAPSHOTS = frozenset({"create-image", "create-backup"})
 
@@ -77,9 +79,7 @@ class WorkflowWatch:
         if not event.instance_uuid:
             return
         rules = rules_for(event)
-        if not (
-            rules or event.phase in _FAILS or (self._changes is not None and event.phase is not WorkflowPhase.BROKE)
-        ):
+        if not (rules or event.phase in _FAILS or (self._changes is not None and event.phase not in _UNCHANGED)):
             return
         try:
             with self._database.read() as connection:

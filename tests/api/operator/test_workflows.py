@@ -2,6 +2,7 @@
 """The operator API about workflows, in front of a whole control process with simulated hosts."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from support.api_client import Answer
 from support.control import Control, NewControl
 from support.waiting import wait_until
 
+SINCE = datetime.fromisoformat("2026-03-15T12:00:00")
 MOVER = Requester("req-move", "alice", "wonder")
 
 
@@ -127,6 +129,12 @@ def rows(clumsy: Control) -> Iterator[list[WorkflowRow]]:
         row("live-migrate", "copy", interrupt="abort"),
         row("of-a-later-release", "dance"),
         row("resize", "tomorrow"),
+        row(
+            "revert-resize",
+            "abandon",
+            awaited_host="node9",
+            awaited_since=datetime.fromisoformat("2026-03-15T12:00:00"),
+        ),
     ]
     database = clumsy.process.database
     for each in made:
@@ -148,7 +156,21 @@ def test_steps_of_workflows_in_every_state(clumsy: Control, rows: list[WorkflowR
         ("live-migrate", "copy"): ("doing", ["done", "done", "under way", "to come", "to come", "to come"]),
         ("of-a-later-release", "dance"): ("doing", []),
         ("resize", "tomorrow"): ("doing", []),
+        ("revert-resize", "abandon"): ("awaiting-host", ["under way", "to come", "to come"]),
     }
+
+
+def test_waits_for_hosts_are_shown(clumsy: Control, rows: list[WorkflowRow]) -> None:
+    shown = clumsy.operator.get(f"/workflows/{rows[6].uuid}").body["workflow"]
+    assert (shown["awaited_host"], shown["awaited_since"]) == ("node9", "2026-03-15T12:00:00Z")
+    health = clumsy.operator.get("/health").body["health"]
+    assert health["workflows"] == {
+        "unfinished": len(rows),
+        "stuck": 0,
+        "awaiting_hosts": [{"host": "node9", "workflows": 1}],
+    }
+    refused = act(clumsy, rows[6].uuid, "retry")
+    assert (refused.status, "continues when host node9 returns" in refused.fault[1]) == (409, True)
 
 
 def test_filters_and_pages(clumsy: Control, rows: list[WorkflowRow]) -> None:
@@ -159,6 +181,8 @@ def test_filters_and_pages(clumsy: Control, rows: list[WorkflowRow]) -> None:
     assert listed("kind=resize") == [ids[1], ids[5]]
     assert listed(f"server={rows[1].instance_uuid}") == ids[1:3]
     assert listed("stuck=true") == []
+    assert listed("waiting=true") == [ids[2], ids[6]]
+    assert listed("waiting=false") == [*ids[:2], *ids[3:6]]
     assert listed("stuck=false&limit=3") == ids[:3]
     assert listed("limit=0") == []
     refused = clumsy.operator.get(f"/workflows?server={new_uuid()}")

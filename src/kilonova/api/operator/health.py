@@ -7,7 +7,8 @@ import kilonova
 from kilonova.api.http import Context, Endpoint, Reply, Request, Routes
 from kilonova.api.operator.schemas.parameters import NO_QUERY
 from kilonova.api.policy import ADMIN, rule
-from kilonova.db import schema
+from kilonova.db import schema, workflows
+from kilonova.errors import Unavailable
 from kilonova.periodic import TaskRun
 
 RULES = (rule("kilonova:health:show", ADMIN, "Show the health of a control process", ("GET", "/operator/v1/health")),)
@@ -28,9 +29,24 @@ def show_health(ctx: Context, request: Request) -> Reply:
         "schema": schema.head(),
         "read_only": reason is not None,
         "waiting_writes": backend.database.waiting_writes,
+        "workflows": _unfinished(ctx),
         "periodic_tasks": [_task_view(run) for run in backend.health.tasks.runs()],
     }
     return Reply(200, {"health": body})
+
+
+def _unfinished(ctx: Context) -> dict[str, object] | None:
+    """Return counts of the unfinished workflows of the whole cloud; None while the database cannot be read."""
+    try:
+        with ctx.read() as connection:
+            counted, absent = workflows.counts(connection), workflows.awaited_hosts(connection)
+    except Unavailable:
+        return None
+    return {
+        "unfinished": sum(each.workflows for each in counted),
+        "stuck": sum(each.workflows for each in counted if each.stuck),
+        "awaiting_hosts": [{"host": host, "workflows": count} for host, count in absent.items()],
+    }
 
 
 def _task_view(run: TaskRun) -> dict[str, object]:

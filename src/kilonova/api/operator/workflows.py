@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes below /operator/v1/workflows: list and show running workflows, retry or abandon stuck workflows."""
+"""Routes below /operator/v1/workflows: list and show running workflows, retry or abandon those that do not continue."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -28,7 +28,7 @@ RULES = (
     rule("kilonova:workflows:list", ADMIN, "List running workflows", ("GET", "/operator/v1/workflows")),
     rule("kilonova:workflows:show", ADMIN, "Show the progress of a workflow", ("GET", _ONE)),
     rule("kilonova:workflows:retry", ADMIN, "Retry a stuck workflow", ("POST", f"{_ONE}/retry")),
-    rule("kilonova:workflows:abandon", ADMIN, "Abandon a stuck workflow", ("POST", f"{_ONE}/abandon")),
+    rule("kilonova:workflows:abandon", ADMIN, "Abandon a stuck or waiting workflow", ("POST", f"{_ONE}/abandon")),
 )
 _PAGE = 100
 
@@ -45,6 +45,7 @@ def list_workflows(ctx: Context, request: Request) -> Reply:
                 connection,
                 kind=request.param("kind"),
                 stuck=flag(request, "stuck"),
+                waiting=flag(request, "waiting"),
                 instance_uuid=server,
                 limit=limit + 1,
                 marker=marker,
@@ -80,7 +81,7 @@ def retry_workflow(ctx: Context, request: Request) -> Reply:
 
 
 def abandon_workflow(ctx: Context, request: Request) -> Reply:
-    """POST /v1/workflows/{uuid}/abandon.  Errors: 404; 409 if the workflow is not stuck."""
+    """POST /v1/workflows/{uuid}/abandon.  Errors: 404; 409 if it is not stuck and waits for no absent host."""
     ctx.authorize("kilonova:workflows:abandon")
     row, left = ctx.backend.conductor.stuck.abandon(request.path["uuid"], ctx.requester)
     return Reply(200, {"abandoned": {"id": row.uuid, "kind": row.kind, "server_id": row.instance_uuid, **_left(left)}})
@@ -125,6 +126,8 @@ def _view(row: WorkflowRow, now: datetime, *, is_alive: bool) -> dict[str, Any]:
         "attempt": row.attempt,
         "tries": row.tries,
         "interrupt": row.interrupt,
+        "awaited_host": row.awaited_host,
+        "awaited_since": _time(row.awaited_since),
         "failure": None
         if failure is None
         else {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova workflows``: lists running workflows, and retries or abandons stuck ones."""
+"""``kilonova workflows``: lists running workflows, and retries or abandons those that do not continue."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -15,7 +15,7 @@ from kilonova.cli.cloud.printing import counted, output_console, plain_table, pr
 from kilonova.cli.cloud.server_names import UUID, server_id
 from kilonova.errors import Conflict, InvalidRequest, NotFound
 
-_COLORS = {"stuck": "red", "undoing": "yellow", "waiting": "cyan"}
+_COLORS = {"stuck": "red", "undoing": "yellow", "waiting": "cyan", "awaiting-host": "magenta"}
 _STEP_MARKS = {"done": "✓", "under way": "→", "being undone": "←", "undone": "✗", "to come": ""}
 
 app = typer.Typer(no_args_is_help=True, help="List builds, moves and other workflows, and retry or abandon stuck ones.")
@@ -33,10 +33,17 @@ def list_(
         str, typer.Option(metavar="KIND", help="List only workflows of this kind: build, resize, delete, …")
     ] = "",
     stuck: Annotated[
-        bool, typer.Option("--stuck", help=("List only stuck workflows, which wait for an operator."))
+        bool, typer.Option("--stuck", help="List only stuck workflows, which wait for an operator.")
+    ] = False,
+    waiting: Annotated[
+        bool,
+        typer.Option(
+            "--waiting",
+            help="List only workflows that wait for an absent host, or for other workflows of their server.",
+        ),
     ] = False,
     server: Annotated[
-        str, typer.Option(metavar="SERVER", help=("List only workflows of this server (name or id)."))
+        str, typer.Option(metavar="SERVER", help="List only workflows of this server (name or id).")
     ] = "",
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 100,
     marker: Annotated[str, typer.Option(metavar="WORKFLOW", help="List only workflows after this one.")] = "",
@@ -46,7 +53,7 @@ def list_(
 ) -> None:
     """List unfinished workflows, the oldest first."""
     api = connect(data, os_cloud)
-    query = {"kind": kind, "stuck": "true" if stuck else "", "marker": marker, "limit": str(limit)}
+    query = {"kind": kind, "stuck": _true(stuck), "waiting": _true(waiting), "marker": marker, "limit": str(limit)}
     if server:
         query["server"] = server if UUID.fullmatch(server) else server_id(api, server)
     answer = api.get(OPERATOR, "/workflows", **{name: value for name, value in query.items() if value})
@@ -79,7 +86,10 @@ def retry(workflow: Workflow, data: DataFolder = None, os_cloud: AdminCloud = No
 
 @app.command()
 def abandon(workflow: Workflow, data: DataFolder = None, os_cloud: AdminCloud = None, as_json: AsJson = False) -> None:
-    """Abandon a stuck workflow. Its server stays in ERROR, and keeps its resources until the server is deleted."""
+    """Abandon a workflow that is stuck or waits for an absent host.
+
+    Its server is in ERROR, and keeps its resources until the server is deleted.
+    """
     answer = act(connect(data, os_cloud), workflow, "abandon")
     if as_json:
         print_json(answer)
@@ -98,13 +108,20 @@ def find(api: Api, uuid: str) -> Mapping[str, Any]:
 
 
 def act(api: WritableApi, uuid: str, action: str) -> Mapping[str, Any]:
-    """Retry or abandon a workflow. Raises: InvalidRequest if the workflow does not exist or is not stuck."""
+    """Retry or abandon a workflow.
+
+    Raises: InvalidRequest if the workflow does not exist, or continues automatically.
+    """
     _require_uuid(uuid)
     try:
         answer: Mapping[str, Any] = api.call("POST", OPERATOR, f"/workflows/{uuid}/{action}")
     except (NotFound, Conflict) as error:
         raise InvalidRequest(error.message) from None
     return answer
+
+
+def _true(is_set: bool) -> str:
+    return "true" if is_set else ""
 
 
 def _require_uuid(text: str) -> None:
@@ -125,7 +142,7 @@ def show_list(answer: Mapping[str, Any], console: Console) -> None:
     for name in ("Workflow", "Kind", "Server", "Step", "State", "Age"):
         table.add_column(name, overflow="fold", justify="right" if name == "Age" else "left")
     for flow in flows:
-        state = Text(flow["state"], style=_COLORS.get(flow["state"], ""))
+        state = Text(_state(flow), style=_COLORS.get(flow["state"], ""))
         age = _duration(flow["age_seconds"])
         table.add_row(flow["id"], flow["kind"], flow["server_id"] or "", flow["step"], state, age)
     console.print(table)
@@ -142,7 +159,7 @@ def show_list(answer: Mapping[str, Any], console: Console) -> None:
 
 def show_one(flow: Mapping[str, Any], console: Console) -> None:
     """Print the steps of a workflow, and all reasons why it does not continue."""
-    console.print(Text(f"{flow['kind']} {flow['id']}: {flow['state']}", style=_COLORS.get(flow["state"], "bold")))
+    console.print(Text(f"{flow['kind']} {flow['id']}: {_state(flow)}", style=_COLORS.get(flow["state"], "bold")))
     alive = "" if flow["process"]["alive"] else ", whose lease has expired: another process takes over"
     lines = [
         f"server {flow['server_id']}" if flow["server_id"] else "",
@@ -151,6 +168,7 @@ def show_one(flow: Mapping[str, Any], console: Console) -> None:
         f"run by process {flow['process']['id']}{alive}",
         f"step {flow['step']} failed {counted(flow['tries'], 'time')}" if flow["tries"] else "",
         f"interrupted by {flow['interrupt']}" if flow["interrupt"] else "",
+        f"waits for host {flow['awaited_host']} since {flow['awaited_since']}" if flow["awaited_host"] else "",
     ]
     for line in filter(None, lines):
         console.print(Text(line))
@@ -164,6 +182,14 @@ def show_one(flow: Mapping[str, Any], console: Console) -> None:
         console.print()
         console.print(f"When the cause is removed: kilonova workflows retry {flow['id']}")
         console.print(f"To abandon the workflow: kilonova workflows abandon {flow['id']}")
+    elif flow["state"] == "awaiting-host":
+        console.print()
+        console.print(f"It continues when host {flow['awaited_host']} returns.")
+        console.print(f"To abandon the workflow: kilonova workflows abandon {flow['id']}")
+
+
+def _state(flow: Mapping[str, Any]) -> str:
+    return f"awaiting host {flow['awaited_host']}" if flow["state"] == "awaiting-host" else str(flow["state"])
 
 
 def _steps(steps: Sequence[Mapping[str, Any]]) -> Table:

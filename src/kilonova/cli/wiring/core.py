@@ -278,6 +278,7 @@ def _conductor(
         listeners=notifying.listeners,
         pause_s=parts.pause_s,
         max_tries=parts.max_tries,
+        absent_host_timeout=timedelta(seconds=settings.conductor.absent_host_timeout_s) or None,
         response_timeout_s=settings.conductor.rpc_response_timeout_s,
         image_data=offers.to_read,
         image_upload=offers.to_write,

@@ -34,14 +34,14 @@ class Evacuations:
         ``left``: the host that is down. ``host``: destination; None to let the scheduler choose. ``forced``: bypass the
         filters. ``stops``: power the server off afterwards.
         Raises: NotFound, UnexpectedTaskState; ConcurrentUpdate if the server is no longer on ``left``; Conflict if the
-        server is already being evacuated.
+        server is already being evacuated, unless that evacuation is stuck or waits for its destination.
         """
 
         def only_if(tx: Transaction, server: Instance) -> None:
             if server.host != left:
                 raise ConcurrentUpdate(f"Instance {uuid} was changed meanwhile: it is no longer on host {left}.")
             under_way = workflows.of_instance(tx.connection, uuid)
-            if any(row.kind == EVACUATE.kind and not row.stuck for row in under_way):
+            if any(row.kind == EVACUATE.kind and not (row.stuck or row.awaits_host) for row in under_way):
                 raise Conflict(f"Instance {uuid} is being evacuated already.")
 
         asked = NewMove(EVACUATE, MigrationType.EVACUATION, host=host, forced=forced, stops=stops)

@@ -12,6 +12,8 @@ from kilonova.conductor.workflow_engine.run import Failure
 class Phase(StrEnum):
     """Kind of a workflow event. ``BROKE``: the step raised an unexpected error and is retried.
 
+    ``AWAITS_HOST``: the step can be neither done nor undone without an absent host; it waits until the host returns.
+
     ``STEP_BEGINS`` goes only to observers that are registered for it.
     """
 
@@ -19,6 +21,7 @@ class Phase(StrEnum):
     STEP_DONE = "step done"
     STEP_FAILED = "step failed"
     BROKE = "broke"
+    AWAITS_HOST = "awaits host"
     RESTARTED = "restarted"
     DONE = "done"
     FAILED = "failed"

@@ -4,6 +4,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from kilonova.conductor.workflow_engine.effects import Batched, BoundWrite
@@ -71,6 +72,26 @@ class Journal:
         after = replace(row, tries=row.tries + 1, attempt=row.attempt + 1, version=row.version + 1)
         self._database.write(lambda tx: workflows.move(tx, after, self._owner))
         return after
+
+    def await_host(self, row: WorkflowRow, host: str) -> WorkflowRow:
+        """Record that a workflow waits for an absent host; return the new row. Raises: ConcurrentUpdate."""
+
+        def note(tx: Transaction) -> WorkflowRow:
+            after = replace(row, awaited_host=host, awaited_since=tx.now, version=row.version + 1)
+            workflows.move(tx, after, self._owner)
+            return after
+
+        return self._database.write(note)
+
+    def has_found_host(self, row: WorkflowRow) -> WorkflowRow:
+        """Record that a workflow no longer waits for a host; return the new row. Raises: ConcurrentUpdate."""
+        after = replace(row, awaited_host=None, awaited_since=None, version=row.version + 1)
+        self._database.write(lambda tx: workflows.move(tx, after, self._owner))
+        return after
+
+    def now(self) -> datetime:
+        """Return the time of the database's clock, from which waits are measured."""
+        return self._database.clock.now()
 
     def hand_over(self, row: WorkflowRow, host: str) -> bool:
         """Hand a workflow over to the live process that contains a host's agent (ADR 6); return False if none does.

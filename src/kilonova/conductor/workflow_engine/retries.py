@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Retries of broken steps with exponential back-off, and their limit."""
+"""Retries of broken steps and waits for absent hosts, both with exponential back-off, and their limits."""
 
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
 
 from kilonova.conductor.workflow_engine.run import Failure, HasHost, Run, UndoFailedError
 
@@ -17,15 +19,28 @@ def pause_s(tries: int) -> float:
 
 
 class Retries:
-    """The workflows of a process that wait for a retry. ``pause_s``: number of tries → seconds to wait."""
+    """The workflows of a process that wait for a retry or for an absent host.
 
-    def __init__(self, pause_s: Callable[[int], float], max_tries: int, clock: Callable[[], float]) -> None:
+    ``pause_s``: number of tries → seconds until the next one. ``max_tries``: limit of the retries of a broken step.
+    ``absent_host_timeout``: limit of the wait for an absent host, which never counts as a try; None: no limit.
+    """
+
+    def __init__(
+        self,
+        pause_s: Callable[[int], float],
+        max_tries: int,
+        clock: Callable[[], float],
+        absent_host_timeout: timedelta | None = None,
+    ) -> None:
         self._pause_s = pause_s
         self._max_tries = max_tries
         self._clock = clock
+        self._absent_host_timeout = absent_host_timeout
         self._lock = threading.Lock()
         #: Workflow uuid → clock time of its retry.
         self._due: dict[str, float] = {}
+        #: Workflow uuid → number of its sends to an absent host since the host was last seen.
+        self._waits: Counter[str] = Counter()
 
     def are_over(self, run: Run[HasHost]) -> bool:
         """Return True if a step that has just failed again has used up its retries."""
@@ -35,6 +50,24 @@ class Retries:
         """Schedule a retry of a workflow after its back-off."""
         with self._lock:
             self._due[uuid] = self._clock() + self._pause_s(tries)
+
+    def wait(self, uuid: str) -> None:
+        """Schedule the next send of a workflow to the absent host that it waits for."""
+        with self._lock:
+            self._waits[uuid] += 1
+            self._due[uuid] = self._clock() + self._pause_s(self._waits[uuid])
+
+    def wake(self, uuids: Collection[str]) -> None:
+        """Make workflows due whose absent host has returned."""
+        with self._lock:
+            for uuid in uuids:
+                self._waits[uuid] = 0  # also for a send that is failing just now: the next one follows soon
+                if uuid in self._due:
+                    self._due[uuid] = self._clock()
+
+    def has_waited_too_long(self, since: datetime, now: datetime) -> bool:
+        """Return True if a wait for an absent host exceeds its limit."""
+        return self._absent_host_timeout is not None and now - since > self._absent_host_timeout
 
     def due(self) -> tuple[str, ...]:
         """Return the workflows whose retries are due, and remove them from the schedule."""
@@ -48,10 +81,12 @@ class Retries:
     def forget(self, uuid: str) -> None:
         with self._lock:
             self._due.pop(uuid, None)
+            del self._waits[uuid]
 
     def clear(self) -> None:
         with self._lock:
             self._due.clear()
+            self._waits.clear()
 
     @staticmethod
     def failure(run: Run[HasHost], error: Exception) -> Failure:

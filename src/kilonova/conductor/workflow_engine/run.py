@@ -164,3 +164,11 @@ class Run(Generic[F_co]):
 
 class UndoFailedError(Exception):
     """An agent could not undo a step."""
+
+
+class HostAwayError(UndoFailedError):
+    """A step can be neither done nor undone without an absent host: the workflow waits until the host returns."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(UNREACHABLE)
+        self.host = host

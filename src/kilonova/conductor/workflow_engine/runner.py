@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -57,6 +58,7 @@ class Runner:
         beginnings: Sequence[Observer] = (),
         pause_s: Callable[[int], float] = pause_s,
         max_tries: int = MAX_TRIES,
+        absent_host_timeout: timedelta | None = None,
         response_timeout_s: float = RESPONSE_TIMEOUT_S,
         clock: Callable[[], float] = time.monotonic,
         find_agent: Callable[[str], bool] = nowhere,
@@ -75,7 +77,7 @@ class Runner:
             self._database, lambda kind: registry[kind].transition, self._pending_replies.is_pending
         )
         self._find_agent = find_agent
-        self._retries = Retries(pause_s, max_tries, clock)
+        self._retries = Retries(pause_s, max_tries, clock, absent_host_timeout)
         self._runs = Runs(registry, lambda uuid: self._retries.later(uuid, 1))
         #: Stored workflows that a thread of this process is about to start. A dict, because its operations are
         #: thread-safe.
@@ -179,7 +181,8 @@ class Runner:
         for uuid in self._retries.due():
             run = self._runs.get(uuid)
             if run is not None:
-                self._stepper.submit(run, partial(self._runs.post, uuid, partial(self._stepper.look_again, uuid)))
+                again = partial(self._stepper.look_again, uuid)
+                self._stepper.submit(run, partial(self._runs.post, uuid, again))
 
     def forget_everything(self) -> None:
         """Clear this process's memory of its workflows, since other processes may have continued them."""
@@ -231,9 +234,18 @@ class Runner:
                 self.take_reply(reply)
 
     def ask_hosts(self, hosts: Collection[str]) -> None:
-        """Ask the agents of hosts for the state of their steps at once: a restarted agent may have lost them."""
+        """Ask the agents of hosts for the state of their steps at once: a restarted agent may have lost them.
+
+        Continue the workflows that wait for one of these hosts.
+        """
         self._pending_replies.hurry(hosts)
         self.ask_overdue()
+        self.wake(hosts)
+        self.retry_broken()
+
+    def wake(self, hosts: Collection[str]) -> None:
+        """Make the next :meth:`retry_broken` continue the workflows that wait for one of these hosts."""
+        self._retries.wake(self._runs.awaiting(hosts))
 
     def look_at_suspected_strays(self) -> None:
         """Check the guests of replies that arrived while this process did not hold its lease."""

@@ -4,7 +4,7 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -73,6 +73,18 @@ class Runs:
                 return False
             self._runs[run.row.uuid] = run
             return True
+
+    def put(self, run: Run[HasHost]) -> None:
+        """Store a run with a newer row, and keep its facts in memory."""
+        with self._lock:
+            known = self._runs.get(run.row.uuid)
+            if known is None or known.row.version < run.row.version:
+                self._runs[run.row.uuid] = run
+
+    def awaiting(self, hosts: Collection[str]) -> tuple[str, ...]:
+        """Return the workflows that wait for one of these hosts."""
+        with self._lock:
+            return tuple(uuid for uuid, run in self._runs.items() if run.row.awaited_host in hosts)
 
     def forget(self, run: Run[HasHost]) -> bool:
         """Remove an ended workflow from memory; return False if a newer version of it is known."""

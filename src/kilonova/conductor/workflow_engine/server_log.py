@@ -15,7 +15,10 @@ LOG = logging.getLogger(__name__)
 
 
 def tell(event: WorkflowEvent) -> None:
-    """Log a workflow event if it is relevant to an operator: done, failed, restarted, interrupted or stuck."""
+    """Log a workflow event if it is relevant to an operator.
+
+    These are: done, failed, restarted, interrupted, stuck, or waiting for an absent host.
+    """
     if not event.instance_uuid:
         return
     where = f" on host {event.host}" if event.host else ""
@@ -28,6 +31,8 @@ def tell(event: WorkflowEvent) -> None:
             _line(event, f"failed to {event.step}", f"host {event.host}: {event.message} Another host is tried.")
         case Phase.INTERRUPTED:
             _line(event, "interrupted", f"{event.kind}: {event.message}")
+        case Phase.AWAITS_HOST:
+            _line(event, "waits", f"{event.kind} at step {event.step}: host {event.host} is absent")
         case Phase.STUCK:
             _line(event, "stuck", f"{event.kind} at step {event.step}{where}: {event.message}")
         case _:
@@ -89,7 +94,7 @@ def retried(instance_uuid: str, request_id: str, kind: str, step: str, user_id: 
 
 
 def abandoned(instance_uuid: str, request_id: str, kind: str, step: str, user_id: str) -> None:
-    """Log that an operator abandons a stuck workflow."""
+    """Log that an operator abandons a workflow."""
     LOG.info(
         "Server %s abandoned: %s at step %s, asked for by user %s [%s]", instance_uuid, kind, step, user_id, request_id
     )

@@ -39,12 +39,14 @@ def order(
     event: str,
     on_reply: OnReply[F] = complete_or_fail,
     shows: TaskState | None = None,
+    repeats: bool = True,
 ) -> Step[F]:
     """Return a step that orders the server's host to do something. A failed order leaves nothing to undo.
 
     An interrupt calls the order off, since it may still be on its way.
+    ``repeats``: False for an order that is not idempotent.
     """
-    return Step(name, do, CALL_OFF, on_reply, CALLED_OFF, shows, event)
+    return Step(name, do, CALL_OFF, on_reply, CALLED_OFF, shows, event, repeats=repeats)
 
 
 def one_way(
@@ -56,9 +58,20 @@ def one_way(
     event: str | None = None,
     interrupts: Mapping[Interrupt, Do[F]] = _NO_INTERRUPTS,
     blocking: bool = False,
+    repeats: bool = False,
 ) -> Step[F]:
     """Return a step without undo: a failed one leaves nothing behind, or the workflow can no longer be rolled back."""
-    return Step(name, do, NOTHING, on_reply, shows=shows, event=event, interrupts=interrupts, blocking=blocking)
+    return Step(
+        name,
+        do,
+        NOTHING,
+        on_reply,
+        shows=shows,
+        event=event,
+        interrupts=interrupts,
+        blocking=blocking,
+        repeats=repeats,
+    )
 
 
 def sends(message: Message, to: Callable[[Any], str | None] = attrgetter("host")) -> Do[Any]:

@@ -182,7 +182,15 @@ def stuck(run: Run[HasHost], failure: Failure, server: Instance | None) -> StepO
     kept = replace(run.failure if run.row.undoing else failure, stuck_because=failure.message)
     if server is not None:
         kept = replace(kept, vm_state=server.vm_state, task_state=server.task_state)
-    row = replace(run.row, stuck=True, tries=0, failure=asdict(kept), version=run.row.version + 1)
+    row = replace(
+        run.row,
+        stuck=True,
+        tries=0,
+        failure=asdict(kept),
+        awaited_host=None,
+        awaited_since=None,
+        version=run.row.version + 1,
+    )
 
     def write(tx: Transaction) -> None:
         instances.record_fault(tx, run.instance_uuid, failure.as_fault())

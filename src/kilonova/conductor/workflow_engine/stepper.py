@@ -35,6 +35,7 @@ from kilonova.conductor.workflow_engine.run import (
     TAKEN_OVER,
     Failure,
     HasHost,
+    HostAwayError,
     HostIsBackError,
     Interrupt,
     Run,
@@ -187,6 +188,8 @@ class Stepper:
         """Continue a workflow with the effect of an agent's reply."""
         try:
             effect = meaning_of(self._services, self._step(run), run, reply)
+        except HostAwayError as error:
+            self._wait_for_host(run, error.host)
         except Exception as error:  # noqa: BLE001 - any error is logged and retried
             self._break(run, error)
         else:
@@ -214,6 +217,9 @@ class Stepper:
                     return
             except HostIsBackError as error:
                 self._host_is_back(present, error)
+                return
+            except HostAwayError as error:
+                self._wait_for_host(present, error.host)
                 return
             except Exception as error:  # noqa: BLE001 - any error is logged and retried
                 self._break(present, error)
@@ -258,6 +264,8 @@ class Stepper:
 
     def _turn_back(self, run: Run[HasHost], failure: Failure) -> Run[HasHost] | None:
         workflow = self._workflow(run)
+        if failure.host is not None and workflow.waits_after(run.row.step, failure):
+            raise HostAwayError(failure.host)
         if run.row.undoing or not workflow.can_walk_back(run.row.step):
             raise UndoFailedError(failure.message)
         return self._commit([step_outcome.failed(self._services, workflow, run, failure)])
@@ -335,13 +343,48 @@ class Stepper:
         refused = send()
         if refused is not None and self._find_agent(effect.host):
             refused = send()
-        if refused is None or self._hand_over(run, effect.host):
+        if refused is None:
+            self._has_found_host(run)
+            return None
+        if self._hand_over(run, effect.host):
             return None
         effect_of_refusal = meaning_of(self._services, self._step(run), run, refused)
         # the message was never sent, so there is nothing to undo
         if isinstance(effect_of_refusal, Failed) and not resumed:
             effect_of_refusal = Failed(replace(effect_of_refusal.failure, undone=True))
         return self._apply(run, effect_of_refusal)
+
+    def _has_found_host(self, run: Run[HasHost]) -> None:
+        """Record that the host that a workflow waited for has returned, and received the message."""
+        if run.row.awaited_host is None:
+            return
+        try:
+            self._runs.put(replace(run, row=self._journal.has_found_host(run.row)))
+        except ConcurrentUpdate:
+            self.look_again_soon(run.row.uuid)
+
+    def _wait_for_host(self, run: Run[HasHost], host: str) -> None:
+        """Wait until an absent host returns; the number of sends is not limited. A delete does not wait for the host.
+
+        The attempt stays the same, so that the host can report the result of an order that it has carried out.
+        """
+        row = run.row
+        if run.interrupted is Interrupt.DELETE:
+            self._end_quietly(run)
+            return
+        if row.awaited_host != host:
+            try:
+                self.remember(self._journal.await_host(row, host))
+            except ConcurrentUpdate:
+                self.look_again_soon(row.uuid)
+                return
+            self._tell(StepOutcome(run=run, after=row, phase=Phase.AWAITS_HOST, host=host))
+        elif row.awaited_since is not None and self._retries.has_waited_too_long(
+            row.awaited_since, self._journal.now()
+        ):
+            self._give_up(run, HostAwayError(host))
+            return
+        self._retries.wait(row.uuid)
 
     def _hand_over(self, run: Run[HasHost], host: str) -> bool:
         """Hand a workflow over to the process of a host's agent; also return True if it was taken over already."""
@@ -370,7 +413,16 @@ class Stepper:
             self._complaints.complain(error.message, text)
             self._retries.later(run.row.uuid, run.row.tries + 1)
             return
-        LOG.error("A step of %s of server %s failed unexpectedly", run.row.kind, run.instance_uuid, exc_info=error)
+        if isinstance(error, UndoFailedError):
+            LOG.warning(
+                "Step %s of %s of server %s cannot be rolled back; it is tried again: %s",
+                run.row.step,
+                run.row.kind,
+                run.instance_uuid,
+                error,
+            )
+        else:
+            LOG.error("A step of %s of server %s failed unexpectedly", run.row.kind, run.instance_uuid, exc_info=error)
         if self._retries.are_over(run):
             self._give_up(run, error)
             return
@@ -408,9 +460,9 @@ class Stepper:
             self._commit([step_outcome.stuck(run, failure, server)])
 
     def _host_is_back(self, run: Run[HasHost], error: HostIsBackError) -> None:
-        """Send the present step again; after a pause if this process runs the host's agent."""
+        """Send the present step again; after a pause if this process runs the host's agent, which is just starting."""
         if self._journal.has_agent_of(error.host):
-            self._break(run, error)
+            self._retries.later(run.row.uuid, run.row.tries + 1)
         else:
             self.look_again(run.row.uuid)
 

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators' actions on stuck workflows: retry or abandon. Each is logged with the user."""
+"""Operators' actions on workflows that do not continue: retry or abandon. Each is logged with the user.
+
+A stuck workflow can be retried and abandoned. One that waits for an absent host continues automatically when the host
+returns, so it can only be abandoned.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kilonova.conductor.workflow_engine import server_log
-from kilonova.conductor.workflow_engine.run import Failure, failure_of
+from kilonova.conductor.workflow_engine.run import UNREACHABLE, Failure, failure_of
 from kilonova.conductor.workflow_engine.runner import Runner
 from kilonova.db import instance_actions, instances, server_migrations, workflows
 from kilonova.db.core.transaction import Transaction
@@ -27,7 +31,7 @@ class AbandonedWorkflow:
 
 
 class StuckWorkflows:
-    """Retries and abandons stuck workflows. ``owner``: this process. Other processes poll the journal for theirs."""
+    """Retries and abandons workflows. ``owner``: this process. Other processes poll the journal for theirs."""
 
     def __init__(self, database: Database, runner: Runner, owner: str) -> None:
         self._database = database
@@ -41,7 +45,9 @@ class StuckWorkflows:
         """
 
         def retry(tx: Transaction) -> WorkflowRow:
-            row = _require_stuck(tx, uuid)
+            row = _require(tx, uuid)
+            if not row.stuck:
+                raise Conflict(f"{_named(row)} is not stuck: it continues {_when(row)}.")
             failure = failure_of(row) or Failure("")
             before = replace(failure, stuck_because="", vm_state=None, task_state=None)
             after = replace(
@@ -66,13 +72,18 @@ class StuckWorkflows:
         return row
 
     def abandon(self, uuid: str, who: Requester) -> tuple[WorkflowRow, AbandonedWorkflow]:
-        """Abandon a stuck workflow: its server stays in error, and workflows that waited for it start.
+        """Abandon a workflow that is stuck or waits for an absent host.
 
-        Returns it with its leftovers, which stay until the server is deleted. Raises: NotFound, Conflict.
+        Its server is in error, and workflows that waited for it start. Returns it with its leftovers, which stay until
+        the server is deleted. Raises: NotFound, Conflict.
         """
 
         def abandon(tx: Transaction) -> tuple[WorkflowRow, AbandonedWorkflow, tuple[WorkflowRow, ...]]:
-            row = _require_stuck(tx, uuid)
+            row = _require(tx, uuid)
+            if not (row.stuck or row.awaits_host):
+                raise Conflict(f"{_named(row)} is not stuck: it continues {_when(row)}.")
+            if not row.stuck:
+                _put_in_error(tx, row)
             workflows.drop(tx, [uuid])
             instance_actions.fail(tx, [(row.instance_uuid, row.request_id)])
             hosts = instances.hosts_of(tx.connection, [row.instance_uuid]).get(row.instance_uuid, frozenset())
@@ -90,10 +101,23 @@ class StuckWorkflows:
         self._runner.begin([row for row in rows if row.owner == self._owner], resumed=True)
 
 
-def _require_stuck(tx: Transaction, uuid: str) -> WorkflowRow:
+def _require(tx: Transaction, uuid: str) -> WorkflowRow:
     row = workflows.get(tx.connection, uuid)
     if row is None:
         raise NotFound(f"Workflow {uuid} could not be found.")
-    if not row.stuck:
-        raise Conflict(f"Workflow {uuid} ({row.kind} at step {row.step}) is not stuck: it continues automatically.")
     return row
+
+
+def _named(row: WorkflowRow) -> str:
+    return f"Workflow {row.uuid} ({row.kind} at step {row.step})"
+
+
+def _when(row: WorkflowRow) -> str:
+    return f"when host {row.awaited_host} returns" if row.awaits_host else "automatically"
+
+
+def _put_in_error(tx: Transaction, row: WorkflowRow) -> None:
+    """Set the states that a stuck workflow leaves. The fault names no host, since the server's owner reads it."""
+    failure = failure_of(row) or Failure(UNREACHABLE, f"Host: {row.awaited_host}")
+    instances.record_fault(tx, row.instance_uuid, failure.as_fault())
+    instances.change(tx, row.instance_uuid, vm_state=VmState.ERROR, task_state=None)

@@ -42,10 +42,12 @@ from kilonova.conductor.workflow_engine.run import (
     F,
     Failure,
     HasHost,
+    HostAwayError,
     Interrupt,
     Run,
     ServerGoneError,
     UndoFailedError,
+    is_unreachable,
 )
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.db.core.transaction import Transaction
@@ -66,7 +68,12 @@ def complete_or_fail(_services: Services, _run: Run[HasHost], reply: StepReply) 
 
 
 def complete_or_repeat(_services: Services, _run: Run[HasHost], reply: StepReply) -> Effect:
-    """Default reply handler of an undo: retry on an error, else complete. Raises: UndoFailedError."""
+    """Default reply handler of an undo: retry on an error, wait for an absent host, else complete.
+
+    Raises: UndoFailedError, HostAwayError.
+    """
+    if is_unreachable(reply):
+        raise HostAwayError(reply.host)
     if reply.error is not None:
         raise UndoFailedError(reply.error)
     return Completed(power_state=reply.power_state)
@@ -88,8 +95,13 @@ def CALL_OFF(_services: Services, run: Run[HasHost]) -> Effect:  # noqa: N802 - 
     return SendToAgent(run.facts.host, CallOff(run.step_id, run.instance_uuid))
 
 
-def CALLED_OFF(_services: Services, _run: Run[HasHost], _reply: StepReply) -> Effect:  # noqa: N802 - as CALL_OFF
-    """Reply handler of :func:`CALL_OFF`: complete even on an error, since a restarted agent accepts no old orders."""
+def CALLED_OFF(_services: Services, _run: Run[HasHost], reply: StepReply) -> Effect:  # noqa: N802 - as CALL_OFF
+    """Reply handler of :func:`CALL_OFF`: complete even if the agent reports an error.
+
+    An absent host is waited for, because a frozen agent may finish the order when it continues. Raises: HostAwayError.
+    """
+    if is_unreachable(reply):
+        raise HostAwayError(reply.host)
     return Completed()
 
 
@@ -104,6 +116,8 @@ class Step(Generic[F]):
     message to the agent.
     ``on_skipped``: returns the write to do if a host that was declared dead does not undo the step; None: no write.
     ``blocking``: True if ``do`` may take seconds.
+    ``repeats``: the step has no way back once its order may have reached the host. If the host is lost after that, the
+    workflow waits for the host and repeats the order, which must be idempotent; otherwise the step fails.
     """
 
     name: str
@@ -115,6 +129,7 @@ class Step(Generic[F]):
     event: str | None = None
     interrupts: Mapping[Interrupt, Do[F]] = field(default_factory=dict)
     blocking: bool = False
+    repeats: bool = False
     on_skipped: Callable[[Services, Run[F], StepReply], Write | None] = lambda _services, _run, _reply: None
 
     def act(self, services: Services, run: Run[F]) -> Effect:
@@ -212,6 +227,16 @@ class Workflow(Generic[F]):
         """
         return row.undoing or self.step(row.step).undo is NOTHING
 
+    def waits_after(self, step: str, failure: Failure) -> bool:
+        """Return True if a step that failed because its host is absent can only wait for that host.
+
+        A step after the point of no return always waits. A step that ``repeats`` waits if the host may have received
+        its order.
+        """
+        if not failure.unreachable:
+            return False
+        return not self.can_walk_back(step) or (self.step(step).repeats and not failure.undone)
+
     def can_walk_back(self, step: str) -> bool:
         """Return True if a failure of a step rolls the workflow back."""
         if self.forward_only:
@@ -236,6 +261,8 @@ class Workflow(Generic[F]):
             attempt=run.row.attempt + 1,
             version=run.row.version + 1,
             tries=0,
+            awaited_host=None,
+            awaited_since=None,
             since=utc_now(),
             **values,
         )

@@ -12,8 +12,8 @@ records the server at the destination requires that the source has powered its g
 that returns later finds the record and removes its guest before it accepts any order (ADR 25). The migration holds the
 server's resources on the source until its agent has cleaned up.
 
-A destination that becomes unreachable during the spawn may run the guest. Then the server stays there, in error, until
-the host returns, or is declared down and evacuated in turn.
+A destination that becomes unreachable during the spawn may run the guest. Then the workflow waits until the host
+returns, or is declared down and evacuated in turn.
 """
 
 import logging
@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import partial
 
 from kilonova.conductor.workflow_engine.effects import Completed, Effect, Ended, Failed, Restarted, SendToAgent, Unwound
-from kilonova.conductor.workflow_engine.run import Failure, Run, is_unreachable
+from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run, is_unreachable
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
 from kilonova.conductor.workflow_engine.workflow import NOTHING, Step, Workflow, complete_or_repeat
@@ -117,8 +117,11 @@ def _spawn(services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def _destroyed(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """If the destination is unreachable, it may run the guest: mark the server as stranded there."""
-    if not is_unreachable(reply):
+    """Leave the server at an unreachable destination, which may run the guest, if it is evacuated from there in turn.
+
+    Otherwise wait for the destination. Raises: UndoFailedError, HostAwayError.
+    """
+    if not is_unreachable(reply) or run.interrupt is not Interrupt.EVACUATE:
         return complete_or_repeat(services, run, reply)
     return Completed(replace(run.facts, stranded=True), lambda tx, _run: require_absent(services, tx, reply.host))
 
@@ -146,7 +149,7 @@ def _evacuated(tx: Transaction, run: Run[MoveFacts], _power_state: PowerState | 
 
 
 def _unwound(services: Services, run: Run[MoveFacts]) -> Unwound:
-    """Try the next host, or leave the server in error: on its source, or on an unreachable destination."""
+    """Try the next host, or leave the server in error on its source."""
     if run.interrupted is not None:
         return Ended()
     again = next_try(services, run)
@@ -156,8 +159,8 @@ def _unwound(services: Services, run: Run[MoveFacts]) -> Unwound:
 def _failed(tx: Transaction, run: Run[MoveFacts]) -> None:
     server = shows_its_move(tx, run)
     if server is not None:
-        here = run.facts.destination if run.facts.stranded else run.facts.source
-        fail(tx, run, TRANSITIONS["evacuate"].failed if server.host == here else None, None, fault_of(run))
+        failed = TRANSITIONS["evacuate"].failed if server.host == run.facts.source else None
+        fail(tx, run, failed, None, fault_of(run))
 
 
 EVACUATE = Workflow(
@@ -179,6 +182,7 @@ EVACUATE = Workflow(
             on_undone=_destroyed,
             shows=TaskState.REBUILD_SPAWNING,
             event="compute_rebuild_instance",
+            repeats=True,
         ),
         one_way("clean-up", sends(DestroyGuest, to=source), on_reply=_cleaned),
     ),

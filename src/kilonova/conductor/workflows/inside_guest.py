@@ -44,7 +44,7 @@ def _not_dumped(tx: Transaction, run: Run[HostFacts]) -> None:
 CHANGE_PASSWORD: Workflow[PasswordFacts] = Workflow(
     "change-password",
     PasswordFacts,
-    (order("act", sends(_set_password), event="compute_set_admin_password"),),
+    (order("act", sends(_set_password), event="compute_set_admin_password", repeats=False),),
     TRANSITIONS["change-password"],
     settle=_password_is_set,
     unwound=failed,
@@ -54,7 +54,7 @@ CHANGE_PASSWORD: Workflow[PasswordFacts] = Workflow(
 CRASH_DUMP: Workflow[HostFacts] = Workflow(
     "crash-dump",
     HostFacts,
-    (order("act", sends(TriggerCrashDump), event="compute_trigger_crash_dump"),),
+    (order("act", sends(TriggerCrashDump), event="compute_trigger_crash_dump", repeats=False),),
     TRANSITIONS["crash-dump"],
     settle=WRITE_NOTHING,  # a crash dump sets no task state, so another action may have started
     unwound=lambda *_: Ended(_not_dumped),

@@ -125,6 +125,7 @@ REBUILD = Workflow(
             shows=TaskState.REBUILD_SPAWNING,
             event="compute_rebuild_instance",
             interrupts={Interrupt.DELETE: NOTHING},
+            repeats=True,
         ),
     ),
     TRANSITIONS["rebuild"],

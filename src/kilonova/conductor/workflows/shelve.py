@@ -19,7 +19,7 @@ from kilonova.conductor.workflow_engine.effects import Completed, Effect
 from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run, is_unreachable
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends
-from kilonova.conductor.workflow_engine.workflow import Step, Workflow, complete_or_repeat
+from kilonova.conductor.workflow_engine.workflow import Step, Workflow
 from kilonova.conductor.workflows import snapshot_steps
 from kilonova.conductor.workflows.endings import (
     done_without_its_host,
@@ -66,11 +66,6 @@ def _power_on(run: Run[ShelveFacts]) -> StartGuest | None:
     """Start the guest again, unless it is about to be destroyed."""
     stays = run.interrupted is not Interrupt.DELETE
     return StartGuest(run.step_id, run.instance_uuid) if run.facts.runs and stays else None
-
-
-def _powered_on(services: Services, run: Run[ShelveFacts], reply: StepReply) -> Effect:
-    """Undo reply handler: an unreachable host counts as undone; power reports correct the server's state later."""
-    return Completed() if is_unreachable(reply) else complete_or_repeat(services, run, reply)
 
 
 def _shut_down(run: Run[ShelveFacts]) -> StopGuest | None:
@@ -144,8 +139,9 @@ def _failed(tx: Transaction, run: Run[ShelveFacts]) -> None:
     fail(tx, run, None, None)
 
 
+_EVENT = "compute_shelve_instance"
 _REGISTER, *_SNAPSHOT = snapshot_steps.steps(
-    "compute_shelve_instance",
+    _EVENT,
     taken=None,
     offered=TaskState.SHELVING_IMAGE_PENDING_UPLOAD,
     uploading=TaskState.SHELVING_IMAGE_UPLOADING,
@@ -155,9 +151,9 @@ SHELVE: Workflow[ShelveFacts] = Workflow(
     ShelveFacts,
     (
         _REGISTER,
-        Step("power-off", do=sends(_power_off), undo=sends(_power_on), on_undone=_powered_on),
+        Step("power-off", do=sends(_power_off), undo=sends(_power_on), event=_EVENT),
         *_SNAPSHOT,
-        one_way("shut-down", sends(_shut_down)),
+        one_way("shut-down", sends(_shut_down), event=_EVENT, repeats=True),
         one_way("keep", _keep),
         one_way(
             "offload",

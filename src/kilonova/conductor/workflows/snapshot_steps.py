@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 from kilonova.conductor.workflow_engine.effects import Completed, Effect, Failed, Gone, SendToAgent
-from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run, is_unreachable
+from kilonova.conductor.workflow_engine.run import Failure, Interrupt, Run
 from kilonova.conductor.workflow_engine.services import Services
 from kilonova.conductor.workflow_engine.step_kinds import one_way, sends, writes
-from kilonova.conductor.workflow_engine.workflow import Step, complete_or_fail, complete_or_repeat
+from kilonova.conductor.workflow_engine.workflow import Step, complete_or_fail
 from kilonova.conductor.workflows.guest_description import image_data_for
 from kilonova.db import instances, request_specs, unwanted_images
 from kilonova.db.core.transaction import Transaction
@@ -70,11 +70,6 @@ def snapshot(services: Services, run: Run[ImageFacts]) -> Effect:
         request = request_specs.get_many(connection, [instance]).get(instance.uuid)
     base = None if request is None else image_data_for(services, run.facts.host, request)
     return SendToAgent(run.facts.host, SnapshotGuest(run.step_id, run.instance_uuid, run.facts.image_id, base))
-
-
-def discarded(services: Services, run: Run[ImageFacts], reply: StepReply) -> Effect:
-    """Undo reply handler. An unreachable host counts as undone: the copy goes with the guest, or for the next copy."""
-    return Completed() if is_unreachable(reply) else complete_or_repeat(services, run, reply)
 
 
 def offer(services: Services, run: Run[ImageFacts]) -> Effect:
@@ -130,18 +125,25 @@ _CUT_SHORT = {Interrupt.DELETE: sends(CancelSnapshot)}
 def steps(
     event: str, *, taken: TaskState | None, offered: TaskState, uploading: TaskState
 ) -> tuple[Step[Any], Step[Any], Step[Any], Step[Any]]:
-    """Return the steps with their task states. ``event``: name of the instance action event of the copy."""
+    """Return the steps with their task states. ``event``: name of the instance action event."""
     return (
-        Step("register", do=register, undo=writes(_unregister), blocking=True),
+        Step("register", do=register, undo=writes(_unregister), event=event, blocking=True),
         Step(
             "snapshot",
             do=snapshot,
             undo=sends(DiscardSnapshot),
-            on_undone=discarded,
             shows=taken,
             event=event,
             interrupts=_CUT_SHORT,
         ),
-        one_way("offer", offer, shows=offered, blocking=True),
-        one_way("upload", upload, on_reply=uploaded, shows=uploading, interrupts=_CUT_SHORT, blocking=True),
+        one_way("offer", offer, shows=offered, event=event, blocking=True),
+        one_way(
+            "upload",
+            upload,
+            on_reply=uploaded,
+            shows=uploading,
+            event=event,
+            interrupts=_CUT_SHORT,
+            blocking=True,
+        ),
     )

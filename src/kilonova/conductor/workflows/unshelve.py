@@ -115,8 +115,11 @@ def _take_back(run: Run[UnshelveFacts]) -> DestroyGuest | StopGuest:
 
 
 def _taken_back(services: Services, run: Run[UnshelveFacts], reply: StepReply) -> Effect:
-    """Undo reply handler. An unreachable host counts as undone; a pending removal of the guest is recorded later."""
-    if is_unreachable(reply):
+    """Undo reply handler. If the claimed host is unreachable, a pending removal of the guest is recorded later.
+
+    A host that has kept the guest of the shelved server must power it off.
+    """
+    if is_unreachable(reply) and run.facts.offloaded:
         return Completed(replace(run.facts, unreachable=True))
     return complete_or_repeat(services, run, reply)
 

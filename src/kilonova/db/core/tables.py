@@ -517,6 +517,9 @@ workflows = _table(
     Column("stuck", Boolean, nullable=False, default=False),
     # True while the workflow waits for other workflows of its instance to end before it starts.
     Column("waiting", Boolean, nullable=False, default=False),
+    # The absent host without which the step can be neither done nor undone, and the start of this wait.
+    Column("awaited_host", String(255)),
+    Column("awaited_since", Time),
 )
 
 # Leases of control processes and of sessions of agent processes. ``host_agents`` maps each host to the process with its

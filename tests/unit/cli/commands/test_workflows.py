@@ -23,6 +23,8 @@ FLOW = {
     "undoing": True,
     "attempt": 7,
     "tries": 0,
+    "awaited_host": None,
+    "awaited_since": None,
     "interrupt": None,
     "failure": {
         "step": "finish",
@@ -86,6 +88,20 @@ def test_one_workflow_with_its_steps_and_reasons() -> None:
     assert "Stuck: The disk hangs." in lines
     assert "run by process p, whose lease has expired: another process takes over" in lines
     assert f"When the cause is removed: kilonova workflows retry {UUID}" in lines
+
+
+def test_a_workflow_that_waits_for_its_host() -> None:
+    waits = {**FLOW, "state": "awaiting-host", "awaited_host": "node2", "awaited_since": "2026-03-15T12:00:00Z"}
+    assert f"{UUID} resize {SERVER} move-away awaiting host node2 1 day, 1:01:01" in printed(
+        workflows.show_list, {"workflows": [waits]}
+    )
+    lines = printed(workflows.show_one, waits)
+    assert lines[0] == f"resize {UUID}: awaiting host node2"
+    assert "waits for host node2 since 2026-03-15T12:00:00Z" in lines
+    assert lines[-2:] == [
+        "It continues when host node2 returns.",
+        f"To abandon the workflow: kilonova workflows abandon {UUID}",
+    ]
 
 
 def test_what_is_left_over_after_an_abandonment() -> None:

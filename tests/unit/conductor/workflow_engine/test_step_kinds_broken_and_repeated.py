@@ -293,6 +293,7 @@ def test_a_crowd_in_any_order(sqlite_template: Path, tmp_path: Path, seed: int) 
             cells.append(cell)
     cell.bus.run()
     cell.reconnect()  # what was deleted or moved off a host that could not be reached goes when that host is back
+    cell.work_off()
     cell.check()
     for used in cells:
         used.database.close()

@@ -5,7 +5,8 @@ import pytest
 
 from kilonova.errors import Conflict, DriverError
 from kilonova.messaging.messages import MoveAway, RebuildGuest
-from kilonova.model.instance import VmState
+from kilonova.model.instance import TaskState, VmState
+from support.absent_hosts import come_back, vanish_after
 from support.cell import Cell, NewCell, host
 from support.evacuations import HOSTS, boot, having, migrations, room, running
 
@@ -63,8 +64,8 @@ def test_a_destination_that_dies_in_turn(cell: Cell, back: str) -> None:
     cell.evacuate(uuid)
     cell.bus.run()
     server = cell.instance(uuid)
-    assert (server.vm_state, server.task_state, server.host) == (ERROR, None, "node2")
-    assert migrations(cell, uuid) == [("done", "node1", "node2")]
+    assert (server.task_state, server.host) == (TaskState.REBUILD_SPAWNING, "node2")
+    assert migrations(cell, uuid) == [("migrating", "node1", "node2")]
     cell.evacuate(uuid)
     cell.bus.run()
     server = cell.instance(uuid)
@@ -94,7 +95,7 @@ def test_a_destination_that_hangs_is_left_once_its_agent_is_gone(cell: Cell) -> 
         cell.evacuate(uuid)
     cell.conductor.runner.ask_hosts(["node2"])
     cell.bus.run()
-    assert (cell.instance(uuid).vm_state, cell.instance(uuid).host) == (ERROR, "node2")
+    assert (cell.instance(uuid).task_state, cell.instance(uuid).host) == (TaskState.REBUILD_SPAWNING, "node2")
     cell.evacuate(uuid)
     cell.bus.run()
     server = cell.instance(uuid)
@@ -142,4 +143,20 @@ def test_a_guest_that_a_move_was_taking_away_is_back_when_no_host_takes_the_serv
     cell.work_off()
     assert (cell.instance(uuid).vm_state, cell.instance(uuid).host) == (ERROR, "node1")
     assert running(cell, uuid) == ["node1"]
+    cell.check()
+
+
+def test_a_destination_that_returns_completes_the_evacuation(cell: Cell) -> None:
+    uuid = boot(cell)
+    cell.bus.cut_off = {"node1"}
+    vanish_after(cell, "rebuild", "node2")
+    cell.evacuate(uuid)
+    cell.bus.run()
+    cell.bus.cut_off.add("node1")
+    cell.conductor.runner.ask_hosts(["node2"])
+    cell.work_off()
+    assert (cell.instance(uuid).task_state, cell.instance(uuid).host) == (TaskState.REBUILD_SPAWNING, "node2")
+    come_back(cell, "node2")
+    assert (cell.instance(uuid).vm_state, cell.instance(uuid).host) == (ACTIVE, "node2")
+    assert having(cell, uuid) == ["node2"]
     cell.check()

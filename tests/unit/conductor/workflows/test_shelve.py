@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from kilonova.db import instance_actions
 from kilonova.model.image_data import ImageData
 from kilonova.model.instance import PowerState, VmState
+from support.absent_hosts import come_back, lose, vanish_after, vanish_before
 from support.cell import Cell, Killed, NewCell, host
 from support.folder_images import FolderImages
 from support.shelved import booted, own, rest, shelved
@@ -158,3 +160,27 @@ def test_a_host_is_told_in_which_format_the_image_is_to_be(cell_of: NewCell, ima
     rest(cell)
     (image_id,) = own(images)
     assert told == [images.all()[image_id]["disk_format"]] == ["raw"]
+
+
+@pytest.mark.parametrize("vanish", [vanish_before, vanish_after])
+@pytest.mark.parametrize("step", ["stop", "snapshot"])
+def test_a_shelve_that_lost_its_host_leaves_the_server_as_it_was(
+    cell_of: NewCell, images: FolderImages, step: str, vanish: Callable[[Cell, str, str], None]
+) -> None:
+    """The host powers the guest on again and drops the copy of its disk when it is back."""
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+    vanish(cell, step, "a")
+    cell.shelve(uuid)
+    lose(cell, "a")
+    assert not cell.conductor.runner.waits_for_agents
+    come_back(cell, "a")
+    server = cell.instance(uuid)
+    assert (server.vm_state, server.task_state, server.power_state) == (VmState.ACTIVE, None, PowerState.RUNNING)
+    assert cell.drivers["a"].list_guests() == {uuid: PowerState.RUNNING}
+    rest(cell)
+    assert own(images) == []
+    with cell.database.read() as connection:
+        (event,) = instance_actions.events(connection, uuid, "req-shelve")
+    assert (event.event, event.result, event.host) == ("compute_shelve_instance", "Error", "a")
+    assert event.details == "The host of the instance cannot be reached."

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unshelved servers: their hosts and their images."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kilonova.errors import ConcurrentUpdate
-from kilonova.model.instance import VmState
+from kilonova.model.instance import PowerState, VmState
 from kilonova.scheduler.filters import different_host
 from kilonova.scheduler.settings import SchedulerConfig
-from support.cell import NewCell, asker, host
+from support.absent_hosts import come_back, lose, vanish_after, vanish_before
+from support.cell import Cell, NewCell, asker, host
 from support.folder_images import FolderImages
 from support.shelved import booted, own, rest, shelved
 
@@ -62,3 +64,21 @@ def test_a_server_that_is_on_its_host_by_then_is_unshelved_to_no_place(
         cell.conductor.operations.shelving.unshelve(uuid, asker("req-late"), **place)
     rest(cell)
     assert cell.instance(uuid).vm_state is VmState.SHELVED
+
+
+@pytest.mark.parametrize("vanish", [vanish_before, vanish_after])
+def test_a_guest_that_its_host_has_kept_is_off_after_a_failed_unshelve(
+    cell_of: NewCell, images: FolderImages, vanish: Callable[[Cell, str, str], None]
+) -> None:
+    """The host goes away while it starts the guest; the server is shelved again when the host is back."""
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+    shelved(cell, uuid, offload=False)
+    vanish(cell, "start", "a")
+    cell.unshelve(uuid)
+    lose(cell, "a")
+    come_back(cell, "a")
+    server = cell.instance(uuid)
+    assert (server.vm_state, server.task_state, server.power_state) == (VmState.SHELVED, None, PowerState.SHUTDOWN)
+    assert cell.drivers["a"].list_guests() == {uuid: PowerState.SHUTDOWN}
+    rest(cell)

@@ -15,6 +15,7 @@ LIST = Schemas(
                 "marker": _UUID,
                 "kind": {"enum": sorted(REGISTRY)},
                 "stuck": {"enum": ["true", "false"]},
+                "waiting": {"enum": ["true", "false"]},
                 "server": _UUID,
             },
             extra=False,
