@@ -163,7 +163,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         shown=_RESIZE,
         settled=S.RESIZED,
         failed=S.ERROR,
-        remark="The server keeps its state if the move fails before the guest changes.",
+        remark="The server keeps its state if the move fails before the guest changes, or because a host went away.",
     ),
     "migrate": Transition(
         "migrate",
@@ -171,7 +171,7 @@ TRANSITIONS: Mapping[str, Transition] = {
         shown=_RESIZE,
         settled=S.RESIZED,
         failed=S.ERROR,
-        remark="The server keeps its state if the move fails before the guest changes.",
+        remark="The server keeps its state if the move fails before the guest changes, or because a host went away.",
     ),
     "confirm-resize": Transition(
         "confirmResize",

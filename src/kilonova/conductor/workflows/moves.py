@@ -177,7 +177,7 @@ def next_try(services: Services, run: Run[MoveFacts]) -> MoveFacts | None:
     tried = (*facts.tried, facts.host)
     if len(tried) >= services.max_attempts:
         return None
-    return replace(facts, destination=None, tried=tried, last_error=run.failure.message)
+    return replace(facts, destination=None, tried=tried, last_error=run.failure.message, touched=_is_touched(run))
 
 
 def fault_of(run: Run[MoveFacts]) -> Fault:
@@ -211,13 +211,21 @@ def came_to_nothing(services: Services, run: Run[MoveFacts]) -> Unwound:
 
 
 def _stays(tx: Transaction, run: Run[MoveFacts]) -> None:
-    """Settle a server on its source. If its guest was touched, use the failure state of the state table."""
+    """Settle a server on its source: in the failure state of the state table if its guest was touched."""
     if shows_its_move(tx, run) is None:
         return
     if run.interrupted is Interrupt.ABORT:
         settle(tx, run, None, None)
     else:  # ignore the reported power state: it may be of the destination, or older than the rollback
-        fail(tx, run, TRANSITIONS[run.row.kind].failed if run.facts.touched else None, None, fault_of(run))
+        fail(tx, run, TRANSITIONS[run.row.kind].failed if _is_touched(run) else None, None, fault_of(run))
+
+
+def _is_touched(run: Run[MoveFacts]) -> bool:
+    """Return whether the failed move may have changed the guest.
+
+    If a host was lost, no driver has failed, and the rollback has restored the guest.
+    """
+    return run.facts.touched and not run.failure.unreachable
 
 
 def shows_its_move(tx: Transaction, run: Run[MoveFacts]) -> Instance | None:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The destination of a resize cannot be reached, and may run the guest: no other one is started before it is back."""
 
+from collections.abc import Callable
+
 import pytest
 
 from kilonova.errors import DriverError
-from kilonova.model.instance import PowerState, VmState
+from kilonova.model.instance import PowerState, TaskState, VmState
+from support.absent_hosts import come_back, lose, vanish_after, vanish_before
 from support.cell import SMALL, Cell, NewCell, host
 
 
@@ -67,4 +70,20 @@ def test_a_resize_that_failed_waits_for_it(cell: Cell, destination: str) -> None
     cell.work_off()
     server = cell.instance(uuid)
     assert (server.vm_state, server.host, server.flavor) == (VmState.ERROR, "node1", SMALL)
+    cell.check()
+
+
+@pytest.mark.parametrize("vanish", [vanish_before, vanish_after])
+def test_a_server_is_as_before_if_its_move_failed_because_the_destination_was_lost(
+    cell: Cell, destination: str, vanish: Callable[[Cell, str, str], None]
+) -> None:
+    (uuid,) = cell.drivers["node1"].list_guests()
+    vanish(cell, "finish_move", destination)
+    resize(cell, uuid, destination)
+    lose(cell, destination)
+    assert cell.instance(uuid).task_state is TaskState.RESIZE_FINISH
+    come_back(cell, destination)
+    server = cell.instance(uuid)
+    assert (server.vm_state, server.task_state, server.host) == (VmState.ACTIVE, None, "node1")
+    assert (server.flavor, guests_that_run(cell, uuid)) == (SMALL, ["node1"])
     cell.check()
