@@ -99,14 +99,15 @@ def _vanish(tx: Transaction, run: Run[DeleteFacts], _power_state: PowerState | N
     instances.mark_deleted(tx, run.instance_uuid)
 
 
+_EVENT = "compute_terminate_instance"
 DELETE = Workflow(
     "delete",
     DeleteFacts,
     (
-        one_way("destroy", _destroy_guest, on_reply=_guest_destroyed, event="compute_terminate_instance"),
+        one_way("destroy", _destroy_guest, on_reply=_guest_destroyed, event=_EVENT),
         # For a server in a move: the second host. The first host's result is journalled before this step, because the
         # agent of the second host may run in another process, which then takes the workflow over.
-        one_way("destroy-elsewhere", _destroy_guest, on_reply=_guest_destroyed),
+        one_way("destroy-elsewhere", _destroy_guest, on_reply=_guest_destroyed, event=_EVENT),
     ),
     TRANSITIONS["delete"],
     settle=_vanish,

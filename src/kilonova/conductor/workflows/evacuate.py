@@ -174,7 +174,7 @@ EVACUATE = Workflow(
             undo=_give_back,
             event="rebuild_server",
         ),
-        one_way("leave", _leave, on_reply=_left),
+        one_way("leave", _leave, on_reply=_left, event="compute_rebuild_instance"),
         Step(
             "spawn",
             do=_spawn,

@@ -124,12 +124,13 @@ def _failed(tx: Transaction, run: Run[SoftDeleteFacts]) -> None:
     instances.change(tx, run.instance_uuid, deleted_at=run.facts.deleted_before)
 
 
+_EVENT = "compute_soft_delete_instance"
 SOFT_DELETE = Workflow(
     "soft-delete",
     SoftDeleteFacts,
     (
-        one_way("confirm", _confirm, on_reply=_confirmed),
-        one_way("power-off", _power_off, on_reply=_powered_off, event="compute_soft_delete_instance"),
+        one_way("confirm", _confirm, on_reply=_confirmed, event=_EVENT),
+        one_way("power-off", _power_off, on_reply=_powered_off, event=_EVENT),
     ),
     TRANSITIONS["soft-delete"],
     settle=_hidden,

@@ -27,3 +27,17 @@ def test_an_action_and_its_events_are_called_as_in_nova(kind: str) -> None:
 
 def test_there_are_actions() -> None:
     assert len(WITH_ACTION) > 15
+
+
+#: Steps without an event: they only write to the database, or, for a build, leave the reason in the fault.
+WITHOUT_EVENT = {("build", "claim"), ("resize", "switch"), ("migrate", "switch"), ("evacuate", "begin")}
+
+
+def test_a_step_that_can_fail_has_an_event_with_the_reason() -> None:
+    without = {
+        (kind, step.name)
+        for kind, workflow in WITH_ACTION.items()
+        for step in workflow.steps
+        if step.event is None and workflow.can_walk_back(step.name)
+    }
+    assert without == WITHOUT_EVENT
