@@ -26,7 +26,7 @@ class SessionOverError(Forbidden):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session of an agent process: one life of it, as control processes count it.
+    """A session of an agent process, that is, one run of that process.
 
     ``uuid``: of the session. ``agent``: the name of the agent process at the broker.
     ``message_version``: the newest version of the messages that the process understands; None if unknown.
@@ -174,9 +174,10 @@ UNKNOWN = Versions(None, None)
 
 
 def versions(connection: Connection) -> Mapping[tuple[str, bool], Versions]:
-    """Return (name, is_host) → versions of the process: of a host's agent, or of the control process of a machine.
+    """Return (name, is_host) → versions of a process.
 
-    If several control processes have run on a machine, the entry is of the process with the latest heartbeat.
+    ``is_host`` is True for the process with the agent of host ``name``, and False for the control process on machine
+    ``name``. If several control processes have run on a machine, the entry is of that with the latest heartbeat.
     """
     spoken = (_P.release_version, _P.message_version)
     of_hosts = sa.select(_A.host, *spoken).join_from(t.host_agents, t.processes, _P.uuid == _A.process)

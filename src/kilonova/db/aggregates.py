@@ -2,8 +2,8 @@
 """Host aggregates, and their copies in Placement as provider aggregates.
 
 A host is in any number of aggregates but in at most one availability zone. A change that would break this rule, or
-move existing servers into another zone, is refused: with Conflict if a host is added or removed, with InvalidRequest
-if a zone changes.
+move existing servers into another zone, raises Conflict if it adds or removes a host, and InvalidRequest if it changes
+the zone of an aggregate.
 """
 
 from collections import defaultdict
@@ -44,7 +44,7 @@ def get(connection: Connection, aggregate_id: int) -> Aggregate:
 
 
 def zones_of_hosts(connection: Connection, hosts: Collection[str] | None = None) -> dict[str, str]:
-    """Return host → availability zone, for all hosts in a zone or only those among ``hosts``."""
+    """Return host → availability zone, without hosts in no zone. ``hosts``: return only these hosts; None: all."""
     return {host: zone for host, (_, zone) in _zones(connection, hosts=hosts).items()}
 
 
@@ -72,7 +72,8 @@ def create(tx: Transaction, name: str, zone: str | None = None) -> Aggregate:
 def update(tx: Transaction, aggregate_id: int, *, name: str | None = None, zone: str | None = None) -> Aggregate:
     """Change the name and/or the availability zone of an aggregate. None leaves a value unchanged.
 
-    Raises: NotFound; Conflict if another aggregate has that name; InvalidRequest if its hosts do not allow the zone.
+    Raises: NotFound; Conflict if another aggregate has that name; InvalidRequest if the zone would break the rule of
+    this module.
     """
     aggregate = get(tx.connection, aggregate_id)
     values: dict[str, Any] = {"updated_at": tx.now}
@@ -88,8 +89,8 @@ def update(tx: Transaction, aggregate_id: int, *, name: str | None = None, zone:
 def set_metadata(tx: Transaction, aggregate_id: int, metadata: Mapping[str, str | None]) -> Aggregate:
     """Merge ``metadata`` into the metadata of an aggregate; a value of None removes its key.
 
-    Raises: NotFound; InvalidRequest if its hosts do not allow the zone, and for an empty zone: a zone, once set, can
-    only be renamed.
+    Raises: NotFound; InvalidRequest if the zone would break the rule of this module, and for an empty zone: a zone,
+    once set, can only be renamed.
     """
     aggregate = get(tx.connection, aggregate_id)
     rest = dict(metadata)
@@ -105,10 +106,10 @@ def set_metadata(tx: Transaction, aggregate_id: int, metadata: Mapping[str, str 
 
 
 def add_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: str) -> Aggregate:
-    """Add a host to an aggregate, and its providers to the Placement aggregate with the same uuid.
+    """Add a host to an aggregate, and the host's providers to the Placement aggregate with the same uuid.
 
-    Raises: NotFound for the aggregate or the host; Conflict if the host is a member already, if it would be in two
-    zones, or if its servers would change their zone.
+    Raises: NotFound for the aggregate or the host; Conflict if the host is a member already, if the host would be in
+    two zones, or if the servers of the host would change their zone.
     """
     _require_host(tx, host)
     aggregate = get(tx.connection, aggregate_id)
@@ -132,9 +133,10 @@ def add_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: str
 
 
 def remove_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: str) -> Aggregate:
-    """Remove a host from an aggregate, and its providers from the Placement aggregate.
+    """Remove a host from an aggregate, and the host's providers from the Placement aggregate with the same uuid.
 
-    Raises: NotFound for the aggregate or the membership; Conflict if servers of the host would change their zone.
+    Raises: NotFound if there is no such aggregate, or if the host is not in it; Conflict if servers of the host would
+    change their zone.
     """
     aggregate = get(tx.connection, aggregate_id)
     if host not in aggregate.hosts:
@@ -152,7 +154,7 @@ def remove_host(tx: Transaction, aggregate_id: int, host: str, *, default_zone: 
 
 
 def delete(tx: Transaction, aggregate_id: int) -> None:
-    """Delete an aggregate. Raises: NotFound; InvalidRequest while it has hosts."""
+    """Delete an aggregate. Raises: NotFound; InvalidRequest if it has hosts."""
     aggregate = get(tx.connection, aggregate_id)
     if aggregate.hosts:
         raise InvalidRequest(f"Cannot remove aggregate {aggregate_id}: host aggregate is not empty.")
@@ -182,9 +184,9 @@ def members_among(connection: Connection, hosts: Collection[str]) -> tuple[str, 
 
 
 def mirror_into_placement(tx: Transaction, host: str) -> None:
-    """Add the providers of ``host`` to the Placement aggregates of the host. Idempotent.
+    """Add the providers of ``host`` to the Placement aggregates with the uuids of the host's aggregates. Idempotent.
 
-    Called again after the host gets new providers.
+    To be called again whenever the host gets new providers.
     """
     members = sa.select(t.aggregates.c.uuid).join(
         t.aggregate_hosts, t.aggregate_hosts.c.aggregate_id == t.aggregates.c.id
@@ -198,7 +200,7 @@ def mirror_into_placement(tx: Transaction, host: str) -> None:
 def mirror_exactly(tx: Transaction, host: str) -> None:
     """Make the Placement aggregates of the providers of ``host`` match the host aggregates of ``host``.
 
-    Placement aggregates that are no host aggregate stay unchanged.
+    Placement aggregates that are not host aggregates stay unchanged.
     """
     mirror_into_placement(tx, host)
     for aggregate in list_all(tx.connection):
@@ -207,10 +209,10 @@ def mirror_exactly(tx: Transaction, host: str) -> None:
 
 
 def _note_rules(tx: Transaction, keys: Collection[str]) -> None:
-    """Raise the version of the isolation rules if ``keys`` contain the zone or an isolation rule.
+    """Increment the version of the isolation rules if ``keys`` contain the zone or an isolation rule.
 
-    Claims decided by the old version are then decided again. Called if such metadata or the hosts of its aggregate
-    changed, since servers that are still being placed were not counted there.
+    Decisions made with an earlier version are then repeated. Called when metadata with these keys, or the hosts of an
+    aggregate with such metadata, change: a check of the servers on these hosts misses servers that are being placed.
     """
     if any(key == ZONE_KEY or is_rule_key(key) for key in keys):
         isolation_guard.rise(tx)
@@ -238,7 +240,7 @@ def _set_zone(tx: Transaction, aggregate: Aggregate, zone: str) -> None:
 def _zones(
     connection: Connection, *, without: int | None = None, hosts: Collection[str] | None = None
 ) -> dict[str, tuple[int, str]]:
-    """Return host → (aggregate id, zone) for all hosts or ``hosts``, ignoring the aggregate ``without``."""
+    """Return host → (aggregate id, zone) for all hosts, or only for ``hosts``; ignore the aggregate ``without``."""
     member, data = t.aggregate_hosts.c, t.aggregate_metadata.c
     joined = sa.select(member.host, member.aggregate_id, data.value).join(
         t.aggregate_metadata, (data.aggregate_id == member.aggregate_id) & (data.key == ZONE_KEY)

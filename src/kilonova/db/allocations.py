@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations of consumers, replaced as a whole for each consumer.
+"""Allocations of consumers. A write replaces all allocations of a consumer.
 
-``inventories.used`` is the sum of the allocations of an inventory. ``inventory_use.py`` updates it by differences and
-guards the capacity. Requests that are queued together are written together, by the same number of statements.
+``inventories.used`` is the sum of the allocations of an inventory. ``inventory_use.py`` adds the difference to it and
+guards the capacity. Requests that are queued together are written together; the number of statements does not depend on
+the number of requests.
 """
 
 from collections import Counter
@@ -28,7 +29,7 @@ from kilonova.errors import ConcurrentUpdate, Conflict, InvalidRequest, NotFound
 
 @dataclass(frozen=True, slots=True)
 class ConsumerAllocations:
-    """The allocations of a consumer: provider uuid → resource class → amount."""
+    """The allocations of a consumer. ``allocations``: provider uuid → resource class → amount."""
 
     consumer_uuid: str
     project_id: str
@@ -42,10 +43,10 @@ class ConsumerAllocations:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRequest:
-    """The allocations that replace all present ones of a consumer; an empty mapping removes the consumer.
+    """New allocations of a consumer, which replace all its present ones; an empty mapping deletes the consumer.
 
-    ``guarded``: the consumer's present generation must be ``generation`` (None: the consumer must not exist).
-    ``consumer_type``: None keeps the present type.
+    ``guarded``: the request fails unless the consumer's present generation is ``generation`` (None: unless the consumer
+    does not exist). ``consumer_type``: None keeps the present type.
     """
 
     consumer_uuid: str
@@ -125,7 +126,8 @@ def for_provider(
 def delete_for_consumer(tx: Transaction, consumer_uuid: str) -> bool:
     """Delete a consumer and its allocations; no error if absent. Returns whether it had allocations.
 
-    The generations of the providers stay the same, because freed resources cannot invalidate a client's request.
+    The generations of the providers stay the same, because no concurrent request becomes invalid if resources are
+    freed.
     """
     return _delete_all(tx, [consumer_uuid])[0]
 
@@ -159,10 +161,11 @@ delete_batched: BatchedWrite[str, bool] = batched(_delete_all)
 
 
 def replace(tx: Transaction, requests: Sequence[ConsumerRequest]) -> None:
-    """Replace the allocations of every consumer of ``requests``, all or none.
+    """Replace the allocations of every consumer of ``requests``; if one fails, none is replaced.
 
-    Raises: ConcurrentUpdate for a consumer's generation; InvalidRequest for an unknown provider or resource class;
-    Conflict if an inventory is missing, its units do not allow the amount, or its capacity would be exceeded.
+    Raises: ConcurrentUpdate if a consumer's generation is not that of the request; InvalidRequest for an unknown
+    provider or resource class; Conflict if an inventory is missing, its units do not allow the amount, or its capacity
+    would be exceeded.
     A provider that is over capacity still accepts a request that does not increase its usage.
     """
     _replace_all(tx, [requests])
@@ -187,8 +190,8 @@ replace_batched: BatchedWrite[Sequence[ConsumerRequest], None] = batched(_replac
 class Written:
     """Ids of the providers that a write affects.
 
-    ``named``: providers that a request names or empties, whose generations must rise. ``changed``: these and all other
-    providers whose use may have changed.
+    ``named``: providers in the requests, and the former providers of consumers that a request deletes; the generations
+    of all these must be incremented. ``changed``: ``named``, and all other providers whose usage may have changed.
     """
 
     named: frozenset[int]
@@ -196,7 +199,7 @@ class Written:
 
 
 def write(tx: Transaction, requests: Sequence[ConsumerRequest]) -> Written:
-    """Replace allocations like :func:`replace`, but do not raise provider generations or log the usage."""
+    """Replace allocations like :func:`replace`, but do not increment provider generations or log the usage."""
     return _write(tx, [requests])[0]
 
 
@@ -251,11 +254,11 @@ def allocate(tx: Transaction, uses: Sequence[Mapping[str, Any]]) -> None:
 
 
 def hand_over(tx: Transaction, heirs: Mapping[str, str], kind: str) -> None:
-    """Move all allocations of consumers to other consumers (giver → taker); the usage of providers stays the same.
+    """Move all allocations of a consumer, the giver, to another one, the taker; provider usage stays the same.
 
-    New takers get the type ``kind`` and the project and user of the giver. Givers without allocations are skipped. The
-    consumer rows of givers stay, because callers write new allocations for them. The generations of givers and takers
-    rise.
+    ``heirs``: uuid of the giver → uuid of the taker. A taker that does not exist is created with the type ``kind`` and
+    the project and user of its giver. Givers without allocations are skipped. The consumer rows of givers stay, because
+    callers write new allocations for them. The generations of givers and existing takers are incremented.
     """
     givers = {row[0]: row for row in _HOLDERS.rows(tx.connection, uuids=list(heirs))} if heirs else {}
     if not givers:
@@ -373,7 +376,7 @@ def _require_classes(tx: Transaction, asked: Mapping[str, str]) -> None:
 
 
 def _known_generations(tx: Transaction, requests: Sequence[ConsumerRequest]) -> dict[str, int]:
-    """Return consumer uuid → generation of existing consumers. Raises: ConcurrentUpdate if a generation has changed."""
+    """Return consumer uuid → generation of existing consumers. Raises: ConcurrentUpdate if a request's guard fails."""
     uuids = [request.consumer_uuid for request in requests]
     found = consumers.generations(tx, uuids)
     for request in requests:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints: the whole content of a mirror as of one commit, stored in parts that each fit into one statement.
 
-A checkpoint is complete as soon as it has a ``seq``. An incomplete one only prevents the start of another.
+A checkpoint is complete as soon as it has a ``seq``. An incomplete checkpoint is not read, but for some time it
+prevents the start of another checkpoint.
 """
 
 import zlib
@@ -17,7 +18,7 @@ from kilonova.db.change_log.changes import Change
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 
-#: Time after which an incomplete checkpoint is ignored: the process that started it has ended.
+#: Time after which an incomplete checkpoint is ignored, because the process that started it must have stopped.
 GIVEN_UP = timedelta(minutes=15)
 
 
@@ -40,7 +41,7 @@ def is_due(connection: Connection, now: datetime, *, every: timedelta, commits: 
 
 
 def begin(tx: Transaction, *, every: timedelta, commits: int) -> int | None:
-    """Start a checkpoint and return its id; None if none is due."""
+    """Start a checkpoint and return its id; None if no checkpoint is due."""
     if not is_due(tx.connection, tx.now, every=every, commits=commits):
         return None
     table = t.checkpoints.c
@@ -65,7 +66,7 @@ def add_part(tx: Transaction, checkpoint_id: int, part: int, body: bytes) -> Non
 
 
 def complete(tx: Transaction, checkpoint_id: int, seq: int, *, kept: int) -> None:
-    """Mark a checkpoint as complete, and delete all but the newest ``kept`` complete checkpoints."""
+    """Mark a checkpoint as complete, and delete all earlier checkpoints but the newest ``kept`` complete ones."""
     table = t.checkpoints.c
     tx.execute(sa.update(t.checkpoints).where(table.id == checkpoint_id).values(seq=seq))
     newest = tx.execute(sa.select(table.id).where(table.seq.is_not(None)).order_by(table.id.desc()).limit(kept))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypervisors by (service host, hypervisor hostname). The uuid of a node never changes and is its provider's uuid."""
+"""Hypervisors, found by (service host, hypervisor hostname). The uuid never changes, and is also the provider's."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ _FIGURES = {"VCPU": "vcpus", "MEMORY_MB": "memory_mib", "DISK_GB": "disk_gib"}
 class NodeUsage:
     """Totals and usage of VCPU, MEMORY_MB and DISK_GB of a hypervisor, and its number of servers.
 
-    Reserved amounts count as used. ``busy_instances``: servers with a task state. Units: cores, MiB, GiB.
+    Reserved amounts count as used. ``busy_instances``: number of servers with a task state. Units: cores, MiB, GiB.
     """
 
     vcpus: int = 0
@@ -74,9 +74,9 @@ class NodeKey(NamedTuple):
 
 
 def report_all(tx: Transaction, said: Sequence[NodeReport]) -> list[ComputeNode]:
-    """Store what agents report of their hypervisors: insert new nodes, and update changed columns of known nodes.
+    """Store the reports of agents about their hypervisors: insert new nodes, and update changed columns of known nodes.
 
-    Returns one node per report, in the order of ``said``. The last report of a node counts.
+    Returns one node per report, in the order of ``said``. Of several reports about one node, the last is stored.
     """
     newest = {(each.host, each.hypervisor_hostname): each for each in said}
     known = _rows_of_hosts(tx.connection, {host for host, _ in newest})
@@ -146,7 +146,7 @@ def get_by_id(connection: Connection, node_id: int) -> ComputeNode:
 
 
 def find_capabilities(connection: Connection, host: str, node: str) -> Capabilities | None:
-    """Return the capabilities of the hypervisor ``node`` of a service host, or None if it is unknown."""
+    """Return the capabilities of the hypervisor ``node`` of a service host; None if there is no such hypervisor."""
     for capabilities, abilities in _CAPABILITIES.rows(connection, host=host, node=node):
         return capabilities_from_json(capabilities, abilities)
     return None
@@ -231,7 +231,7 @@ def usages(connection: Connection, uuids: Collection[str] | None = None) -> dict
 def servers(
     connection: Connection, hosts: Collection[str] | None = None
 ) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Return (host, hypervisor hostname) → (uuid, name) of the instances there, for all hosts or ``hosts``."""
+    """Return (host, hypervisor hostname) → (uuid, name) of its servers, for all hosts or only for ``hosts``."""
     instance = t.instances.c
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     placed = sa.select(instance.host, instance.node, instance.uuid, instance.name).where(
@@ -260,7 +260,7 @@ def reset_failed_builds(tx: Transaction, uuids: Collection[str]) -> None:
 
 
 def delete_of_host(tx: Transaction, host: str) -> None:
-    """Delete the hypervisors of a host with their providers. Raises: Conflict while there are allocations."""
+    """Delete the hypervisors of a host with their providers. Raises: Conflict if a provider has allocations."""
     for node in list_by_host(tx.connection, host):
         if providers.find(tx.connection, node.uuid) is not None:
             providers.delete(tx, node.uuid)
@@ -277,13 +277,13 @@ def provider_ids(connection: Connection, host: str) -> tuple[int, ...]:
 
 
 def touch_provider(tx: Transaction, provider_id: int) -> None:
-    """Raise a provider's generation after its traits or aggregates changed, and log the provider for the mirrors."""
+    """Increment a provider's generation after its traits or aggregates changed, and log the provider for mirrors."""
     providers.touch(tx, [provider_id])
     provider_states.log_stored(tx, [provider_id])
 
 
 def capabilities_as_json(capabilities: Capabilities) -> dict[str, Any]:
-    """Return capabilities without abilities as JSON data, equal for equal values."""
+    """Return capabilities, except for abilities, as JSON data. Equal capabilities give equal data."""
     value: dict[str, Any] = orjson.loads(
         orjson.dumps(
             {
@@ -328,7 +328,7 @@ def capabilities_from_logged(value: LoggedCapabilities) -> Capabilities:
 
 
 def as_change(node: ComputeNode) -> LoggedNode:
-    """Return the logged value of a hypervisor."""
+    """Return a hypervisor in the form of the change log."""
     capabilities = node.capabilities
     return LoggedNode(
         host=node.host,

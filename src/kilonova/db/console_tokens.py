@@ -67,7 +67,7 @@ def find(connection: Connection, token: str, now: datetime) -> ConsoleToken | No
 
 
 def expired(connection: Connection, now: datetime) -> list[str]:
-    """Return the hashes of a limited number of expired tokens."""
+    """Return the hashes of at most ``_FORGOTTEN_TOGETHER`` expired tokens."""
     due = sa.select(_T.token_hash).where(_T.expires_at <= now).limit(_FORGOTTEN_TOGETHER)
     return list(connection.execute(due).scalars())
 

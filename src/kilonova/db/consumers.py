@@ -12,7 +12,7 @@ from kilonova.db.core.statements import ManyRows, insert_many, mapping
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import ConcurrentUpdate
 
-#: Types of consumers: servers, and migrations, which hold the source of a move.
+#: Types of consumers: a server, or a migration, which holds the resources on the source host of a move.
 INSTANCE = "INSTANCE"
 MIGRATION = "MIGRATION"
 
@@ -42,7 +42,7 @@ def add(tx: Transaction, new: Sequence[Consumer]) -> None:
 
 
 def store(tx: Transaction, consumers: Sequence[Consumer], known: Mapping[str, int]) -> None:
-    """Insert or update consumers whose allocations are replaced. ``known``: uuid → generation of existing consumers.
+    """Insert or update consumers for new allocations. ``known``: uuid → generation of the consumers that exist.
 
     Raises: ConcurrentUpdate if a generation has changed.
     """
@@ -56,7 +56,7 @@ def store(tx: Transaction, consumers: Sequence[Consumer], known: Mapping[str, in
 
 
 def raise_generations(tx: Transaction, uuids: Collection[str]) -> None:
-    """Raise the generation of consumers whose allocations change; absent consumers are skipped."""
+    """Increment the generation of consumers whose allocations change; absent consumers are skipped."""
     if uuids:
         _RAISE.run(tx.connection, uuids=sorted(uuids), now=tx.now)
 

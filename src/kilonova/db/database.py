@@ -3,8 +3,8 @@
 
 A job may run more than once: the writer repeats a batch after a lost connection, a lock conflict or the failure of
 another job of the batch. So a job must have no effect outside the database. Its result is returned only when the commit
-is durable and all listeners have handled its changes. While the database server is away, the writer waits. If the reply
-to a COMMIT is lost, the change log tells whether it was committed.
+is durable and all listeners have handled its changes. While the database server is unreachable, the writer waits. If
+the answer to a COMMIT is lost, the change log shows whether the transaction was committed.
 """
 
 import logging
@@ -50,7 +50,7 @@ Outcome = TypeVar("Outcome")
 class Database:
     """A database with its connection pool for readers and its writer thread.
 
-    ``own_clock``: clock for SQLite, which has none. ``clock``: the time that all processes share.
+    ``own_clock``: clock for SQLite, which has none. ``clock``: the clock on which all processes of the database agree.
     Raises: ConfigurationError for an invalid URL or an unsupported backend.
     """
 
@@ -156,7 +156,7 @@ class Database:
         return result
 
     def write_unless_away(self, job: Callable[[Transaction], T]) -> T:
-        """Like :meth:`write`, but refuse the job while the database server is away, as for an API request.
+        """Run ``job`` like :meth:`write`, but do not wait for an unreachable database server: refuse the job then.
 
         Raises: Unavailable.
         """
@@ -170,8 +170,8 @@ class Database:
     def submit_batched(self, run: BatchedWrite[Item, Outcome], item: Item) -> "Future[Outcome]":
         """Queue ``item`` for the writer; one call of ``run`` gets all queued items with the same ``run``, in order.
 
-        ``run`` returns one outcome per item. An exception among the outcomes fails only its item, whose changes ``run``
-        must have rolled back.
+        ``run`` returns one outcome per item. An exception as the outcome of an item fails only that item; ``run`` must
+        have rolled back the item's changes.
         """
         return self._writer.submit(run, item)
 

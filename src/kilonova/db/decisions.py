@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored decisions: the funnel, the ranked hosts with weights, and for every other host the rule that rejected it."""
+"""Stored scheduling decisions: each rule with its rejected hosts, the ranked hosts with weights, the chosen host."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -57,9 +57,8 @@ class StoredDecision:
     """A decision as read from the database.
 
     ``removed``: rule index → (host, node) pairs that this rule was the first to reject. ``removed_by``: one byte per
-    host.
-    ``names``: the hosts. ``inputs``: the stored inputs of the decision, if they were stored. ``server_index``: index of
-    the server in its request.
+    host: the index of that rule, or ``SURVIVED``. ``names``: names of these hosts, in the same order. ``inputs``: the
+    inputs of the decision, if they were stored. ``server_index``: index of the server in its request.
     """
 
     request_id: str
@@ -82,7 +81,7 @@ def names_of(hosts: HostTable) -> bytes:
 def body_of(
     decision: Decision, chosen: str | None, alternates: Sequence[RankedHost] = (), move: MoveKind | None = None
 ) -> dict[str, Any]:
-    """Return the JSON body of a decision: funnel, ranked hosts, chosen host and alternates."""
+    """Return the JSON body of a decision: rules with the number of hosts, ranked hosts, chosen host and alternates."""
     return {
         "move": None if move is None else move.value,
         "chosen": chosen,
@@ -128,7 +127,7 @@ def insert(tx: Transaction, records: Sequence[DecisionRecord]) -> None:
 
 
 def trim(tx: Transaction, retention: int) -> None:
-    """Delete the oldest decisions beyond ``retention``, and host names and inputs that no decision uses."""
+    """Delete all but the newest ``retention`` decisions, and the host names and inputs that no decision uses."""
     newest = tx.execute(sa.select(sa.func.max(t.decisions.c.id))).scalar() or 0
     tx.execute(sa.delete(t.decisions).where(t.decisions.c.id <= newest - retention))
     used = sa.select(t.decisions.c.roster).distinct()
@@ -138,7 +137,7 @@ def trim(tx: Transaction, retention: int) -> None:
 
 
 def find(connection: Connection, name: str) -> tuple[StoredDecision, ...]:
-    """Return the stored decisions of a request id, oldest first, or of an instance uuid, newest first.
+    """Return the stored decisions of ``name``: of a request id, oldest first; or of an instance uuid, newest first.
 
     A rejected request has one decision for all of its instances.
     """

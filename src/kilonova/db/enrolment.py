@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent processes that may connect through the broker, and the hosts of each (ADR 20).
+"""The agent processes that may connect through the broker, and the hosts of each agent (ADR 20).
 
 An agent is identified by the name of its user at the broker; only the broker knows its password. A host has at most
-one agent. Each change gives its agent a ``version`` above all others, so that control processes read only changes.
-Hosts of a revoked agent stay recorded, without effect, until it or another agent is enrolled for them.
+one agent. Each change of an agent gives it a ``version`` above that of all other agents, so that control processes can
+read only the agents that have changed. The hosts of a revoked agent stay recorded, but have no effect until that agent
+or another one is enrolled for them.
 """
 
 import re
@@ -31,7 +32,7 @@ _ADD = insert_many(t.enrolled_hosts, {"host": "host"}, agent=sa.bindparam("agent
 
 @dataclass(frozen=True, slots=True)
 class EnrolledAgent:
-    """An agent and its hosts. ``revoked_at``: since when its messages are ignored; None if it may speak."""
+    """An agent and its hosts. ``revoked_at``: since this time its messages are ignored; None if it is not revoked."""
 
     name: str
     hosts: tuple[str, ...]
@@ -41,7 +42,7 @@ class EnrolledAgent:
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentChanges:
-    """Enrolments and revocations after some version. ``hosts``: agent → its hosts; empty if revoked."""
+    """Agents enrolled or revoked since some version. ``hosts``: changed agent → its hosts, none if it is revoked."""
 
     version: int
     hosts: Mapping[str, frozenset[str]]
@@ -49,10 +50,10 @@ class EnrolmentChanges:
 
 
 def enrol(tx: Transaction, name: str, hosts: Collection[str] = (), removed: Collection[str] = ()) -> EnrolledAgent:
-    """Enrol an agent for ``hosts`` in addition to its present hosts, without those in ``removed``.
+    """Enrol an agent for ``hosts`` in addition to its present hosts, and remove the hosts ``removed`` from it.
 
-    A session of the agent with a removed host ends. A revoked agent may speak again.
-    Raises: InvalidRequest; Conflict for hosts of other agents.
+    A session of the agent that has a removed host ends. A revoked agent is no longer revoked.
+    Raises: InvalidRequest; Conflict if a host belongs to another agent.
     """
     for host in hosts:
         if _HOST.fullmatch(host) is None:
@@ -77,7 +78,7 @@ def enrol(tx: Transaction, name: str, hosts: Collection[str] = (), removed: Coll
 
 
 def revoke(tx: Transaction, name: str) -> EnrolledAgent:
-    """Revoke an agent, whose messages are ignored from now on; a revoked agent stays revoked. Raises: NotFound."""
+    """Revoke an agent: its messages are ignored from now on. No error if it is revoked already. Raises: NotFound."""
     agent = get(tx.connection, name)
     if agent.revoked_at is not None:
         return agent
@@ -107,7 +108,7 @@ def list_all(connection: Connection) -> tuple[EnrolledAgent, ...]:
 
 
 def changes_since(connection: Connection, version: int) -> EnrolmentChanges | None:
-    """Return the enrolments and revocations after ``version``; None if there are none, which costs one index lookup."""
+    """Return the enrolments and revocations after ``version``; None, after one index lookup, if there are none."""
     newest = connection.execute(sa.select(sa.func.max(_A.version))).scalar() or 0
     if newest <= version:
         return None
@@ -156,7 +157,7 @@ def _remove(tx: Transaction, name: str, removed: Collection[str]) -> None:
 def _add(tx: Transaction, name: str, hosts: Sequence[str]) -> None:
     missing = set(hosts)
     taken: dict[str, str] = {}
-    for some in _pieces(hosts):  # no join with agents: PostgreSQL may scan the whole table
+    for some in _pieces(hosts):  # no join with the table of agents, because PostgreSQL might scan all of it
         owners: dict[str, str] = mapping(tx.connection, sa.select(_H.host, _H.agent).where(_H.host.in_(some)))
         speaking = sa.select(_A.name).where(_A.name.in_(set(owners.values())), _A.revoked_at.is_(None))
         may_speak = set(tx.execute(speaking).scalars())
@@ -166,7 +167,7 @@ def _add(tx: Transaction, name: str, hosts: Sequence[str]) -> None:
         host = min(taken)
         more = f", and {len(taken) - 1} more hosts have other agents" if len(taken) > 1 else ""
         raise Conflict(f"Host {host} has agent {taken[host]}{more}.", host=host, agent=taken[host])
-    for some in _pieces(sorted(missing)):  # remove hosts of revoked agents
+    for some in _pieces(sorted(missing)):  # these hosts may still be recorded for revoked agents
         tx.execute(sa.delete(t.enrolled_hosts).where(_H.host.in_(some)))
     for some in _pieces(sorted(missing), _ADDED_TOGETHER):
         _ADD.run(tx, [{"host": host} for host in some], agent=name)

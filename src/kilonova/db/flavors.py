@@ -69,7 +69,7 @@ def list_visible(
 ) -> tuple[Flavor, ...]:
     """Return flavors sorted by flavor id. ``project_id``: only public flavors and flavors that this project may use.
 
-    ``is_public``: without ``project_id``, only public flavors (True) or only private ones (False).
+    ``is_public``: only public flavors (True) or only private ones (False); ignored if ``project_id`` is given.
     """
     statement = sa.select(t.flavors).order_by(t.flavors.c.flavor_id)
     if project_id is not None:
@@ -125,7 +125,7 @@ def all_projects(connection: Connection) -> dict[str, frozenset[str]]:
 
 
 def add_project(tx: Transaction, flavor_id: str, project_id: str) -> None:
-    """Give a project access to a flavor. Raises: NotFound; Conflict if it has access already."""
+    """Give a project access to a flavor. Raises: NotFound; Conflict if the project has access already."""
     row_id = _row_id(tx.connection, flavor_id)
     if project_id in projects(tx.connection, flavor_id):
         raise Conflict(f"Flavor access already exists for flavor {flavor_id} and project {project_id} combination.")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The audit: all consistency checks of allocations, providers, hypervisors, server groups and quotas.
 
-Each check is a function that reads one snapshot and yields findings. The ``repair`` function of a finding repairs it in
-its own transaction and checks again first, because other processes may have written since the snapshot.
+Each check is a function that reads one snapshot and yields findings. The ``repair`` function of a finding runs in its
+own transaction, and first repeats the check, because other processes may have written since the snapshot.
 
-Consumers of type INSTANCE and MIGRATION are compared with servers and their migrations only if they use a hypervisor
-of this cloud: if a separate Nova uses Kilonova as its Placement, its hypervisors and servers are not in this database.
+Consumers of type INSTANCE and MIGRATION are compared with servers and their migrations only if the consumer uses a
+hypervisor of this cloud: if a separate Nova uses Kilonova as its Placement, that Nova's hypervisors and servers are not
+in this database.
 """
 
 from collections import defaultdict
@@ -137,7 +138,7 @@ def _repair_inventory(tx: Transaction, *, provider_id: int, class_id: int) -> No
 
 def _require_provider(tx: Transaction, provider_id: int) -> None:
     if tx.execute(sa.select(_PROVIDER.c.id).where(_PROVIDER.c.id == provider_id)).first() is None:
-        raise Conflict(f"There is no provider with id {provider_id}: restore it, or remove its allocations.")
+        raise Conflict(f"There is no provider with id {provider_id}: restore the provider, or remove its allocations.")
 
 
 def allocations_without_consumer(connection: Connection) -> Iterator[Finding]:
@@ -156,7 +157,7 @@ def allocations_without_consumer(connection: Connection) -> Iterator[Finding]:
             f"consumer {uuid}",
             f"it has {count} allocations",
             "the consumer has no row, so its allocations cannot be listed or freed",
-            f"adds the row: it is {kind}" if kind else "frees them: there is no such server",
+            f"adds the row: the consumer is {kind}" if kind else "frees the allocations: there is no such server",
             partial(_repair_consumer, uuid=uuid),
         )
 
@@ -174,7 +175,7 @@ def _repair_consumer(tx: Transaction, *, uuid: str) -> None:
 
 
 def _owner(connection: Connection, uuid: str) -> Instance | None:
-    """Return the server of a consumer, which is the server itself or one of its migrations; None if there is none."""
+    """Return the server of a consumer: its uuid is that of the server or of one of the server's migrations, or None."""
     moving = next((each for each in server_migrations.claimed(connection) if each.uuid == uuid), None)
     return instances.find(connection, uuid if moving is None else moving.instance_uuid)
 
@@ -191,7 +192,7 @@ def consumers_without_allocations(connection: Connection) -> Iterator[Finding]:
             "consumer",
             f"consumer {uuid}",
             "its row exists",
-            "it has no allocations, and the generation in the row would refuse its next ones",
+            "it has no allocations, and its next allocations would be refused because of the generation in the row",
             "deletes the row",
             partial(_repair_idle_consumer, uuid=uuid),
         )
@@ -206,7 +207,7 @@ def _repair_idle_consumer(tx: Transaction, *, uuid: str) -> None:
 
 
 def providers_without_node(connection: Connection) -> Iterator[Finding]:
-    """Find root providers of VCPU and MEMORY_MB that belong to no hypervisor, in a cloud that has compute services."""
+    """Find root providers with VCPU and MEMORY_MB but no hypervisor; none in a cloud without compute services."""
     ours = sa.select(t.services.c.id).where(t.services.c.binary == COMPUTE)
     if connection.execute(ours.limit(1)).first() is None:
         return
@@ -301,7 +302,7 @@ def wrong_aggregates(connection: Connection) -> Iterator[Finding]:
 
 
 def wrong_group_hosts(connection: Connection) -> Iterator[Finding]:
-    """Find server groups with a wrong count of members on a host, or with a wrong host of an affinity group."""
+    """Find server groups whose number of members on a host is wrong, or whose one host under affinity is wrong."""
     right = group_guards.counted(connection)
     stored: dict[int, dict[str, int]] = defaultdict(dict)
     for row in connection.execute(sa.select(t.server_group_hosts).order_by(t.server_group_hosts.c.host)):
@@ -324,7 +325,7 @@ def wrong_group_hosts(connection: Connection) -> Iterator[Finding]:
 
 
 def wrong_quota_usages(connection: Connection) -> Iterator[Finding]:
-    """Find quota usage rows of projects and users whose counts differ from their servers."""
+    """Find quota usage rows whose counts differ from the servers of the row's project or user."""
     right, stored = quotas.counted_everywhere(connection), quotas.stored(connection)
     projects = {key for key in right if key[1] == quotas.EVERYBODY}
     for project_id, user_id in sorted(stored.keys() | projects):
@@ -350,8 +351,8 @@ def _counts(members: Mapping[str, int]) -> str:
 
 
 Check = Callable[[Connection], Iterator[Finding]]
-#: All checks in the order of repair: providers before their allocations, and sums after the checks that change
-#: allocations.
+#: All checks in the order of repair: providers before their allocations, and the checks that change allocations before
+#: the checks of sums of allocations.
 CHECKS: Sequence[Check] = (
     wrong_capacities,
     providers_without_node,

@@ -11,8 +11,9 @@ from kilonova.db.core.transaction import Transaction
 class Finding:
     """One inconsistency.
 
-    ``kind``: the check. ``where``: the inconsistent object. ``what``: the stored state. ``why``: the reason why it is
-    wrong. ``remedy``: what ``repair`` does. ``repair``: repairs it; raises KilonovaError if that is not possible.
+    ``kind``: the kind of inconsistency. ``where``: the inconsistent object. ``what``: the stored state. ``why``: the
+    reason why that state is wrong. ``remedy``: the effect of ``repair``. ``repair``: repairs the inconsistency; raises
+    KilonovaError if that is not possible.
     """
 
     kind: str

@@ -11,7 +11,7 @@ from kilonova.db.audits.finding import Finding
 from kilonova.db.core.transaction import Transaction
 from kilonova.errors import Conflict
 
-_REMEDY = "leaves it alone: see `kilonova hosts --strays` for what can be done"
+_REMEDY = "changes nothing: see `kilonova hosts --strays` for the possible actions"
 
 
 def guests_not_recorded(connection: Connection) -> Iterator[Finding]:
@@ -21,7 +21,7 @@ def guests_not_recorded(connection: Connection) -> Iterator[Finding]:
             recorded = (
                 "it is recorded on no host" if odd.recorded_host is None else f"it is recorded on {odd.recorded_host}"
             )
-            why = f"{recorded}, so what it uses is not counted"
+            why = f"{recorded}, so the resources that it uses are not counted"
             yield _finding(f"guest {odd.instance_uuid} on host {odd.host}", "its host reports it", why)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Audit checks of what servers and their migrations hold on hypervisors: allocations, NUMA cells and PCI devices."""
+"""Audit checks of the resources of servers and migrations on hypervisors: allocations, NUMA cells and PCI devices."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -30,8 +30,9 @@ from kilonova.scheduler.resources import resource_query
 class _Holder:
     """A consumer that may hold resources on one hypervisor: a server or a migration.
 
-    ``label``: its name in findings. ``server``: uuid of the server. During a move the server holds the destination, and
-    the migration the source. ``is_busy``: a workflow of the server may change ``host`` and ``node``.
+    ``label``: its name in findings. ``server``: uuid of the server. During a move, the server holds resources of the
+    destination, and the migration those of the source. ``is_busy``: a workflow of the server may change ``host`` and
+    ``node``.
     """
 
     server: str
@@ -77,7 +78,7 @@ def allocations_without_server(connection: Connection) -> Iterator[Finding]:
             f"{label} on host {row.host}",
             f"it holds resources of provider {row.name} ({row.uuid})",
             f"there is no such {noun}" if holder is None else f"the {noun} is on {holder.host or 'no host'}",
-            "frees it",
+            "frees the resources",
             partial(_repair_stray_allocation, uuid=row.consumer_uuid, host=row.host, node=row.node),
         )
 
@@ -108,7 +109,7 @@ def servers_without_allocation(connection: Connection) -> Iterator[Finding]:
                 f"{holder.label} on host {holder.host}",
                 "nothing is allocated to it there",
                 "the resources that it uses count as free",
-                "allocates what its flavor asks for, if that fits",
+                "allocates the resources of its flavor, if they fit",
                 partial(_repair_server, uuid=uuid),
             )
 
@@ -138,7 +139,7 @@ def _repair_server(tx: Transaction, *, uuid: str) -> None:
 
 
 def _flavor_of(tx: Transaction, server: Instance, holder: str) -> Flavor:
-    """Return the flavor by which ``holder``, a server or its migration, holds resources."""
+    """Return the flavor that determines the resources of ``holder``, which is the server or one of its migrations."""
     moving = [each for each in server_migrations.open_of(tx.connection, [server.uuid]) if each.is_claimed]
     for migration in moving:
         if migration.uuid == holder:
@@ -148,7 +149,7 @@ def _flavor_of(tx: Transaction, server: Instance, holder: str) -> Flavor:
 
 
 def devices_without_owner(connection: Connection) -> Iterator[Finding]:
-    """Find NUMA cells and PCI devices that are held for a server or migration that is not on their hypervisor."""
+    """Find NUMA cells and PCI devices held by a server or migration that is not on the hypervisor of these devices."""
     holders = _holders(connection)
     nodes = {node.uuid: node for node in compute_nodes.list_all(connection)}
     for taking in host_devices.shares(connection):
@@ -171,7 +172,7 @@ def _repair_devices_without_owner(tx: Transaction, *, uuid: str) -> None:
 
 
 def wrong_device_use(connection: Connection) -> Iterator[Finding]:
-    """Find NUMA cells and PCI pools whose counted use differs from the sum of what servers hold of them."""
+    """Find hypervisors whose stored use of NUMA cells and PCI pools is not the sum of the use by their servers."""
     takings: dict[str, list[DeviceShare]] = defaultdict(list)
     for taking in host_devices.shares(connection):
         takings[taking.node_uuid].append(taking.share)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typed changes of the change log and of checkpoints, with their codec (ADR 17).
 
-Bodies are read by other processes, by replays of decisions and by the next release, so each carries the version of its
-format. Readers ignore unknown kinds and fields, and use defaults for missing fields: an added field has a default and
-keeps the version. A body of a newer version is refused.
+Other processes, replays of decisions and the next release read the bodies, so each body contains the version of its
+format. Readers ignore unknown kinds and fields, and use defaults for missing fields: a new field has a default and does
+not change the version. Readers refuse a body of a newer version.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,16 +16,17 @@ from msgspec.structs import replace
 from kilonova.errors import FromNewerRelease
 
 #: Version of the format; raised if older readers would misinterpret a body. A body without a version has version 1.
-#: Version 2 logs heartbeats of processes, not of hosts: older readers ignore these and would declare every host down.
+#: Since version 2, heartbeats are logged by process and not by host: a reader of version 1 would ignore them and
+#: declare every host down.
 VERSION = 2
 
-#: Stands for the process of a host's agent if that process is unknown.
+#: Key of :class:`LoggedAgents` for hosts whose agents run in no known process.
 NOWHERE = ""
 #: Figures of an inventory: total, reserved, min_unit, max_unit, step_size, allocation_ratio, capacity, used.
 InventoryFigures = tuple[int, int, int, int, int, float, int, int]
 #: All metrics of a hypervisor: name → value.
 LoggedMetrics = Mapping[str, float]
-#: The version of the isolation rules, logged whenever it rises.
+#: The version number of the isolation rules, logged whenever it is incremented.
 LoggedIsolation = int
 
 
@@ -43,7 +44,7 @@ class LoggedProvider(msgspec.Struct, frozen=True):
 
 
 class LoggedUse(msgspec.Struct, frozen=True):
-    """The usage of a provider, as resource class → amount, of all its inventories. Key: the provider's uuid."""
+    """The usage of a provider. ``used``: resource class → amount, for all its inventories. Key: the provider's uuid."""
 
     generation: int
     used: Mapping[str, int]
@@ -73,7 +74,8 @@ class LoggedNode(msgspec.Struct, frozen=True):
 class LoggedCellUse(msgspec.Struct, frozen=True):
     """The used part of a NUMA cell.
 
-    ``pinned``: a list of CPUs as text. ``pages``: used pages of each size, in the order of the cell's sizes.
+    ``pinned``: the pinned CPUs, as text. ``pages``: number of used pages of each size, in the order of the cell's
+    sizes.
     """
 
     cpus: int
@@ -83,7 +85,7 @@ class LoggedCellUse(msgspec.Struct, frozen=True):
 
 
 class LoggedCell(msgspec.Struct, frozen=True):
-    """A NUMA cell. Sets of CPUs are texts. ``pages``: tuples of size in KiB, total, reserved."""
+    """A NUMA cell. Sets of CPUs are texts. ``pages``: (page size in KiB, total number, reserved number) of each size."""
 
     id: int
     cpuset: str
@@ -116,7 +118,7 @@ class LoggedDevices(msgspec.Struct, frozen=True):
 
 
 class LoggedService(msgspec.Struct, frozen=True):
-    """A nova-compute service. Key: its host. Units: epoch seconds. ``last_seen``: only in version 1."""
+    """A nova-compute service. Key: its host. Times are in epoch seconds. ``last_seen``: only in version 1."""
 
     disabled: bool
     reason: str | None
@@ -128,16 +130,16 @@ class LoggedService(msgspec.Struct, frozen=True):
 class LoggedProcess(msgspec.Struct, frozen=True):
     """A control process or agent session. Key: its uuid.
 
-    ``silent_since``: its last heartbeat, in epoch seconds; None while it counts as up.
+    ``silent_since``: time of the process's last heartbeat, in epoch seconds; None while the process counts as up.
     """
 
     silent_since: float | None
 
 
 class LoggedAgents(msgspec.Struct, frozen=True):
-    """Hosts whose agents run in a process from now on, in addition to hosts that it already has.
+    """Hosts whose agents run in one process from this commit on. The process also keeps the hosts that it had before.
 
-    Key: uuid of the process, or ``NOWHERE`` for hosts that no longer have a process.
+    Key: uuid of the process, or ``NOWHERE`` for hosts whose agents no longer run in any process.
     """
 
     hosts: Sequence[str]
@@ -162,7 +164,8 @@ class LoggedAggregate(msgspec.Struct, frozen=True):
 class LoggedGroup(msgspec.Struct, frozen=True):
     """A server group. Key: its uuid.
 
-    ``max``: most servers per host. ``host``: the host of an affinity group. ``hosts``: host → number of members.
+    ``max``: limit of servers per host. ``host``: the one host of an affinity group. ``hosts``: host → number of
+    members.
     """
 
     policy: str
@@ -172,9 +175,9 @@ class LoggedGroup(msgspec.Struct, frozen=True):
 
 
 class LoggedInstance(msgspec.Struct, frozen=True):
-    """An instance that is on a host. Key: its uuid, or that of its migration for the second host of a moving server.
+    """A server on a host. Key: its uuid; for the second host of a server that moves, the uuid of its migration.
 
-    ``io``: whether it counts as an I/O operation of its host. ``image``: properties of its image.
+    ``io``: whether the server counts as an I/O operation of its host. ``image``: properties of the server's image.
     """
 
     host: str
@@ -200,7 +203,7 @@ Payload = (
     | LoggedInstance
 )
 
-#: What a change is about; each kind has one type of payload.
+#: Kind of the changed object; each kind has one type of payload.
 Kind = Literal[
     "provider",
     "usage",
@@ -236,7 +239,7 @@ _PAYLOADS: Mapping[Kind, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One changed object as an absolute value; ``value`` is None if the object of ``key`` was deleted."""
+    """The new state of one object: ``value`` is its absolute value, or None if the object with ``key`` was deleted."""
 
     kind: Kind
     key: str
@@ -282,7 +285,7 @@ _ABILITIES = msgspec.json.Decoder(list[str] | None)
 
 
 def encode(changes: Sequence[Change], claims: Sequence[str] = ()) -> bytes:
-    """Return the stored form of changes."""
+    """Return the stored form of changes and claims."""
     told = [(change.kind, change.key, change.value) for change in changes]
     return _ENCODER.encode({"version": VERSION, "changes": told, "claims": claims})
 

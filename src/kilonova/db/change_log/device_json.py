@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of NUMA cells, PCI pools and shares of servers to JSON data, for rows, change log and stored decisions."""
+"""Conversion of NUMA cells, PCI pools and their use by servers to JSON data: for rows, change log and decisions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from kilonova.model.pci import PciPool
 
 
 def as_logged(devices: HostDevices) -> LoggedDevices:
-    """Return the logged value of cells and pools: equal for equal devices, and without PCI addresses."""
+    """Return cells and pools in the form of the change log, without PCI addresses. Equal devices give equal values."""
     return LoggedDevices(
         [logged_cell(cell.id, cell_facts(cell), cell_use(cell)) for cell in devices.cells],
         [logged_pool(pool.number, pool_facts(pool), pool.total, pool.used) for pool in devices.pools],
@@ -39,12 +39,12 @@ def logged_pool(number: int, facts: Mapping[str, Any], total: int, used: int) ->
 
 
 def _known(kind: type[Struct], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts that are fields of ``kind``; guard rows have more than mirrors need."""
+    """Return the facts that are fields of ``kind``; guard rows contain more facts than mirrors need."""
     return {name: value for name, value in facts.items() if name in kind.__struct_fields__}
 
 
 def share_as_json(share: DeviceShare) -> dict[str, Any]:
-    """Return a server's share of devices as JSON data."""
+    """Return the NUMA cells and PCI devices that a server uses, as JSON data."""
     cells = [
         {
             "cell": part.cell,

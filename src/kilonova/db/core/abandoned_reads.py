@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cancellation of reads on a database server whose client has gone or whose deadline has passed.
+"""Cancellation of database reads whose API client has disconnected or whose deadline has passed.
 
-A thread that waits for a database server cannot check its deadline, so one watcher thread checks all deadlines.
-SQLite runs in the thread that reads and checks the deadline through its progress handler.
+A thread that waits for a database server cannot check its own deadline, so one watcher thread checks the deadlines of
+all reads. SQLite needs no watcher: it runs in the reading thread, and its progress handler checks the deadline.
 """
 
 import threading
@@ -25,7 +25,7 @@ _CANCEL_S = 5.0
 class _Read:
     """A running read.
 
-    ``lock``: held during its cancellation, so that the read cannot end and return its connection to the pool meanwhile.
+    ``lock``: held while the read is cancelled, so that the read cannot return its connection to the pool meanwhile.
     """
 
     deadline: Deadline
@@ -36,9 +36,9 @@ class _Read:
 
 
 class AbandonedReads:
-    """Watcher of the reads on a database server. ``orders``: engine whose connections send the KILL QUERY statements.
+    """Watcher of the reads on a database server.
 
-    It is not the readers' engine, because their connection pool may be exhausted.
+    ``orders``: a separate engine for the KILL QUERY statements, because the readers' connection pool may be exhausted.
     """
 
     def __init__(self, orders: Engine) -> None:
@@ -51,7 +51,7 @@ class AbandonedReads:
     def watched(self, connection: Connection) -> Iterator[None]:
         """Cancel the statement that runs on ``connection`` as soon as the deadline of this thread is over.
 
-        Raises: ClientGone or DeadlineExceeded, if the cancellation came after the last statement had ended.
+        Raises: ClientGone or DeadlineExceeded, if the deadline has passed and no statement failed because of it.
         """
         limit = deadline.current()
         if limit is None or limit is deadline.NEVER:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The change log: one row for each commit, with its changes. A mirror that lags behind the kept rows reloads.
+"""The change log: one row for each commit, with the changes of that commit.
 
-The seq of a row comes from a one-row counter that stays locked until the commit, so seqs are in commit order. Rows
-after the oldest checkpoint are kept as well, so that every state since that checkpoint can be rebuilt.
+The seq of a row comes from a one-row counter that stays locked until the commit, so seqs are in commit order. A mirror
+that needs a row which has been deleted reloads its whole state. Rows newer than the oldest checkpoint are never
+deleted, so that every state since that checkpoint can be rebuilt.
 """
 
 from datetime import datetime, timedelta
@@ -25,7 +26,7 @@ _TAKE_SEQ_RETURNING = Prepared(_NEXT_SEQ.returning(_COUNTER.seq))
 _TAKE_SEQ_POSTGRESQL = Prepared(
     _NEXT_SEQ.returning(_COUNTER.seq, sa.literal_column("clock_timestamp() AT TIME ZONE 'UTC'"))
 )
-# MariaDB has no UPDATE … RETURNING, but an upsert may return values.
+# MariaDB has no UPDATE … RETURNING, but its upsert can have a RETURNING clause.
 _TAKE_SEQ_MARIADB = Prepared(
     sa.text(
         "INSERT INTO change_counter (id, seq) VALUES (1, 1) ON DUPLICATE KEY UPDATE seq = seq + 1"
@@ -36,10 +37,10 @@ _ROW = Prepared(sa.insert(t.change_log).values({column.name: sa.bindparam(column
 
 
 def lock(connection: Connection) -> tuple[int | None, datetime | None]:
-    """Lock the change counter, so that no other process writes until this transaction ends; return its seq and time.
+    """Lock the change counter until this transaction ends; return the counter's new seq and the server's time.
 
-    Both are None on SQLite: BEGIN IMMEDIATE has locked the file already, SQLite has no clock of its own, and a seq is
-    taken only for commits with changes for the mirrors.
+    No other process writes while the counter is locked. Both results are None on SQLite: BEGIN IMMEDIATE has locked
+    the file already, SQLite has no clock of its own, and only commits with changes for the mirrors get a seq there.
     """
     if connection.dialect.name == "sqlite":
         return None, None
@@ -58,8 +59,9 @@ def time_of(connection: Connection) -> datetime:
 def append(tx: Transaction, token: str, seq: int | None) -> Commit | None:
     """Write the change-log row of a transaction; return None if there is no row to write.
 
-    On a database server every transaction writes a row, by which an unanswered commit is verified; on SQLite only one
-    with changes does. ``seq``: the number that :func:`lock` returned. ``token``: the key of the row for :func:`has`.
+    On a database server every transaction writes a row: if COMMIT gets no answer, the row proves that it succeeded.
+    On SQLite only a transaction with changes writes a row. ``seq``: the number that :func:`lock` returned.
+    ``token``: the key of the row for :func:`has`.
     """
     if seq is None and not tx.changes:
         return None
@@ -89,7 +91,7 @@ def trim(tx: Transaction, kept: timedelta) -> int:
 
 
 def between(connection: Connection, after: int, until: int | None = None) -> tuple[Commit, ...] | None:
-    """Return the commits after seq ``after`` up to ``until`` (by default the newest); None if any is missing."""
+    """Return the commits after seq ``after`` up to ``until``, by default the newest; None if one of them is missing."""
     log = t.change_log.c
     statement = sa.select(log.seq, log.body).where(log.seq > after).order_by(log.seq)
     if until is not None:

@@ -2,7 +2,8 @@
 """The clock of the database, on which all processes agree even if their own clocks differ.
 
 An SQLite database has one process and uses the clock of that process. A database server returns its time with every
-write transaction; between transactions the time is extrapolated by this machine's clock since boot, which is never set.
+write transaction; between transactions that time is extrapolated with this machine's clock since boot, which cannot be
+set.
 """
 
 from collections.abc import Callable
@@ -12,24 +13,24 @@ from kilonova.lease import seconds_since_boot
 
 
 def epoch_of(moment: datetime) -> float:
-    """Return the seconds since 1970 of a time of a table (UTC without zone)."""
+    """Convert a time as stored in tables (UTC without zone) to seconds since 1970."""
     return moment.replace(tzinfo=UTC).timestamp()
 
 
 class DatabaseClock:
     """Clock of one database. ``own``: clock of this process, for SQLite; None for a database server.
 
-    ``ask``: reads the server's clock; called only if no transaction has returned its time yet.
+    ``ask``: reads the server's clock; called only if no transaction has returned the server's time yet.
     """
 
     def __init__(self, own: Callable[[], datetime] | None, ask: Callable[[], datetime]) -> None:
         self._own = own
         self._ask = ask
-        #: The server's time at the boot of this machine: the offset between the two clocks.
+        #: Time of the database server when this machine booted; None until the server has returned its time.
         self._at_boot: datetime | None = None
 
     def told(self, now: datetime | None) -> datetime:
-        """Synchronise with a time that the server has just returned, and return it; with None, return :meth:`now`."""
+        """Synchronise with ``now``, which the server has just returned, and return it; if None, return :meth:`now`."""
         if now is None:
             return self.now()
         self._at_boot = now - timedelta(seconds=seconds_since_boot())

@@ -8,14 +8,15 @@ from typing import Any
 
 from sqlalchemy.util import LRUCache
 
-#: Size of the cache in statements: all statements of the code, and room for those built from query parameters.
+#: Maximum number of cached statements: enough for all in the code, and for many built from query parameters.
 _MOST = 2_000
 
 
 class CompiledStatements(LRUCache[Any, Any]):
     """The ``compiled_cache`` of all engines.
 
-    SQLAlchemy's keys begin with the dialect object of one engine; here its name, driver and version replace it.
+    A key of SQLAlchemy begins with the dialect object of one engine; this cache uses the dialect's name, driver and
+    server version in place of that object.
     """
 
     def get(self, key: Any, default: Any = None) -> Any:

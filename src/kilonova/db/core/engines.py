@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQLAlchemy engines of each supported database, and the classification of its errors; all driver knowledge is here.
+"""SQLAlchemy engines for each supported database, and the classification of their drivers' errors.
 
-Readers see one snapshot for a whole transaction (REPEATABLE READ on servers, which never fails a read-only
-transaction). The writer uses READ COMMITTED: from its first statement on it holds the lock on the change counter's row,
-so no other process writes meanwhile. Its statements must see all commits made before it got that lock, and gap locks of
-MariaDB would only cost time.
+A reader sees one snapshot during its whole transaction: on servers by REPEATABLE READ, which never fails a read-only
+transaction. The writer uses READ COMMITTED: its first statement locks the change counter's row, and the next statements
+must see all commits made before it got that lock. No other process writes under that lock, so the gap locks that
+MariaDB takes at REPEATABLE READ would only cost time.
 """
 
 import contextlib
@@ -35,21 +35,21 @@ _DRIVERS = {
     "mysql": "mysql+pymysql",
     "mariadb": "mariadb+pymysql",
 }
-#: Instructions of SQLite's virtual machine, a few milliseconds' worth, between two checks of the thread's deadline.
+#: Interval between checks of the thread's deadline, in instructions of SQLite's virtual machine: some milliseconds.
 _STEPS_BETWEEN_LOOKS = 200_000
-#: Seconds after which the server aborts an idle write transaction: a process that hangs in one blocks all other writers
-#: for no longer. A process that was only slow repeats the transaction.
+#: Seconds after which the server aborts an idle write transaction, so that a process which hangs in a transaction does
+#: not block all other writers for longer. A process that was only slow repeats its transaction.
 _IDLE_WRITER_S = 5
-#: Statement timeout of the process's own reads, in seconds: loading a cloud of any size takes less.
+#: Statement timeout, in seconds, of reads that a process makes for itself; loading the largest cloud takes less.
 _LONGEST_PATIENT_S = 600.0
-#: Seconds by which a reader's socket timeout exceeds the server's statement timeout; only a hung server reaches it.
+#: Seconds by which a reader's socket timeout exceeds the server's statement timeout: only a hung server reaches it.
 _MARGIN_S = 5.0
-#: Seconds that a reader waits for a connection of an exhausted pool.
+#: Seconds that a reader waits for a free connection if its pool is exhausted.
 _POOL_S = 10
-#: Busy timeouts of SQLite, in seconds. A reader only ever waits for the recovery of the file after a crash.
+#: Busy timeouts of SQLite, in seconds. A reader has to wait only while SQLite recovers the file after a crash.
 _READER_BUSY_S, _WRITER_BUSY_S = 5, 30
 
-#: Options of every engine. Errors quote the statement without its values, which are many and come from projects.
+#: Options of every engine. Errors quote a statement without its values, which are long and are data of projects.
 _ALL_ENGINES: Mapping[str, Any] = {
     "json_serializer": lambda value: orjson.dumps(value).decode(),
     "json_deserializer": orjson.loads,
@@ -57,8 +57,9 @@ _ALL_ENGINES: Mapping[str, Any] = {
     "execution_options": {"compiled_cache": compiled_statements.SHARED},
 }
 _DEADLOCKS = {"40001", "40P01", "55P03", 1205, 1213, 1020}
-#: Error codes of a full disk: PostgreSQL's; MariaDB's for disk full and table full; MariaDB's that quote an errno.
+#: Error codes of a full disk: 53100 of PostgreSQL; 1021 (disk full) and 1114 (table full) of MariaDB.
 _FULL = {"53100", 1021, 1114}
+#: MariaDB's codes of failed file operations. Only the errno in the message tells whether the disk or a quota is full.
 _QUOTING_ERRNO = {3, 1026, 1030}
 _ERRNO_FULL = re2.compile(r"(?i)(errcode|errno|error): ?(28|122)\b|got error (28|122) ")
 #: SQLite's codes of a full disk, an exceeded quota and an exceeded file size limit.
@@ -67,7 +68,7 @@ _FULL_SQLITE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_
 _CANCELLED = {"57014", 1317, 1969}
 #: Error codes of a server that is stopping, starting or out of connections; for MariaDB also of lost connections.
 _AWAY = {"57P01", "57P02", "57P03", "53300", "25P03", 1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
-#: PostgreSQL's messages for a login for which a retry is useless. Its driver gives no error code before the login.
+#: PostgreSQL's messages for a login that a retry cannot mend. Its driver gives no error code before the login.
 _REFUSED = re2.compile(
     "authentication failed|no password supplied|no pg_hba.conf entry|not permitted to log in|permission denied"
     '|(database|role|user) ".*" does not exist'
@@ -78,15 +79,16 @@ _REFUSED = re2.compile(
 class Engines:
     """The engines of one database.
 
-    ``readers``: for requests; a statement is ended by a timeout or if its client has gone. ``patient``: for the
-    process's own long reads. ``writer``: for the one writer. ``watch``: monitors whether the server answers.
+    ``readers``: for API requests; a statement is cancelled after a timeout or when its client has gone. ``patient``:
+    for long reads that the process makes for itself. ``writer``: for the process's one :class:`~.writer.Writer`.
+    ``watch``: monitors whether the server answers.
     """
 
     readers: Engine
     patient: Engine
     writer: Engine
     watch: Watch
-    #: Probe of the newest seq; None on SQLite.
+    #: Reader of the newest seq of the change log; None on SQLite.
     pulse: SeqProbe | None = None
 
     def dispose(self) -> None:
@@ -120,14 +122,14 @@ def checked_url(text: str) -> URL:
 def open_engines(url: URL, longest_read_s: float | None, response_timeout_s: float) -> Engines:
     """Create the engines of a database without connecting. Raises: ConfigurationError.
 
-    ``longest_read_s``: statement timeout of readers on a server; on SQLite the deadline of the thread is used.
-    ``response_timeout_s``: after this time without any answer a server is declared unreachable.
+    ``longest_read_s``: statement timeout of ``readers`` on a server; on SQLite the deadline of the thread limits a
+    read. ``response_timeout_s``: seconds without an answer after which a server is declared unreachable.
     """
     try:
         if url.get_backend_name() == "sqlite":
             readers = _sqlite(url, "BEGIN", _READER_BUSY_S, pool_size=8, max_overflow=16)
-            # SQLite writes a statement journal file for each statement that changes many pages; memory is faster.
-            # Readers keep temporary files, because their sorts may be large.
+            # SQLite writes a statement journal for each statement that changes many pages, which is faster in memory
+            # than in a file. Readers keep their temporary data in files, because their sorts may be large.
             writer = _sqlite(url, "BEGIN IMMEDIATE", _WRITER_BUSY_S, "temp_store=MEMORY", pool_size=1, max_overflow=1)
             return Engines(readers, readers, writer, NoWatch())
         return _server(url, longest_read_s, response_timeout_s)
@@ -138,7 +140,7 @@ def open_engines(url: URL, longest_read_s: float | None, response_timeout_s: flo
 def private_file(name: str) -> None:
     """Create the file of an SQLite database with mode 0600, if absent; SQLite would make it world-readable.
 
-    SQLite gives its write-ahead log and its shared-memory file the same mode.
+    SQLite gives the same mode to its write-ahead log and its shared-memory file.
     """
     if name.startswith("file:"):
         return
@@ -149,7 +151,7 @@ def private_file(name: str) -> None:
 def settle(name: str) -> None:
     """Checkpoint the write-ahead log of an SQLite database, so that the database file alone is a complete copy.
 
-    No other process may be writing. No error if absent.
+    No other process may write meanwhile. Does nothing if the file is missing, and ignores errors of SQLite.
     """
     if name.startswith("file:") or not Path(name).exists():
         return
@@ -158,7 +160,7 @@ def settle(name: str) -> None:
 
 
 def is_retryable(error: BaseException) -> bool:
-    """Return whether a retry may succeed: deadlock, serialisation failure, lock timeout or unreachable server."""
+    """Return whether a retry may mend ``error``: deadlock, serialisation failure, lock timeout, lost connection."""
     return isinstance(error, DBAPIError) and (_code(error) in _DEADLOCKS or is_away(error) or is_locked(error))
 
 
@@ -168,7 +170,7 @@ def is_locked(error: DBAPIError) -> bool:
 
 
 def is_full(error: BaseException) -> bool:
-    """Return whether the database's disk is full or its quota exhausted."""
+    """Return whether ``error`` says that the database's disk is full or its quota exhausted."""
     if not isinstance(error, DBAPIError):
         return False
     code = _code(error)
@@ -178,7 +180,7 @@ def is_full(error: BaseException) -> bool:
 
 
 def storage_full(url: URL, error: DBAPIError) -> StorageFull:
-    """Return the StorageFull for an error that :func:`is_full` accepts; it names the SQLite file or the server."""
+    """Return the StorageFull for an ``error`` of a full disk; the exception names the SQLite file or the server."""
     kind = url.get_backend_name()
     where = str(url.database) if kind == "sqlite" else f"the {kind} server {url.host or ''}".rstrip()
     return StorageFull(where, str(error.orig).strip().splitlines()[0])
@@ -196,13 +198,13 @@ def is_away(error: DBAPIError) -> bool:
     code = _code(error)
     if isinstance(code, str):
         return code in _AWAY or code.startswith("08")
-    # psycopg could not connect, so no server gave an SQLSTATE.
+    # An error of psycopg without an SQLSTATE comes from a connection attempt that no server has answered.
     unanswered = code is None and hasattr(error.orig, "sqlstate") and isinstance(error, OperationalError)
     return code in _AWAY or unanswered
 
 
 def is_refused(error: DBAPIError) -> bool:
-    """Return whether the server rejects the user or has no such database; a retry does not help."""
+    """Return whether a connection failed for good: the server rejects the user or has no such database."""
     if not is_away(error):
         return True
     return hasattr(error.orig, "sqlstate") and _REFUSED.search(str(error.orig)) is not None
@@ -217,7 +219,7 @@ def _code(error: DBAPIError) -> str | int | None:
     """Return the SQLSTATE of PostgreSQL or the error number of MariaDB; None if the error has neither."""
     original = error.orig
     first = original.args[0] if original is not None and original.args else None
-    if isinstance(first, int):  # MariaDB's driver gives an SQLSTATE as well, which is less precise
+    if isinstance(first, int):  # the SQLSTATE that MariaDB's driver also gives is less precise
         return first
     state: str | None = getattr(original, "sqlstate", None)
     return state
@@ -229,7 +231,7 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
     watch = ServerWatch(connector(dialect, url, response_timeout_s), response_timeout_s)
 
     def engine(longest_wait_s: float | None, isolation_level: str, *, asks: bool = True, **options: Any) -> Engine:
-        """Create an engine. ``asks``: do not connect, but fail at once, while the database server does not answer."""
+        """Create an engine. ``asks``: while the database server does not answer, fail at once instead of connecting."""
 
         def create() -> Any:
             if asks:
@@ -260,14 +262,14 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
     readers = limited(longest_read_s, pool_size=8, max_overflow=16)
     patient = limited(_LONGEST_PATIENT_S, pool_size=1, max_overflow=15)
     # The writer needs no ping, because it repeats a transaction whose connection broke. It has no statement timeout,
-    # because it may wait for the writers of other processes.
+    # because its first statement may have to wait for the writers of other processes.
     writer = engine(None, "READ COMMITTED", asks=False, pool_size=1, max_overflow=1)
 
     @event.listens_for(writer, "connect")
     def _configure(connection: Any, _record: Any) -> None:
         if is_postgresql:
-            # The writer finds rows by their keys. Without this, a plan cached while a table was small would keep its
-            # sequential scan when the table is large, until the next ANALYZE.
+            # The writer finds rows by their keys. With sequential scans enabled, a plan that was cached while a table
+            # was small would keep its sequential scan when the table is large, until the next ANALYZE.
             orders = [
                 f"SET idle_in_transaction_session_timeout = '{_IDLE_WRITER_S}s'",
                 "SET enable_seqscan = off",
@@ -333,7 +335,8 @@ def _sqlite(url: URL, begin: str, busy_s: int, *pragmas: str, **pool: int) -> En
     def _begin(connection: Any) -> None:
         connection.cursor().execute(begin)
 
-    # The driver would begin the transaction only at the first write. A "begin" event listener would do as well, but any
-    # listener makes SQLAlchemy check all kinds of them at every statement: a fifth of the time of a claim.
+    # By default the driver begins a transaction only at its first write. No "begin" event listener is used, because
+    # with one SQLAlchemy checks for listeners of all kinds at every statement, which takes a fifth of the time of a
+    # claim.
     engine.dialect.do_begin = _begin  # type: ignore[assignment, method-assign]
     return engine

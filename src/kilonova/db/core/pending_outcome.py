@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A future for exactly one waiting thread: the outcome of a write.
+"""The future of one write, for exactly one waiting thread.
 
-Each write of a request has one. A ``concurrent.futures.Future`` supports any number of waiting threads by a condition
-with several locks, which takes ten times as long.
+Every write of a request creates one. A ``concurrent.futures.Future`` takes ten times as long, because it supports any
+number of waiting threads by a condition with several locks.
 """
 
 import threading
@@ -10,14 +10,14 @@ from typing import Any
 
 
 class PendingOutcome:
-    """Outcome of a job: one thread starts the job or another cancels it; the outcome is set once, for one waiter."""
+    """Outcome of a job, set once and read by one waiting thread. A job is either started or cancelled, never both."""
 
     __slots__ = ("_is_begun", "_is_done", "_is_there", "_outcome")
 
     def __init__(self) -> None:
         #: Acquired once, by the thread that starts the job or by the thread that cancels it.
         self._is_begun = threading.Lock()
-        #: Released when the outcome is set.
+        #: Held until the outcome is set.
         self._is_there = threading.Lock()
         self._is_there.acquire()
         self._is_done = False

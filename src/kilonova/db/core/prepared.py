@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements of the writer's hot path: compiled once, then passed to the driver without SQLAlchemy.
 
-For every call SQLAlchemy looks up the compiled statement, expands its lists and builds a context and a result, which
-takes longer than SQLite takes to answer. Here a statement is compiled once for each backend and length of its lists.
-Lists are padded to a power of two by repeating their last value, so that few SQL texts exist and servers reuse plans.
+For every call SQLAlchemy looks up the compiled statement, expands its list parameters and builds a context and a
+result, which takes longer than the answer of SQLite. Here a statement is compiled once for each backend and for each
+length of its list parameters. Lists are padded to a power of two by repeating their last value, so that few SQL texts
+exist and servers reuse their plans.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +44,7 @@ class _Ready:
         if self.plain is not None:
             return [parameters[name] for name in self.plain]
         values = []
-        for argument in self.arguments:  # inlined for speed: a new server has about a hundred arguments
+        for argument in self.arguments:  # no call per argument: the statements that store a new server have about 100
             if argument.parameter is None:
                 values.append(argument.constant)
                 continue
@@ -59,7 +60,7 @@ class _Ready:
 class Prepared:
     """A statement to run with parameters on a connection with an open transaction.
 
-    Values of expanding parameters are lists. Raises: the errors that SQLAlchemy raises for the statement.
+    Expanding parameters (``IN``) take lists. Raises: the errors that SQLAlchemy raises for the statement.
     """
 
     def __init__(self, statement: Any) -> None:
@@ -167,7 +168,7 @@ class Prepared:
 class PreparedInsert:
     """The INSERT of rows into a table.
 
-    All rows of a call have the same columns, among them each column that has a client-side default.
+    All rows of a call have the same columns. Client-side defaults are not applied: such columns need a value.
     """
 
     def __init__(self, table: sa.Table) -> None:

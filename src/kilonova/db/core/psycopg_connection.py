@@ -12,10 +12,10 @@ class PatientConnection(psycopg.Connection[Any]):  # type: ignore[misc]
     longest_wait_s: float | None = None
 
     def wait(self, gen: Any, *arguments: Any, timeout: float | None = None, **options: Any) -> Any:
-        """Wait for an answer. Raises: psycopg.OperationalError; the connection is closed if an answer is pending."""
+        """Wait for an answer. Raises: psycopg.OperationalError; after a timeout the connection is closed."""
         try:
             return super().wait(gen, *arguments, timeout=timeout or self.longest_wait_s, **options)
         except psycopg.OperationalError:
             if self.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE:
-                self.pgconn.finish()  # a late answer would be read as the answer to the next statement
+                self.pgconn.finish()  # otherwise a late answer would be read as the answer to the next statement
             raise

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query of the newest seq of a database server, made before every decision: one round trip on its own connection.
+"""Query for the newest seq of the change log, made before every decision: one round trip on a separate connection.
 
-A thread that calls while a query is running waits for the next query. All threads that called meanwhile share the
-answer of that query. So each answer is at least as new as the call, and no thread waits for more than two queries.
+A thread that calls while a query is running waits for the next query. Its answer is shared by all threads that called
+in the meantime. So each answer is at least as new as the call, and no thread waits for more than two queries.
 """
 
 import contextlib
@@ -96,7 +96,7 @@ class SeqProbe:
             return int(cursor.fetchone()[0])
 
     def _through_libpq(self, result: Any) -> Any:
-        """Return a result of libpq, or raise its error. Saves a cursor, which takes longer than the server's answer."""
+        """Return a result of libpq, or raise its error. A psycopg cursor would take longer than the server's answer."""
         if result.status not in {PGRES_COMMAND_OK, PGRES_TUPLES_OK}:
             raise self._dialect.loaded_dbapi.OperationalError(result.error_message.decode(errors="replace"))
         return result

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Health check of the database server: detects a server that hangs and fails all waits for it.
+"""Health check of the database server: detects that the server hangs, and then fails all threads that wait for it.
 
-A thread runs a trivial query periodically. If neither this query nor any other gets an answer, all connections are shut
-down, so that every waiting thread gets the error of a stopped server. Until the server answers again, requests are
-refused at once, and the writer waits without trying.
+A thread runs a trivial query periodically. If neither this query nor that of any other thread gets an answer, all
+connections are shut down: every waiting thread gets the same error as if the server had stopped. Until the server
+answers again, requests are refused at once, and the writer waits without sending statements.
 
 ::
 
@@ -25,7 +25,7 @@ from kilonova.periodic import PeriodicThread
 LOG = logging.getLogger(__name__)
 AWAY = "The database cannot be reached."
 _EASY = "SELECT 1"
-#: A query that failed within this fraction of its timeout was refused; a slower failure counts as unanswered.
+#: A health check that fails within this fraction of its timeout was refused; a later failure counts as unanswered.
 _PROMPT = 0.9
 
 
@@ -34,7 +34,7 @@ class Watch(Protocol):
 
     @property
     def is_silent(self) -> bool:
-        """Whether the server hangs: connected, but without answers."""
+        """Whether the server hangs, that is, has given no answer within the timeout."""
 
     def require_answers(self) -> None:
         """Raise Unavailable if the database server does not answer at present."""
@@ -98,9 +98,9 @@ class ServerWatch:
         self._answers.wait(timeout_s)
 
     def heard(self) -> None:
-        """Record that the server has just answered a thread, which outweighs an earlier health check without answer.
+        """Record that the server has just answered a thread: an earlier health check without answer is ignored.
 
-        Once the server is declared hung, only the health check itself can end that: all other connections are shut
+        Once the server is declared hung, only a successful health check ends that state: all other connections are shut
         down, so an answer reported then is old.
         """
         self._heard_at = time.monotonic()
@@ -122,7 +122,7 @@ class ServerWatch:
         self._sockets.clear()
 
     def connected(self, connection: Any) -> None:
-        """Register a driver's connection, to be shut down if the server hangs, until it is :meth:`closed`."""
+        """Register a driver's connection, to shut it down if the server hangs, until :meth:`closed` removes it."""
         with self._lock:
             self._sockets[id(connection)] = socket_of(connection)
             if self._thread is None and not self._is_closed:
@@ -151,7 +151,7 @@ class ServerWatch:
         except Exception as error:  # noqa: BLE001 - each driver has its own exceptions
             waited_s = time.monotonic() - began
             if waited_s < _PROMPT * self._timeout_s:
-                self._answers.set()  # a server that is down refuses connections at once: do not hold requests back
+                self._answers.set()  # a stopped server refuses connections at once, so requests may try to connect
             elif self._heard_at < began:
                 self._give_up(error)
         else:
@@ -173,7 +173,7 @@ class ServerWatch:
     def _close_probe(self) -> None:
         probe, self._probe = self._probe, None
         if probe is not None:
-            with contextlib.suppress(Exception):  # it is broken
+            with contextlib.suppress(Exception):  # the connection may be broken already
                 probe.close()
 
     def _give_up(self, error: Exception) -> None:
@@ -182,7 +182,7 @@ class ServerWatch:
             self._answers.clear()
         with self._lock:
             for each in self._sockets.values():
-                with contextlib.suppress(OSError):  # broken already
+                with contextlib.suppress(OSError):  # the connection may be broken already
                     each.shutdown(socket.SHUT_RDWR)
 
     def _take_up(self) -> None:

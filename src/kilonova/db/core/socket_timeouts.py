@@ -29,9 +29,9 @@ def connector(dialect: sa.Dialect, url: URL, longest_wait_s: float | None, **mor
 
 
 def socket_of(connection: Any) -> socket.socket:
-    """Return a duplicate of the socket of a driver's connection, to be shut down from another thread.
+    """Return a duplicate of the socket of a driver's connection, which another thread may shut down.
 
-    A duplicate, because the driver may close its own socket meanwhile and the kernel reuse that file descriptor.
+    The driver may close its own socket meanwhile, and the kernel may then reuse that file descriptor.
     """
     number = connection.fileno() if hasattr(connection, "fileno") else connection._sock.fileno()  # noqa: SLF001
     return socket.socket(fileno=os.dup(number))

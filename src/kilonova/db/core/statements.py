@@ -17,7 +17,7 @@ from kilonova.db.core.transaction import Transaction
 
 
 def insert_missing(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> bool:
-    """Insert ``row`` unless one of its unique keys exists, also in a commit that this transaction's snapshot lacks.
+    """Insert ``row`` unless a row with one of its unique keys exists, even one committed after this snapshot was taken.
 
     Returns whether the row was inserted.
     """

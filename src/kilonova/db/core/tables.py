@@ -34,7 +34,7 @@ metadata = MetaData(
     }
 )
 
-#: Binary comparison, as in SQLite and PostgreSQL; a collation without "nopad" would ignore trailing blanks.
+#: MariaDB's collation: binary, as in SQLite and PostgreSQL; one without "nopad" would ignore trailing blanks.
 COLLATION = "utf8mb4_nopad_bin"
 # SQLAlchemy has separate table options for mysql:// and mariadb:// URLs.
 _CHARSET = {
@@ -178,7 +178,7 @@ compute_nodes = _table(
     UniqueConstraint("host", "hypervisor_hostname"),
 )
 
-# Guard rows of NUMA cells: ``used`` is only updated while ``version`` is still as read (compare-and-swap).
+# Guard rows of NUMA cells: ``used`` is updated only if ``version`` still has the value that was read.
 numa_cells = _table(
     "numa_cells",
     Column("node_uuid", String(36), primary_key=True),
@@ -198,7 +198,7 @@ pci_pools = _table(
     Column("used", Integer, nullable=False),
 )
 
-# The share of each server in the NUMA cells and PCI pools of its hypervisor.
+# The NUMA cells and PCI devices that each server uses on its hypervisor.
 device_shares = _table(
     "device_shares",
     Column("instance_uuid", String(36), primary_key=True),
@@ -230,8 +230,8 @@ aggregate_metadata = _table(
     Column("value", String(255), nullable=False),
 )
 
-#: Has one row from the first isolation rule on. Claims compare the version to detect that the rules, or the hosts to
-#: which they apply, have changed.
+#: Version number of the isolation rules: one row, which the first isolation rule inserts. A claim compares the number
+#: with that of its scheduling decision, to detect that the rules, or the hosts to which they apply, have changed.
 isolation_version = _table(
     "isolation_version",
     Column("id", Integer, primary_key=True, autoincrement=False),
@@ -270,8 +270,8 @@ flavor_projects = _table(
     Column("project_id", String(255), primary_key=True),
 )
 
-# Quota usage of each project ("" as user), and of each user with own limits in a project; ram in MiB.
-# ``limits``: resource → limit, only for limits set for this project or user.
+# Quota usage and limits: a row for each project (``user_id`` is ""), and one for each user who has separate limits in a
+# project. ``ram`` is in MiB. ``limits``: resource → limit, only limits that are set for this project or user.
 quotas = _table(
     "quotas",
     Column("project_id", String(255), primary_key=True),
@@ -282,7 +282,7 @@ quotas = _table(
     Column("limits", _Json, nullable=False),
 )
 
-# Default limits, for projects without own limits. Only the class "default" has an effect.
+# Default quota limits, for resources that a project has no limit for. Only the class "default" has an effect.
 quota_classes = _table(
     "quota_classes",
     Column("class_name", String(255), primary_key=True),
@@ -368,7 +368,7 @@ instances = _table(
     Column("deleted_at", Time),
     Column("deleted", Boolean, nullable=False),
     Column("image_properties", _Json),
-    # Servers of one request share a request spec; a later change of one server gives it a separate copy.
+    # Servers of one request share a request spec, until a later change gives one of them its own copy.
     Column("request_spec_uuid", String(36), index=True),
     # For a shelved server: the image to unshelve it from, and the time of the shelving.
     Column("shelved_image", String(36)),
@@ -460,8 +460,8 @@ instance_action_events = _table(
     Index("ix_instance_action_events_instance", "instance_uuid", "request_id"),
 )
 
-# One row for each move of a server between hosts. During the move the allocations on the source host belong to the
-# consumer ``uuid``.
+# One row for each move of a server between hosts. During the move, ``uuid`` is the consumer of the allocations on the
+# source host.
 server_migrations = _table(
     "server_migrations",
     _key(),
@@ -498,13 +498,13 @@ workflows = _table(
     Column("step", String(32), nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("facts", _Json, nullable=False),
-    # The control process that runs the workflow while its lease lasts (``processes``).
+    # The control process that runs the workflow as long as the process has a lease (``processes``).
     Column("owner", String(36), nullable=False, index=True),
-    # True after another control process handed the workflow over or changed it, until its owner has picked it up.
+    # True from the moment another control process hands the workflow over or changes it, until its owner reloads it.
     Column("handed_over", Boolean, nullable=False, default=False),
     *_times(),
-    # The batch workflow of the whole request, which decides when this one continues. It keeps its value when the batch
-    # has ended and no row has that uuid any more.
+    # The batch workflow of the whole request, which decides when this workflow continues. The column keeps its value
+    # after the batch workflow has ended, when no row has that uuid any more.
     Column("batch_uuid", String(36), index=True),
     # Optimistic lock: every update increments it and requires the version that was read.
     Column("version", Integer, nullable=False, default=0),
@@ -548,7 +548,8 @@ host_agents = _table(
     Column("process", String(36), nullable=False, index=True),
 )
 
-# Removal records: guests to remove from hosts that were unreachable at the time. ``departure``: a ``RemovalReason``.
+# Pending removals: guests to remove from hosts that were unreachable when the guest had to leave.
+# ``departure``: a ``RemovalReason``.
 departures = _table(
     "departures",
     Column("host", String(255), primary_key=True),
@@ -557,7 +558,7 @@ departures = _table(
     Column("created_at", Time, nullable=False),
 )
 
-# Pending rollbacks: guests to restore to their state before a move, on hosts that were unreachable at its rollback.
+# Pending rollbacks: guests to restore to their state before a move, on hosts unreachable when the move was rolled back.
 homecomings = _table(
     "homecomings",
     Column("host", String(255), primary_key=True),
@@ -580,7 +581,7 @@ odd_guests = _table(
     UniqueConstraint("host", "instance_uuid"),
 )
 
-# Enrolled agent processes, by their user names at the broker. ``version``: number of the last change of the row; one
+# Enrolled agent processes. ``name``: the user name at the broker. ``version``: number of the row's last change; one
 # sequence numbers the changes of all rows.
 enrolled_agents = _table(
     "enrolled_agents",
@@ -619,7 +620,8 @@ switches = _table(
     Column("created_at", Time, nullable=False),
 )
 
-#: Progress of the usage notifications of a period. ``after_id``: the last instance handled; ``servers``: their number.
+#: Progress of the usage notifications of a period. ``after_id``: id of the last instance handled. ``servers``: number
+#: of instances handled.
 usage_audits = _table(
     "usage_audits",
     Column("period_beginning", Time, primary_key=True),

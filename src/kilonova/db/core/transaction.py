@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write transactions: they record the changes that mirrors must apply, and isolate the failures of their jobs.
+"""Write transactions: they record the changes for the mirrors, and undo a failed job without the other jobs.
 
-A transaction with several jobs is first tried without savepoints; if a job fails, it is repeated with a savepoint each.
+A transaction of several jobs is first tried without savepoints; if a job fails, the whole transaction is repeated with
+a savepoint for each job.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +25,13 @@ Outcome = TypeVar("Outcome")
 
 
 class Framing(Enum):
-    """Isolation of the jobs of one transaction from each other's failures."""
+    """Whether the jobs of a transaction run in savepoints, so that a failed job is undone without the others."""
 
     #: A single job: its failure rolls back the transaction.
     ALONE = auto()
-    #: Several jobs without savepoints: the first try, which assumes that no job fails.
+    #: Several jobs without savepoints, which is the first try of every transaction of several jobs.
     NONE = auto()
-    #: A savepoint for each job, at the cost of two more statements.
+    #: Several jobs with a savepoint for each, at the cost of two more statements for each job.
     EACH = auto()
 
 
@@ -40,7 +41,7 @@ class FramesNeeded(BaseException):
 
 @dataclass(slots=True)
 class AllUndone(BaseException):
-    """The server has rolled back the whole transaction, not one job (deadlock, full disk), so it cannot continue."""
+    """The database has undone the whole transaction (deadlock, full disk), so that no further job can run in it."""
 
     error: BaseException
 
@@ -60,12 +61,12 @@ class Transaction:
         return cast("CursorResult[Any]", self.connection.execute(statement, parameters))
 
     def log(self, kind: Kind, key: str, value: Payload | None) -> None:
-        """Record a change for the mirrors. The last value of a (kind, key) wins; None means deleted."""
+        """Record a change for the mirrors: the last value of (kind, key) in the transaction; None if it was deleted."""
         self.changes.append(Change(kind, key, value))
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Run a block in a savepoint; if it raises, undo its rows and its logged changes. Raises: AllUndone."""
+        """Run the ``with`` block in a savepoint; if it raises, undo its rows and logged changes. Raises: AllUndone."""
         changes, claims = len(self.changes), len(self.claims)
         nested = self.connection.begin_nested()
         try:
@@ -84,9 +85,9 @@ class Transaction:
             raise AllUndone(error) from error
 
     def attempt(self, job: Callable[[], Outcome]) -> Outcome:
-        """Run a job so that its failure undoes this job only.
+        """Run ``job`` so that its failure undoes only its own changes.
 
-        Raises: FramesNeeded, if the transaction must be repeated with savepoints for that; the errors of the job.
+        Raises: the errors of the job; FramesNeeded, if the job failed in a transaction without the necessary savepoint.
         """
         if self._framing is Framing.EACH:
             with self.savepoint():
@@ -115,11 +116,11 @@ def batched(
     write: Callable[[Transaction, Sequence[Item]], Sequence[Outcome | BaseException]],
     refusal: Callable[[Exception], Outcome | BaseException] = lambda error: error,
 ) -> BatchedWrite[Item, Outcome]:
-    """Return a batched write that calls ``write`` with all queued items, and bisects the batch if that raises.
+    """Return a batched write that calls ``write`` with all queued items; if that raises, with each half, and so on.
 
     ``write`` may return an exception as the outcome of an item that changed nothing. ``refusal`` converts an exception
-    raised for a single item into its outcome. Create each batched write once: only items that are queued for the same
-    object share a batch.
+    that ``write`` raises for a single item into the outcome of that item. Create each batched write once: items share a
+    batch only if they are queued for the same function object.
     """
 
     def run(tx: Transaction, items: Sequence[Item]) -> Sequence[Outcome | BaseException]:
@@ -137,7 +138,7 @@ def batched(
 
 
 def run_singly(tx: Transaction, jobs: Sequence[Callable[[Transaction], Any]]) -> Sequence[Any]:
-    """Run unrelated jobs one after the other; a failed job is undone alone. Returns their outcomes or exceptions."""
+    """Run unrelated jobs one after the other and return their outcomes; that of a failed job is its exception."""
     outcomes: list[Any] = []
     for job in jobs:
         try:

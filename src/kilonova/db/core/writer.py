@@ -8,11 +8,13 @@ begins by locking the row of the change counter. So a job may read, decide and w
 
     caller ──write(job)──▶ queue ──▶ writer: lock; job … job; change log; COMMIT ──▶ listeners ──▶ callers
 
-The thread that holds the baton, a lock, writes. A caller takes a free baton for one transaction, as it waits for its
-job anyway: this saves two thread switches. Jobs queued meanwhile are left to the writer thread.
+Only the thread that holds a lock, the baton, writes. If the baton is free, a caller takes it and writes one
+transaction, because it must wait for its job anyway: this saves two thread switches. The writer thread writes all jobs
+that are queued meanwhile.
 
-While the server is unreachable, the writer thread keeps the unwritten jobs and retries; a caller that holds the baton
-leaves them to the writer thread. Jobs of requests fail after ``timeout_s``, so that the requests are answered.
+While the server is unreachable, the writer thread keeps the unwritten jobs and retries; a caller that has taken the
+baton leaves its jobs to the writer thread. Jobs of requests fail after ``timeout_s``, so that the requests are
+answered.
 """
 
 import contextlib
@@ -47,7 +49,7 @@ Outcome = TypeVar("Outcome")
 _MAX_BATCH = 256
 _MAX_TRIES = 12
 _LONGEST_WAIT_S = 1.0
-#: Number of retries by a caller in its own thread: enough if the server was restarted since the last transaction.
+#: Retries by a caller in its own thread before it leaves them to the writer thread: enough after a server restart.
 _OWN_TRIES = 2
 #: Interval in seconds at which a waiting request checks whether the database server is unreachable.
 _LOOK_EVERY_S = 0.25
@@ -82,8 +84,8 @@ class _Job:
 class _Attempt:
     """The jobs of one transaction, with the state of its retries.
 
-    ``doubt``: an unanswered commit to verify first; ``conflicts``: retries after conflicts; ``waits``: retries while
-    the server was unreachable.
+    ``doubt``: a commit without answer, which must be verified first. ``conflicts``: number of retries after conflicts.
+    ``waits``: number of retries while the server was unreachable.
     """
 
     batch: list[_Job]
@@ -92,7 +94,7 @@ class _Attempt:
     waits: int = 0
 
     def let_go(self) -> None:
-        """Answer the jobs whose time limit for an unreachable server has passed."""
+        """Fail the jobs that have waited for an unreachable server for longer than their time limit."""
         for job in [job for job in self.batch if job.is_given_up]:
             if self.doubt is None:
                 self.batch.remove(job)
@@ -101,7 +103,7 @@ class _Attempt:
                 job.resolve(Unavailable(_UNKNOWN))
 
     def begin_again(self) -> None:
-        """Prepare a retry after a commit that did not happen: drop the jobs that are answered already."""
+        """Prepare a retry after a commit that did not happen: drop the jobs whose callers got an answer already."""
         self.doubt = None
         self.batch = [job for job in self.batch if not job.future.done()]
 
@@ -133,9 +135,9 @@ class Writer:
         #: Wakes the writer thread: jobs are queued (True), or the writer is closed (False).
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        #: Lock of the one thread that writes.
+        #: Held by the one thread that is writing.
         self._baton = threading.Lock()
-        #: Transactions started and not finished; the next thread that writes finishes them before it starts a new one.
+        #: Transactions that were started and are not finished; they are finished before a new one is started.
         self._begun: deque[_Attempt] = deque()
         #: Held while a job is queued, so that no job is queued after the close.
         self._gate = threading.Lock()
@@ -217,7 +219,7 @@ class Writer:
                         return
 
     def _write_waiting(self, *, may_wait: bool) -> None:
-        """Finish the started transactions, or write one batch of queued jobs if there are none."""
+        """Finish the transactions that were started; if there were none, write one batch of queued jobs."""
         if not self._begun and (batch := self._next_batch()):
             self._begun.append(_Attempt(batch))
         try:
@@ -236,9 +238,9 @@ class Writer:
         return batch
 
     def _finish(self, attempt: _Attempt, *, may_wait: bool) -> None:
-        """Finish the oldest started transaction and answer its callers.
+        """Finish the oldest started transaction and answer the callers of its jobs.
 
-        Raises: _NotNow; the transaction then stays the first in the queue.
+        Raises: _NotNow; the transaction is then still the oldest started one.
         """
         try:
             done = self._transact_until_done(attempt, may_wait=may_wait)
@@ -281,10 +283,10 @@ class Writer:
             self._is_full = True
 
     def _transact_until_done(self, attempt: _Attempt, *, may_wait: bool) -> Done:
-        """Retry the transaction until it succeeds: a few times after conflicts, for ever while the server is away.
+        """Retry the transaction until it succeeds: a few times after conflicts, for ever if the server is unreachable.
 
         Raises: _NotNow, if the server is unreachable and this thread may not wait; _OutcomeUnknown; Unavailable, if the
-        writer is closed meanwhile; any error that a retry does not fix.
+        writer has been closed; any error that a retry does not mend.
         """
         while attempt.batch:
             if self._watch.is_silent and not self._closed:
@@ -311,7 +313,7 @@ class Writer:
                 if is_away(error) and not self._closed:
                     self._wait_before_next_try(attempt, error, may_wait=may_wait)
                 elif is_retryable(error) and not is_away(error) and attempt.conflicts < _MAX_TRIES:
-                    LOG.info("Write batch of %d retried after: %s", len(attempt.batch), error.orig)
+                    LOG.info("A transaction of %d writes is retried after: %s", len(attempt.batch), error.orig)
                     time.sleep(min(0.004 * 2**attempt.conflicts, 0.25))
                     attempt.conflicts += 1
                 elif attempt.doubt is not None:
@@ -354,11 +356,11 @@ class Writer:
 
 
 class _NotNow(Exception):
-    """The server is unreachable, and this thread is a caller's: it leaves the retries to the writer thread."""
+    """The server is unreachable, and this is a caller's thread, which leaves the retries to the writer thread."""
 
 
 class _OutcomeUnknown(Exception):
-    """A commit went unanswered, and the server could not be reached to verify whether it happened."""
+    """A commit got no answer, and the server could not be reached to verify whether the transaction was committed."""
 
 
 def _first_line(error: DBAPIError) -> str:

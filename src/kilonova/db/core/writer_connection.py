@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The writer's connection, and one transaction on it: lock; job … job; change log; COMMIT.
 
-The writer (``writer.py``) chooses the jobs of a transaction and retries failed ones.
+The writer (``writer.py``) chooses the jobs of a transaction, and retries a failed transaction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -46,7 +46,7 @@ class InDoubt(Exception):
 
 
 class WriterConnection:
-    """A connection that is reused by following transactions until an error closes it. For one thread at a time."""
+    """The connection of the writer, which all transactions use until an error closes it. For one thread at a time."""
 
     def __init__(self, engine: Engine, clock: DatabaseClock) -> None:
         self._engine = engine
@@ -66,7 +66,7 @@ class WriterConnection:
             raise undone.error from None
 
     def has_landed(self, token: str) -> bool:
-        """Return whether an unanswered commit happened. Waits for the lock that its transaction may still hold."""
+        """Return whether the transaction with this token was committed. Waits for the lock that it may still hold."""
         try:
             connection = self._connected()
             with connection.begin() as transaction:

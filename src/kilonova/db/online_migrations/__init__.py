@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Online data migrations: rows of earlier releases are rewritten in batches while the cloud runs.
 
-A release can read the former form until a later release drops it; these migrations must be complete by then. Migrated
-rows are not found again, so a run can be stopped and repeated at any time.
+Every release can read the former form of a row until a later release drops that form; by then, its online migration
+must be complete. A run skips the rows that are migrated already, so it can be stopped and repeated at any time.
 """
 
 from kilonova.db.online_migrations.online_migration import OnlineMigration

@@ -33,7 +33,7 @@ class OnlineMigration:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a run. ``found``: rows to change. ``done``: changed rows. ``failed``: whether a row failed."""
+    """The result of a run: number of rows to change, number of changed rows, and whether any row failed."""
 
     name: str
     found: int
@@ -53,7 +53,7 @@ def run(
     most: int | None = None,
     rest: Callable[[float], object] = time.sleep,
 ) -> Outcome:
-    """Change up to ``most`` rows in batches, and pause between batches for as long as each took.
+    """Change up to ``most`` rows in batches, and pause after each batch for as long as that batch took.
 
     Rows that cannot be changed are logged and skipped.
     """
@@ -71,7 +71,7 @@ def run(
 
 
 def _changed(database: Database, migration: OnlineMigration, keys: Sequence[str]) -> tuple[int, bool]:
-    """Change rows together, or one by one if that fails. Returns how many, and whether all could be changed."""
+    """Change rows together, or one by one if that fails. Returns the number changed, and whether all were changed."""
     try:
         return database.write(partial(_change, migration, keys)), True
     except Unavailable:
