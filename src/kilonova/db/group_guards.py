@@ -2,7 +2,7 @@
 """Guard rows of server groups, by which a claim enforces the group's policy.
 
 Anti-affinity: ``server_group_hosts.members`` stays within the group's limit. Affinity: ``server_groups.host`` is the
-only host. Soft policies only count members. All writes log the group for the mirrors.
+only host of the members. With the soft policies, members are only counted. All writes log the group for the mirrors.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ _OPEN = insert_many(t.server_group_hosts, {"group_id": "group_id", "host": "host
 
 
 def add_members(tx: Transaction, group_uuid: str, instance_uuids: Sequence[str]) -> None:
-    """Make new instances members of a group; they count on a host only after their claim.
+    """Make new instances members of a group; an instance is counted on a host only after its claim of that host.
 
     Raises: InvalidRequest if the group does not exist.
     """
@@ -50,7 +50,7 @@ def add_members(tx: Transaction, group_uuid: str, instance_uuids: Sequence[str])
 
 
 def forget_members(tx: Transaction, instance_uuids: Sequence[str]) -> None:
-    """Remove instances that are being deleted from their groups; no error if absent."""
+    """Remove instances from their groups, because the instances are being deleted; no error if they are in no group."""
     members = t.server_group_members
     tx.execute(sa.delete(members).where(members.c.instance_uuid.in_(list(instance_uuids))))
 
@@ -58,11 +58,11 @@ def forget_members(tx: Transaction, instance_uuids: Sequence[str]) -> None:
 def join_hosts(
     tx: Transaction, group_uuid: str, hosts: Mapping[str, int], leaving: Mapping[str, int] | None = None
 ) -> bool:
-    """Add members (host → number) if the group's policy allows all of them; False: the caller must roll back.
+    """Count members on new hosts if the group's policy allows all of them. False: the caller must roll back.
 
-    ``leaving``: host → number of these members that are in a move from that host. They count on both hosts until
-    :func:`leave`. With the affinity policy, members outside the move must be on the new host; without such members the
-    whole group moves.
+    ``hosts``: new host → number of members. ``leaving``: host → number of these members that are moving away from that
+    host; until :func:`leave` they are counted on both hosts. With the affinity policy, all other members must be on the
+    new host; if there are no others, the new host becomes that of the group.
     """
     group = tx.execute(sa.select(t.server_groups).where(_G.uuid == group_uuid)).first()
     if group is None:
@@ -93,7 +93,7 @@ def _others_elsewhere(present: Mapping[str, int], host: str, leaving: Mapping[st
 
 
 def leave(tx: Transaction, group_uuid: str, host: str) -> None:
-    """Remove one member from the count of a host; no error if absent."""
+    """Subtract one from the number of a group's members on a host; no error if the group does not exist."""
     group = tx.execute(sa.select(t.server_groups).where(_G.uuid == group_uuid)).first()
     if group is None:
         return
@@ -107,9 +107,9 @@ def leave(tx: Transaction, group_uuid: str, host: str) -> None:
 
 
 def counted(connection: Connection, group_uuid: str | None = None) -> dict[str, dict[str, int]]:
-    """Count members by their instances: group uuid → host → number, of one group or of all.
+    """Count members by the hosts of their instances: group uuid → host → number, for one group or for all groups.
 
-    A member that is being moved to another host counts on both.
+    A member that is moving to another host is counted on both hosts.
     """
     instance = t.instances.c
     statement = sa.select(instance.group_uuid, instance.host, sa.func.count()).where(
@@ -128,9 +128,9 @@ def counted(connection: Connection, group_uuid: str | None = None) -> dict[str, 
 
 
 def host_of(policy: str, members: Mapping[str, int], present: str | None) -> str | None:
-    """Return the host of an affinity group: ``present`` if it has members, otherwise the host with most members.
+    """Return the host of an affinity group: ``present`` if members are there, otherwise the host with most members.
 
-    None for another policy or a group without members.
+    None if the policy is not affinity, or if no member is on a host.
     """
     if policy != "affinity" or not members:
         return None

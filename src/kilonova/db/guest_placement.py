@@ -3,14 +3,15 @@
 
 ::
 
-    recorded here, or by an open move           ──▶ keep
-    no mark of this cloud                       ──▶ stray
-    a removal record for this host, written
-        after the guest was created             ──▶ remove
-    anything else                               ──▶ stray
+        server recorded on this host,
+            or moving from or to this host          ──▶ keep
+        guest without a mark of this cloud          ──▶ stray
+        a removal record for this host, written
+            after the guest was created             ──▶ remove
+        any other guest                             ──▶ stray
 
-A database that was restored from a backup knows less than the hosts. So a guest is never removed because its server is
-recorded elsewhere, and a removal record does not apply to guests created after it was written.
+A database that was restored from a backup lacks the latest servers and moves. So a guest is never removed because its
+server is recorded elsewhere, and a removal record does not apply to a guest that was created after it was written.
 """
 
 from collections import defaultdict
@@ -28,7 +29,7 @@ from kilonova.model.found_guest import FoundGuest, Removal, RemovalReason, Stray
 from kilonova.model.instance import VmState
 from kilonova.model.server_migration import OPEN, MigrationStatus, ServerMigration
 
-#: host → instance uuid → guest as the host reports it.
+#: The guests that hosts report: host → instance uuid → guest.
 Found = Mapping[str, Mapping[str, FoundGuest]]
 _AT_ONCE = 500
 _I, _M = t.instances.c, t.server_migrations.c
@@ -70,7 +71,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Recorded place of a server. ``hosts``: both hosts while it moves. ``deleted_at``: None unless it is deleted."""
+    """Recorded place of a server. ``hosts``: both hosts while the server moves. ``deleted_at``: None unless deleted."""
 
     host: str | None
     hosts: frozenset[str]
@@ -81,7 +82,7 @@ class _Place:
 class _Record:
     """A reason to remove a guest, recorded at ``at``.
 
-    ``keeps``: only power off the guest and keep it, since a rollback may need it.
+    ``keeps``: only power off the guest and keep it, because a rollback of its move may need it.
     """
 
     departure: RemovalReason
@@ -90,7 +91,7 @@ class _Record:
 
 
 def examine(connection: Connection, found: Found, now: datetime) -> Examined:
-    """Decide about the guests that hosts report. ``now``: time of the database, as in the records."""
+    """Decide about the guests that hosts report. ``now``: the database's time, which the records have too."""
     uuids = sorted({uuid for guests in found.values() for uuid in guests})
     removals: dict[str, list[Removal]] = defaultdict(list)
     odd: list[StrayGuest] = []
@@ -114,13 +115,13 @@ def examine(connection: Connection, found: Found, now: datetime) -> Examined:
 
 
 def belongs(connection: Connection, host: str, uuid: str) -> bool:
-    """Return whether a server is recorded on a host, also as one side of a move."""
+    """Return whether a server is recorded on a host, or moves from or to it."""
     places, _ = _places(connection, [uuid])
     return uuid in places and host in places[uuid].hosts
 
 
 def is_at_rest(connection: Connection, host: str, uuid: str) -> bool:
-    """Return whether a server is recorded on a host in a state with a guest, and has no task."""
+    """Return whether a server is recorded on a host, has no task, and is in a state in which it has a guest."""
     wanted = sa.select(_I.id).where(_I.uuid == uuid, _I.host == host, *_AT_REST)
     return connection.execute(wanted).first() is not None
 
@@ -172,7 +173,7 @@ def _oddity(guest: FoundGuest, place: _Place | None, *, has_record: bool) -> Str
 
 
 def _places(connection: Connection, uuids: Sequence[str]) -> tuple[dict[str, _Place], Sequence[ServerMigration]]:
-    """Return uuid → recorded place, for servers that exist or are deleted but not purged, and their open moves."""
+    """Return uuid → recorded place of the servers that exist or are deleted but not purged; and their open moves."""
     open_moves = server_migrations.open_of(connection, uuids)
     sides: dict[str, frozenset[str]] = defaultdict(frozenset)
     for move in open_moves:
@@ -188,7 +189,7 @@ def _places(connection: Connection, uuids: Sequence[str]) -> tuple[dict[str, _Pl
 def _records(
     connection: Connection, uuids: Collection[str], places: Mapping[str, _Place], moves: Sequence[ServerMigration]
 ) -> dict[tuple[str, str], list[_Record]]:
-    """Return (host, uuid) → removal records for the guest, except for the deletion of its server."""
+    """Return (host, uuid) → recorded reasons to remove the guest, other than the deletion of its server."""
     records: dict[tuple[str, str], list[_Record]] = defaultdict(list)
     for key, (departure, at) in pending_removals.of(connection, uuids).items():
         records[key].append(_Record(departure, at))
@@ -205,9 +206,9 @@ def _records(
 
 
 def _left_by_moves(connection: Connection, uuids: Collection[str]) -> Iterator[tuple[str, str, datetime]]:
-    """Yield (host, uuid, time) for each host that a server has left by a move that ended.
+    """Yield (host, uuid, time) for each ended move: the host that the server left by it.
 
-    This is the source of a successful move, and the destination of a failed one.
+    This is the source of a successful move, and the destination of a failed move.
     """
     for uuid, status, source, dest, created_at, updated_at in _ENDED.rows(connection, uuids=list(uuids)):
         if dest is not None and dest != source:

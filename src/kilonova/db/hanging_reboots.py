@@ -16,13 +16,13 @@ _I = t.instances.c
 
 
 def since(connection: Connection, before: datetime, limit: int) -> tuple[Instance, ...]:
-    """Return up to ``limit`` servers whose soft reboot has shown the same task since ``before``, in database time."""
+    """Return up to ``limit`` servers whose soft reboot has made no progress since ``before`` (the database's time)."""
     hang = _I.task_state.in_([task.value for task in _SOFT]), _I.updated_at < before, _I.deleted.is_(False)
     uuids = connection.execute(sa.select(_I.uuid).where(*hang).order_by(_I.id).limit(limit)).scalars().all()
     return instances.get_many(connection, uuids)
 
 
 def require_unchanged(server: Instance, seen: Instance) -> None:
-    """Check that task and time of update of a server are as they were read. Raises: ConcurrentUpdate."""
+    """Check that the task state and update time of a server are still those of ``seen``. Raises: ConcurrentUpdate."""
     if (server.task_state, server.updated_at) != (seen.task_state, seen.updated_at):
         raise ConcurrentUpdate(f"Server {server.uuid} has changed since it was read.")

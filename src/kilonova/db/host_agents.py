@@ -3,9 +3,9 @@
 
 A process is a control process, or one session of an agent process. It registers once, with its hosts, and then sends
 heartbeats (:func:`keep_alive`). It may act until its lease ends. Its hosts count as up until a control process finds
-that its last heartbeat is too old (:func:`mark_silent`). All times are of the database clock.
+that the process's last heartbeat is too old (:func:`mark_silent`). All times are of the database clock.
 
-Heartbeats are not in the change log: it has the process of each agent, and processes that go down or come up.
+The change log has the process of each agent, and each process that goes down or comes up, but no heartbeats.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -35,7 +35,8 @@ class Process:
     """A process that registers. ``uuid``: of a control process, or of a session of an agent process.
 
     ``machine``: name of the machine where it runs. ``agent``: the name of an agent process that is reached through the
-    broker; None for a control process. ``message_version``: the newest version of the messages that it understands.
+    broker; None for a control process. ``message_version``: the newest version of the messages that the process
+    understands.
     """
 
     uuid: str
@@ -47,7 +48,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The last known process of a host's agent. ``agent``: name of the agent process; None inside a control process."""
+    """The last known process of a host's agent. ``agent``: name of an agent process; None for a control process."""
 
     process: str
     agent: str | None
@@ -55,7 +56,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """A process that went down. ``hosts``: how many hosts went down with it."""
+    """A process that went down. ``hosts``: number of hosts whose agents ran in the process."""
 
     process: str
     machine: str
@@ -65,10 +66,11 @@ class Silent:
 
 
 def register(tx: Transaction, process: Process, hosts: Collection[str], lease: timedelta) -> None:
-    """Register a live process and the hosts whose agents run in it. Call it again to add hosts.
+    """Register a live process and the hosts whose agents run in it. Call this function again to add hosts.
 
-    An agent runs only once: a process that had one of ``hosts`` has ended, and so have other sessions of the same agent
-    process. Their leases end now, so that other processes take over their workflows at once.
+    The agent of a host runs in one process only: another process that had one of ``hosts`` must have ended, and so must
+    other sessions of the same agent process. The leases of these processes end now, so that their workflows are taken
+    over at once.
     """
     _begin(tx, process, lease)
     if process.agent is not None:
@@ -79,7 +81,7 @@ def register(tx: Transaction, process: Process, hosts: Collection[str], lease: t
 
 
 def keep_alive(tx: Transaction, processes: Collection[str], lease: timedelta) -> frozenset[str]:
-    """Record a heartbeat of each process whose lease is valid, and return these. Others must register again."""
+    """Record a heartbeat of each process with a valid lease; return these processes. All others must register again."""
     counting = sa.select(_P.uuid, _P.up).where(_P.uuid.in_(list(processes)), _P.lease_until > tx.now)
     up = {row.uuid: row.up for row in tx.execute(counting)}
     if up:
@@ -92,13 +94,13 @@ def keep_alive(tx: Transaction, processes: Collection[str], lease: timedelta) ->
 
 
 def end_control_processes(tx: Transaction, *, besides: str) -> None:
-    """End the leases of all control processes except ``besides``, on a database that only one can use."""
+    """End the leases of all control processes except ``besides``, on a database that only one process can use."""
     others = sa.and_(_P.agent.is_(None), _P.uuid != besides, _P.lease_until > tx.now)
     tx.execute(sa.update(t.processes).where(others).values(lease_until=tx.now))
 
 
 def end_sessions_with(tx: Transaction, agent: str, hosts: Collection[str]) -> None:
-    """End an agent's sessions that have one of these hosts, which the agent has lost; it then starts a new session."""
+    """End the sessions of an agent that have one of ``hosts``, which it has lost; it then starts a new session."""
     for some in _pieces(sorted(hosts), _NAMED_TOGETHER):
         have_one = _P.uuid.in_(sa.select(_A.process).where(_A.host.in_(some)))
         going_on = sa.and_(_P.agent == agent, _P.lease_until > tx.now)
@@ -125,7 +127,7 @@ def mark_silent(tx: Transaction, since: datetime, *, besides: str = "") -> tuple
 
 
 def mark_down(tx: Transaction, which: sa.ColumnElement[bool]) -> None:
-    """Mark processes as down whose messages are ignored from now on."""
+    """Mark processes as down, because their messages are ignored from now on."""
     found = tx.execute(sa.select(_P.uuid, _P.last_seen_at).where(which, _P.up.is_(True))).all()
     if found:
         tx.execute(sa.update(t.processes).where(_P.uuid.in_([row.uuid for row in found])).values(up=False))
@@ -134,9 +136,9 @@ def mark_down(tx: Transaction, which: sa.ColumnElement[bool]) -> None:
 
 
 def forget_ended(tx: Transaction, lease: timedelta) -> int:
-    """Delete processes that ended long ago and are no longer needed. Returns how many.
+    """Delete processes that ended long ago and are no longer needed. Returns their number.
 
-    A process stays while a host has it as its last known process, and so does the last control process of a machine.
+    The last known process of a host's agent is kept, and so is the last control process of each machine.
     """
     later = t.processes.alias()
     is_followed = sa.exists().where(
@@ -197,7 +199,7 @@ def machines(connection: Connection) -> Mapping[str, tuple[bool, datetime]]:
 
 
 def starts(connection: Connection, hosts: Collection[str] | None) -> dict[str, datetime]:
-    """Return host → start time of the process of its agent, if known, for these hosts or for all."""
+    """Return host → start time of its agent's process, if known, for these hosts or for all hosts."""
     wanted = sa.select(t.host_agents.c.host, _P.started_at).join(t.processes, _P.uuid == t.host_agents.c.process)
     wanted = wanted.where(_P.started_at.is_not(None))
     if hosts is not None:
@@ -242,10 +244,10 @@ def _take(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
 
 
 def _log_agents(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
-    """Log the process of the agents of ``hosts``, together with hosts that this transaction logged earlier for it.
+    """Log that the agents of ``hosts`` run in ``process``, and repeat what this transaction logged for it before.
 
-    A transaction keeps only the last value of a key, so earlier hosts must be repeated, except for hosts that have
-    moved to another process since.
+    A transaction keeps only the last value of a key, so the hosts logged before would be lost. Those whose agents run
+    in another process by now are not repeated.
     """
     told = [change.value.hosts for change in tx.changes if (change.kind, change.key) == ("agents", process)]
     still: list[str] = []

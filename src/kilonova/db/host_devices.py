@@ -2,9 +2,9 @@
 """Guard rows of NUMA cells and PCI pools, and the share of them that each server holds.
 
 A cell is one row with a version, updated by compare-and-swap. A pool is one row whose usage may not exceed its total.
-The devices of a server are chosen when it takes its share, so mirrors need no PCI addresses. Shares are stored in the
-same transaction, so the usage is always the sum of the shares; a report of different hardware recomputes it. Every
-change logs all devices of the hypervisor for the mirrors.
+The share of a server is stored in the transaction that changes the guard rows, so their usage is always the sum of the
+shares; it is recomputed when an agent reports different hardware. PCI addresses are chosen in the same transaction, so
+mirrors do not need them. Every change logs all devices of the hypervisor for the mirrors.
 """
 
 from collections import Counter, defaultdict
@@ -61,8 +61,8 @@ def report_all(tx: Transaction, said: Mapping[str, HostDevices]) -> None:
 def _report(tx: Transaction, node_uuid: str, known: HostDevices, said: HostDevices) -> None:
     """Store the devices that an agent reports for a hypervisor, and recompute their usage.
 
-    A pool keeps its number. A pool that is no longer reported stays, with no devices, until no server holds one of
-    them.
+    A pool keeps its number. A pool that is no longer reported stays, with a total of 0, until no server holds devices
+    of that pool.
     """
     present = _with_numbers(known, said)
     if _facts(present) == _facts(known):
@@ -102,7 +102,7 @@ def list_all(connection: Connection) -> Mapping[str, HostDevices]:
 
 
 def list_logged(connection: Connection) -> Mapping[str, LoggedDevices]:
-    """Return hypervisor uuid → logged cells and pools, as :func:`as_logged` but read directly from the rows."""
+    """Return hypervisor uuid → cells and pools as :func:`as_logged` returns them, but read directly from the rows."""
     cells: dict[str, list[LoggedCell]] = defaultdict(list)
     pools: dict[str, list[LoggedPool]] = defaultdict(list)
     for row in connection.execute(sa.select(t.numa_cells).order_by(_CELL.node_uuid, _CELL.cell)):
@@ -113,7 +113,7 @@ def list_logged(connection: Connection) -> Mapping[str, LoggedDevices]:
 
 
 def of_guest(connection: Connection, instance_uuid: str) -> GuestDevices:
-    """Return the devices of a server in the form that its driver gets."""
+    """Return the devices of a server in the form that the virt driver gets."""
     wanted = sa.select(_SHARE.node_uuid, _SHARE.body).where(_SHARE.instance_uuid == instance_uuid)
     row = connection.execute(wanted).first()
     if row is None:
@@ -128,7 +128,7 @@ def shares(connection: Connection) -> tuple[Taking, ...]:
 
 
 def take(tx: Transaction, takings: Sequence[Taking]) -> bool:
-    """Take all shares in order, if there are enough devices for all; False: the caller must roll back."""
+    """Take all shares in order. Returns False if there are too few devices for all; the caller must then roll back."""
     if not takings:
         return True
     before = _read(tx.connection, {taking.node_uuid for taking in takings})
@@ -186,12 +186,12 @@ def give_back(tx: Transaction, instance_uuid: str) -> None:
 
 
 def hand_over(tx: Transaction, heirs: Mapping[str, str]) -> None:
-    """Move shares to other holders (giver → taker); the usage of the hypervisors stays the same."""
+    """Move each share to another holder, from giver to taker; the usage of the hypervisors stays the same."""
     _HAND_OVER.run(tx, [{"giver": giver, "taker": taker} for giver, taker in sorted(heirs.items())])
 
 
 def recount(tx: Transaction, node_uuid: str) -> None:
-    """Recompute the guard rows of a hypervisor from its shares; delete pools without devices and servers."""
+    """Recompute the guard rows of a hypervisor from the shares; delete pools that have neither devices nor servers."""
     known = _read(tx.connection, [node_uuid])
     right = known.hosts[node_uuid].used_by(_shares_on(tx.connection, node_uuid))
     kept = tuple(pool for pool in right.pools if pool.total or pool.used)
@@ -277,7 +277,7 @@ def _facts(devices: HostDevices) -> tuple[Any, ...]:
 
 
 def _store(tx: Transaction, node_uuid: str, devices: HostDevices) -> None:
-    """Replace the rows of a hypervisor."""
+    """Replace the guard rows of a hypervisor."""
     version = tx.execute(sa.select(sa.func.max(_CELL.version)).where(_CELL.node_uuid == node_uuid)).scalar() or 0
     for table in (t.numa_cells, t.pci_pools):
         tx.execute(sa.delete(table).where(table.c.node_uuid == node_uuid))

@@ -37,9 +37,9 @@ class InstanceQuery:
     ``deleted``: False: existing instances; True: deleted ones; None: both, with soft-deleted ones.
     ``soft_deleted``: whether soft-deleted instances are included; None: only if ``deleted`` is True.
     ``states``: pairs of vm_state and task_states, ORed. ``equals``: column → accepted values.
-    ``patterns``: column → regular expression. ``sort``: (column, descending) pairs; creation time and id follow.
+    ``patterns``: column → regular expression. ``sort``: (column, descending) pairs; creation time and id are appended.
     ``zone``: zone of the host, or the requested zone of an instance without a host.
-    ``moments``: column → (from, before). ``metadata``: the instance has all of these pairs.
+    ``moments``: column → (earliest time, end), without the end itself. ``metadata``: the instance has all these pairs.
     ``tags``: has all of them; ``tags_any``: has at least one; ``not_tags``: lacks at least one; ``not_tags_any``: has
     none.
     """
@@ -159,7 +159,7 @@ def _conditions(query: InstanceQuery) -> list[Any]:
 
 
 def _after(connection: Connection, marker: str, project_id: str | None, sort: Sequence[tuple[str, bool]]) -> Any:
-    """Return the condition for rows after the marker in this order; NULL sorts first, as on SQLite and MariaDB."""
+    """Return the condition for rows after the marker in the order ``sort``. NULL is first, as in :func:`_ordered`."""
     row = connection.execute(sa.select(t.instances).where(_I.uuid == marker)).mappings().first()
     if row is None or project_id not in {None, row["project_id"]}:
         raise InvalidRequest(f"marker [{marker}] not found")
@@ -177,7 +177,7 @@ def _after(connection: Connection, marker: str, project_id: str | None, sort: Se
     column, value = _I[name], row[name]
     if value is None or column.nullable:
         return after
-    # Implied by ``after``, but needed for speed: databases derive no index range from an OR.
+    # This condition follows from ``after``, but is needed for speed: databases derive no index range from an OR.
     return sa.and_(column <= value if descending else column >= value, after)
 
 
@@ -188,7 +188,7 @@ def _ordered(column: Any, descending: bool) -> list[Any]:
 
 
 def _in_zone(zone: Zone) -> Any:
-    """Return the condition that a server is in a zone: by its host, or by its request if it has no host."""
+    """Return the condition that a server is in a zone: that of its host or, without a host, the requested zone."""
     hosts: Any = _I.host.in_(hosts_in_zones(zone.name))
     if zone.is_default:
         hosts = sa.or_(hosts, _I.host.not_in(hosts_in_zones()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of rows to instances, with faults and tags from their own tables.
+"""Conversion of rows of the table ``instances`` to instances, with the faults and tags from two other tables.
 
 A page of a list has up to a thousand instances, so columns are read by position and enums by a dictionary lookup.
 """

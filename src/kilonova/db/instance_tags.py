@@ -12,7 +12,7 @@ from kilonova.db.core.transaction import Transaction
 
 def replace(tx: Transaction, uuid: str, tags: Collection[str]) -> None:
     """Replace all tags of an instance. Raises: NotFound."""
-    # Change the instance first: tags of an unknown one would break the foreign key and not raise NotFound.
+    # The instance is changed first, which raises NotFound if it is unknown; the tags would only break the foreign key.
     instances.change(tx, uuid)
     tx.execute(sa.delete(t.instance_tags).where(t.instance_tags.c.instance_uuid == uuid))
     if tags:
@@ -20,6 +20,6 @@ def replace(tx: Transaction, uuid: str, tags: Collection[str]) -> None:
 
 
 def add(tx: Transaction, uuid: str, tag: str) -> None:
-    """Add a tag that the instance does not have yet. Raises: NotFound."""
+    """Add a tag to an instance, which must not have that tag yet. Raises: NotFound if there is no such instance."""
     instances.change(tx, uuid)
     tx.execute(sa.insert(t.instance_tags).values(instance_uuid=uuid, tag=tag))

@@ -49,7 +49,7 @@ _FAULT_DETAILS = 16_000
 
 
 def insert(tx: Transaction, built: Sequence[tuple[Instance, str | None]]) -> None:
-    """Insert new instances, each with its server group or None. :func:`quotas.take` counts them against quotas."""
+    """Insert new instances, each with its server group or None; :func:`quotas.take` must count them separately."""
     _INSERT.run(tx.connection, [_new_row(instance, tx.now, group_uuid) for instance, group_uuid in built])
     tags = [{"instance_uuid": instance.uuid, "tag": tag} for instance, _ in built for tag in instance.tags]
     if tags:
@@ -138,16 +138,16 @@ def get_many(connection: Connection, uuids: Sequence[str]) -> tuple[Instance, ..
 
 
 def rescued_before(connection: Connection, moment: datetime, limit: int) -> tuple[Instance, ...]:
-    """Return up to ``limit`` instances without a task that have been rescued since before ``moment``."""
+    """Return up to ``limit`` instances without a task that have been in rescue mode since before ``moment``."""
     at_rest = _I.deleted.is_(False), _I.task_state.is_(None)
     due = sa.select(_I.uuid).where(_I.vm_state == VmState.RESCUED.value, _I.launched_at < moment, *at_rest)
     return get_many(connection, list(connection.execute(due.order_by(_I.launched_at).limit(limit)).scalars()))
 
 
 def hosts_of(connection: Connection, uuids: Sequence[str]) -> dict[str, frozenset[str]]:
-    """Return uuid → all hosts on which the guest may be, for known instances; empty if deleted or without a host.
+    """Return uuid → all hosts on which the guest may be: none if the instance is deleted or has no host.
 
-    An instance that is being moved has both hosts of its migration.
+    An instance that is moving has both hosts of its migration. Unknown uuids are left out.
     """
     found: dict[str, frozenset[str]] = {}
     for start in range(0, len(uuids), 500):
@@ -167,7 +167,7 @@ def task_of(connection: Connection, uuid: str) -> TaskState | None:
 
 
 def place_of(connection: Connection, uuid: str) -> tuple[str | None, str | None]:
-    """Return the host of an instance and the server group of its creation; each may be None."""
+    """Return the host of an instance, and the server group in which it was created; each may be None."""
     rows = _PLACE.rows(connection, uuid=uuid)
     return (rows[0][0], rows[0][1]) if rows else (None, None)
 
@@ -233,7 +233,7 @@ def show_task(
 ) -> None:
     """Set the task state of an instance if it has one of the tasks ``before`` and the step is still running.
 
-    ``workflow``, ``attempt``: identify the running step. Otherwise do nothing.
+    ``workflow``, ``attempt``: identify the step. Do nothing if a condition is not met.
     """
     step = sa.exists().where(t.workflows.c.uuid == workflow, t.workflows.c.attempt == attempt)
     mine = sa.update(t.instances).where(_I.uuid == uuid, _I.deleted.is_(False), task_is_one_of(before), step)
@@ -278,7 +278,7 @@ _ACTIVATE = ManyRows(
 
 
 def activate(tx: Transaction, built: Sequence[Activation]) -> None:
-    """Set all instances whose guests were spawned to ACTIVE. Raises: UnexpectedTaskState."""
+    """Set the instances of ``built``, whose guests were spawned, to ACTIVE. Raises: UnexpectedTaskState."""
     rows = [{"uuid": item.uuid, "host": item.host} for item in built]
     if _ACTIVATE.run(tx, rows, now=tx.now) != len(rows):
         raise UnexpectedTaskState("At least one instance is no longer spawning on the expected host.")
@@ -319,7 +319,7 @@ def record_faults(tx: Transaction, faults: Mapping[str, Fault]) -> None:
 
 
 def fail(tx: Transaction, faults: Mapping[str, Fault], expected_tasks: Collection[TaskState]) -> frozenset[str]:
-    """Set instances with an expected task to ERROR without a host, store their faults, and return their uuids."""
+    """Set the instances that have an expected task to ERROR, clear their hosts, store their faults; return uuids."""
     waiting = sa.and_(_I.uuid.in_(list(faults)), _I.deleted.is_(False), task_is_one_of(expected_tasks))
     failed = list(tx.execute(sa.select(_I.uuid, _I.host).where(waiting)))
     if not failed:

@@ -51,7 +51,7 @@ def of_provider(connection: Connection, provider_id: int) -> tuple[StoredInvento
 
 
 def added(inventory: Inventory) -> Change:
-    """Return the change that adds an inventory. Raises: NotFound for the class; ConcurrentUpdate if it exists."""
+    """Return the change that adds an inventory. It raises NotFound for the class, ConcurrentUpdate if it exists."""
 
     def change(state: ProviderState, words: Vocabulary) -> ProviderState:
         held = HeldInventory(inventory, words.class_id(inventory.resource_class))
@@ -65,7 +65,7 @@ def added(inventory: Inventory) -> Change:
 
 
 def changed(inventory: Inventory) -> Change:
-    """Return the change that replaces one inventory. Raises: NotFound for the class; InvalidRequest if it is absent."""
+    """Return the change that replaces one inventory. It raises NotFound for the class, InvalidRequest if absent."""
 
     def change(state: ProviderState, words: Vocabulary) -> ProviderState:
         name = inventory.resource_class
@@ -82,7 +82,7 @@ def changed(inventory: Inventory) -> Change:
 
 
 def all_changed(inventories: Sequence[Inventory]) -> Change:
-    """Return the change that replaces all inventories. Raises: NotFound; Conflict if a removed inventory is in use."""
+    """Return the change that replaces all inventories. It raises NotFound, and Conflict if it removes one in use."""
 
     def change(state: ProviderState, words: Vocabulary) -> ProviderState:
         unknown = sorted({one.resource_class for one in inventories} - words.class_ids.keys())
@@ -96,7 +96,7 @@ def all_changed(inventories: Sequence[Inventory]) -> Change:
 
 
 def removed(resource_class: str) -> Change:
-    """Return the change that removes one inventory. Raises: NotFound; Conflict while it is in use."""
+    """Return the change that removes one inventory. It raises NotFound, and Conflict if the inventory is in use."""
 
     def change(state: ProviderState, words: Vocabulary) -> ProviderState:
         words.class_id(resource_class)
@@ -110,16 +110,16 @@ def removed(resource_class: str) -> Change:
 
 
 def replace(tx: Transaction, provider: Provider, inventories: Sequence[Inventory]) -> int:
-    """Replace all inventories of a provider at the generation of ``provider``, and return the new generation.
+    """Replace all inventories of a provider if its generation is that of ``provider``; return the new generation.
 
-    Raises: NotFound for a class; Conflict if a removed inventory is in use; ConcurrentUpdate.
+    Raises: NotFound for an unknown class; Conflict if a removed inventory is in use; ConcurrentUpdate.
     """
     change = unless_changed(provider.generation, all_changed(inventories))
     return edit(tx, ProviderEdit(provider.uuid, change, [one.resource_class for one in inventories])).generation
 
 
 def stored(state: ProviderState, words: Vocabulary, inventories: Iterable[Inventory]) -> dict[str, HeldInventory]:
-    """Return inventories by resource class in stored form, with the present use."""
+    """Return inventories by resource class in stored form, with their present usage."""
     return {
         one.resource_class: HeldInventory(one, words.class_ids[one.resource_class], used_of(state, one.resource_class))
         for one in inventories
@@ -138,7 +138,7 @@ def with_inventories(state: ProviderState, inventories: Mapping[str, HeldInvento
 
 
 def without_others(state: ProviderState, kept: Collection[str]) -> ProviderState:
-    """Return the state with only the inventories of these classes. Raises: Conflict while another one is in use."""
+    """Return the state with only the inventories of classes ``kept``. Raises: Conflict if a removed one is in use."""
     _require_unused(state, state.inventories.keys() - set(kept))
     return with_inventories(state, {name: held for name, held in state.inventories.items() if name in kept})
 

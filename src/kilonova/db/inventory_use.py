@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only code that changes ``inventories.used``, guarded by the capacity.
+"""Changes of ``inventories.used``, guarded by the capacity. Apart from repairs, no other code changes this column.
 
 The guard is a condition of the UPDATE of each row, so no interleaving of transactions can exceed a capacity.
 """
@@ -33,9 +33,9 @@ _CHANGE = ManyRows(
 def change(tx: Transaction, amounts: Mapping[InventoryKey, int]) -> bool:
     """Add amounts, which may be negative, to the usage of inventories.
 
-    Returns False if an inventory is missing or its capacity would be exceeded. The other rows are changed nevertheless,
-    so the caller must roll back, except if all amounts are negative. Rows are updated in sorted order to avoid
-    deadlocks.
+    Returns False if an inventory is missing or its capacity would be exceeded. The usage of the other inventories is
+    changed nevertheless, so the caller must roll back unless all amounts are negative. Rows are updated in sorted order
+    to avoid deadlocks.
     """
     rows = [
         {"provider": provider_id, "class_id": class_id, "amount": amount}

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guard row of isolation: the version of isolation rules and availability zones, which claims compare.
 
-Each transaction that changes a rule, a zone or the hosts of an aggregate with one raises the version. A claim succeeds
-only if the version is still the one of its decision. Before the first rule there is no row, and the version is 0.
+A transaction increments the version if it changes a rule, a zone, or the hosts of an aggregate with a rule or a zone. A
+claim succeeds only if the version is still that of its scheduling decision. Before the first rule there is no row, and
+the version is 0.
 """
 
 import sqlalchemy as sa
@@ -24,7 +25,7 @@ def version(connection: Connection) -> int:
 
 
 def rise(tx: Transaction) -> None:
-    """Raise the version, so that all claims decided earlier are decided again, and log it for the mirrors."""
+    """Increment the version, so that all decisions which are not claimed yet are repeated; log it for the mirrors."""
     if tx.execute(sa.update(t.isolation_version).where(_ROW.id == 1).values(version=_ROW.version + 1)).rowcount == 0:
         tx.execute(sa.insert(t.isolation_version), {"id": 1, "version": 1})
     tx.log("isolation", "version", version(tx.connection))

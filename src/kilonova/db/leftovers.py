@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that no longer belong to anything: empty quota rows, and removal and stray records of deleted hosts.
+"""Deletion of rows without use: quota rows with no usage and no limits; pending removals and strays of deleted hosts.
 
-None of these tables is mirrored.
+None of these tables is mirrored, so the deletions are not logged.
 """
 
 from collections.abc import Iterator, Sequence

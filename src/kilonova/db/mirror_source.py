@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshot of all mirrored data, as changes, so that mirrors use the same code to load and to follow."""
+"""Snapshot of all mirrored data, as changes: mirrors load it with the code that follows the change log."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -58,7 +58,7 @@ def load(database: Database) -> Iterator[Loaded]:
 
 
 def _everything(connection: Connection) -> Iterator[Change]:
-    # Host names and uuids occur in several tables, and once per server: interned to save memory.
+    # Host names and uuids occur in several tables, and once per server, so they are interned to save memory.
     names = _Names()
     yield from _providers(connection, names)
     yield from _services(connection, names)
@@ -278,9 +278,10 @@ def _instances(connection: Connection, names: _Names) -> Iterator[Change]:
 
 
 def other_side_value(side: OtherSide) -> LoggedInstance:
-    """Return the logged value of a moving server for the host where it is not recorded. Key: uuid of the migration.
+    """Return the change-log value for the second host of a moving server. Key: uuid of the migration.
 
-    It counts as a server there, but its I/O operations count only on its recorded host.
+    This is the host where the server is not recorded. The server is counted there, but its I/O operations are counted
+    only on its recorded host.
     """
     return LoggedInstance(side.host, side.node, False, side.flavor.flavor_id, side.image_properties)
 
@@ -293,5 +294,5 @@ def instance_value(
     flavor_id: str,
     image_properties: Mapping[str, str],
 ) -> LoggedInstance:
-    """Return the logged value of an instance that is on a host."""
+    """Return an instance that is on a host in the form of the change log."""
     return LoggedInstance(host, node or host, is_io_heavy(vm_state, task_state), flavor_id, image_properties)

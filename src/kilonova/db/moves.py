@@ -9,7 +9,8 @@
                  the server has only the source again
 
 After the claim, the uuid of the migration holds the allocations, NUMA cells and PCI devices of the source, and the
-server holds those of the destination. Its server group counts it on both hosts, its quota the larger of both flavors.
+server holds those of the destination. The server group counts the server on both hosts. The quota usage of the server
+is that of the larger of both flavors.
 """
 
 from collections.abc import Sequence
@@ -43,7 +44,7 @@ _CONFIRMED = {
     MigrationType.LIVE_MIGRATION: MigrationStatus.COMPLETED,
     MigrationType.EVACUATION: MigrationStatus.COMPLETED,
 }
-#: Final status of a migration if its server is deleted after it arrived.
+#: Final status of a migration if its server is deleted after the server arrived at the destination.
 _ENDED_BY_DELETE = {
     MigrationStatus.FINISHED: MigrationStatus.CONFIRMED,
     MigrationStatus.DONE: MigrationStatus.COMPLETED,
@@ -53,10 +54,10 @@ _ENDED_BY_DELETE = {
 def begin(
     tx: Transaction, migration: ServerMigration, configured: Limits, limits: Limits | None = None
 ) -> ServerMigration:
-    """Store a new migration and count the growth from old to new flavor against quotas. Returns it with its id.
+    """Store a new migration, count the growth from old to new flavor against quotas; return the migration with its id.
 
-    ``configured``: limits of the configuration, which limits in the database override. ``limits``: limits in force if
-    Keystone keeps them (unified limits). Raises: OverQuota.
+    ``configured``: limits of the configuration, which limits in the database override. ``limits``: the limits in force
+    if Keystone keeps them (unified limits), otherwise None. Raises: OverQuota.
     """
     growth = Usage.of(migration.new_flavor).beyond(Usage.of(migration.old_flavor))
     if growth != Usage():
@@ -92,7 +93,7 @@ def switch(tx: Transaction, migration: ServerMigration) -> None:
 
 
 def leave_source(tx: Transaction, migration: ServerMigration) -> None:
-    """Record that a server has left a source host that was declared down and must later remove the server's guest.
+    """Record that a server was evacuated from its source host, which was declared down and must remove the guest later.
 
     No error if already done. Raises: as :func:`switch`.
     """
@@ -101,9 +102,9 @@ def leave_source(tx: Transaction, migration: ServerMigration) -> None:
 
 
 def clean_source(tx: Transaction, migration: ServerMigration) -> None:
-    """Release the source of a finished evacuation after its agent has cleaned up; no error if already done.
+    """Release the source of a finished evacuation after the source's agent has cleaned up; no error if already done.
 
-    The present host of the server does not matter.
+    The server may be on any host by now.
     """
     present = server_migrations.get(tx.connection, migration.uuid)
     if present.status is not MigrationStatus.DONE:
@@ -118,7 +119,7 @@ def clean_source(tx: Transaction, migration: ServerMigration) -> None:
 def confirm(tx: Transaction, migration: ServerMigration) -> None:
     """Release the source and end the migration successfully; no error if already done.
 
-    Raises: ConcurrentUpdate if it has ended otherwise, or the guest is not at the destination.
+    Raises: ConcurrentUpdate if the migration has ended otherwise, or the guest is not at the destination.
     """
     present = server_migrations.get(tx.connection, migration.uuid)
     status = _CONFIRMED[present.migration_type]
@@ -138,7 +139,7 @@ def confirm(tx: Transaction, migration: ServerMigration) -> None:
 def forsake(tx: Transaction, migration: ServerMigration) -> None:
     """Release the source of an abandoned move, and end its migration with status ``error``; no error if already ended.
 
-    The present host and flavor of the server do not matter.
+    The server may have any host and flavor by now.
     """
     present = server_migrations.get(tx.connection, migration.uuid)
     if not present.is_claimed:
@@ -161,9 +162,9 @@ def revert(tx: Transaction, migration: ServerMigration) -> None:
 def undo_claim(tx: Transaction, migration: ServerMigration, status: MigrationStatus = MigrationStatus.ERROR) -> None:
     """Undo the claim and the switch of a migration, and set its status; no error if already done.
 
-    The server gets its source, and its old flavor, back. With an open status, such as ``accepted``, another destination
-    can be claimed afterwards; any other status ends the migration and releases the quota of the growth. Without a claim
-    nothing else changes. Raises: ConcurrentUpdate if the migration has ended otherwise.
+    The server gets back its source, and its old flavor. With an open status, such as ``accepted``, another destination
+    can be claimed afterwards; any other status ends the migration and releases the quota of the growth. If nothing is
+    claimed, no resources change. Raises: ConcurrentUpdate if the migration has ended otherwise.
     """
     present = server_migrations.get(tx.connection, migration.uuid)
     if present.status is status and not present.is_claimed:
@@ -242,7 +243,7 @@ def _leave(tx: Transaction, migration: ServerMigration, host: str) -> None:
 
 
 def _end(tx: Transaction, migration: ServerMigration, status: MigrationStatus) -> None:
-    """Set the status of a migration; if it stays open, remove its destination."""
+    """Set the status of a migration; if the migration stays open, remove its destination."""
     values: dict[str, Any] = {"status": status.value, "updated_at": tx.now}
     if status.is_under_way:
         values |= {"dest_host": None, "dest_node": None}

@@ -16,7 +16,7 @@ from kilonova.errors import InvalidRequest
 
 #: Maximum length of a pattern, in characters: enough for any name with every character escaped.
 LONGEST = 512
-#: Maximum number of instructions of a compiled pattern; counted repetitions multiply them.
+#: Maximum number of instructions of a compiled pattern; counted repetitions such as ``a{100}`` multiply instructions.
 MOST_INSTRUCTIONS = 1000
 #: Timeout of one search over all names, in seconds.
 LONGEST_SEARCH_S = 5.0

@@ -21,10 +21,10 @@ _MAX_INTEGER = 2**31 - 1
 _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
 #: Trait that the API adds when a compute service is disabled; an agent's report neither adds nor removes it.
 STATUS_DISABLED = "COMPUTE_STATUS_DISABLED"
-#: Prefixes of traits that agents report. Operators set all others, for example ``MISC_SHARES_VIA_AGGREGATE``.
+#: Prefixes of traits that agents report. Operators set all other traits, for example ``MISC_SHARES_VIA_AGGREGATE``.
 _REPORTED = ("COMPUTE_", "HW_", "OWNER_")
-#: Maximum number of custom names of one table that agents may create, so that one host cannot fill the database or the
-#: mirrors. Operators can create more with the Placement API.
+#: Number of custom resource classes, and of custom traits, up to which agents may create new ones, so that one host
+#: cannot fill the database or the mirrors. Operators can create more with the Placement API.
 MOST_CUSTOM = 2000
 _SHOWN, _LONGEST_SHOWN = 5, 80
 
@@ -40,7 +40,7 @@ class ReportedProvider:
 
 
 def ensure_all(tx: Transaction, said: Sequence[ReportedProvider]) -> frozenset[str]:
-    """Create or update root providers as the agents of their hypervisors report; return the uuids of new ones.
+    """Create or update root providers from the reports of agents; return the uuids of the new providers.
 
     Idempotent. Keeps used amounts, ``COMPUTE_STATUS_DISABLED``, and traits without a reported prefix. An inventory that
     is no longer reported stays while it has allocations.
@@ -110,7 +110,10 @@ def _traits(state: ProviderState, said: Sequence[str], trait_ids: Mapping[str, i
 
 
 def _known(tx: Transaction, table: sa.Table, names: Sequence[str]) -> dict[str, int]:
-    """Return name → id, creating missing custom names. Raises: InvalidRequest for other missing names."""
+    """Return name → id of these rows of ``table``, after creating those whose names are missing and custom.
+
+    Raises: InvalidRequest for a missing name that is not custom, or if agents have created too many custom names.
+    """
     statement = sa.select(table.c.name, table.c.id).where(table.c.name.in_(list(names)))
     found: dict[str, int] = mapping(tx.connection, statement)
     missing = [name for name in dict.fromkeys(names) if name not in found]
@@ -125,7 +128,7 @@ def _known(tx: Transaction, table: sa.Table, names: Sequence[str]) -> dict[str, 
 
 
 def _require_room(tx: Transaction, table: sa.Table, more: int) -> None:
-    """Check that agents do not create more than ``MOST_CUSTOM`` custom names. Raises: InvalidRequest."""
+    """Check that ``table`` has room for ``more`` custom names below ``MOST_CUSTOM``. Raises: InvalidRequest."""
     custom = sa.select(sa.func.count()).select_from(table).where(table.c.name.like("CUSTOM\\_%", escape="\\"))
     if tx.execute(custom).scalar_one() + more > MOST_CUSTOM:
         raise InvalidRequest(
@@ -135,6 +138,6 @@ def _require_room(tx: Transaction, table: sa.Table, more: int) -> None:
 
 
 def _shown(names: Sequence[str]) -> str:
-    """Return the first of an agent's names, shortened, for an error message."""
+    """Return the first names of an agent's list, each cut to a maximum length, and the number of the other names."""
     some = ", ".join(name[:_LONGEST_SHOWN] for name in names[:_SHOWN])
     return some + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pending removals: records that a guest must be removed from a host, for hosts that could not be asked.
+"""Pending removals: records that a guest must be removed from a host that was unreachable.
 
-Deletes, builds and moves that end while a host is unreachable write one, in the transaction that stops counting the
-guest there; so does an operator's request to remove a guest. They outlive the rows of the server.
+A delete, build or move that ends while a host is unreachable writes a record, in the transaction that stops counting
+the guest on that host. An operator's request to remove a guest writes one too. The records outlive the server's rows.
 """
 
 from collections.abc import Collection, Mapping
@@ -44,7 +44,10 @@ def of(connection: Connection, uuids: Collection[str]) -> dict[tuple[str, str], 
 def forgettable(
     connection: Connection, still_there: Mapping[str, Collection[str]], now: datetime
 ) -> list[tuple[str, str]]:
-    """Return old records of hosts that have reported their guests, except for guests in ``still_there``."""
+    """Return old records of hosts that have reported their guests, without records of guests in ``still_there``.
+
+    ``still_there``: host → uuids of the guests that it has reported.
+    """
     hosts = list(still_there)
     old: list[tuple[str, str]] = []
     for start in range(0, len(hosts), 500):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pending rollbacks: records that a host must restore a guest to its state before a move (ADR 25).
 
-A rollback that an unreachable or failing host cannot execute writes one, in the transaction that skips the host. The
-agent gets them when it starts, before any other order. They are deleted when the agent reports success or that the
-guest does not exist.
+If a host cannot execute the rollback of a move, because it is unreachable or fails, a record is written in the
+transaction that skips the host. The agent gets its records when it starts, before any other order. A record is deleted
+when the agent reports that the guest has been restored or does not exist.
 """
 
 from collections.abc import Collection
@@ -41,8 +41,8 @@ class DueRollback:
 def note(tx: Transaction, host: str, move: ServerMigration, *, drops_made: bool, runs: bool) -> None:
     """Record that a host must undo a move of a server.
 
-    An existing record that is younger than the move belongs to the same move. Its ``runs`` is kept, since it is the
-    state before that move, and ``drops_made`` is true if it is true in either.
+    An existing record that is younger than the move belongs to the same move. Its ``runs`` is kept, because that is the
+    state before the move; ``drops_made`` becomes true if it is true in the existing or in the new record.
     """
     uuid = move.instance_uuid
     mine = sa.and_(_H.host == host, _H.instance_uuid == uuid)

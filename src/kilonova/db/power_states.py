@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded power states of servers, for the comparison with their hypervisors (LIFECYCLE §6)."""
+"""Recorded power states of servers, for the comparison with the states that hypervisors report (LIFECYCLE §6)."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def of_servers(connection: Connection, uuids: Collection[str]) -> Iterator[Recor
 
 
 def require_unchanged(server: Instance, seen: Recorded) -> None:
-    """Check that a server has no task, and the same host and time of update as read. Raises: ConcurrentUpdate."""
+    """Check that a server has no task, and still has the host and update time of ``seen``. Raises: ConcurrentUpdate."""
     if (server.task_state, server.host, server.updated_at) != (None, seen.host, _time(seen.seen)):
         raise ConcurrentUpdate(f"Server {server.uuid} has changed since it was read.")
 

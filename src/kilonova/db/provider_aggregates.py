@@ -11,9 +11,9 @@ from kilonova.model.provider import Provider
 
 
 def all_changed(uuids: Collection[str], *, guarded: bool = True) -> Change:
-    """Return the change that replaces all aggregates.
+    """Return the change that replaces all aggregates of a provider.
 
-    ``guarded``: raise the generation (microversion 1.19); earlier versions neither check nor change it.
+    ``guarded``: increment the generation (microversion 1.19); earlier microversions neither check nor change it.
     """
 
     def change(state: ProviderState, _words: Vocabulary) -> ProviderState:
@@ -24,7 +24,7 @@ def all_changed(uuids: Collection[str], *, guarded: bool = True) -> Change:
 
 
 def replace(tx: Transaction, provider: Provider, uuids: Collection[str]) -> int:
-    """Replace the aggregates of a provider at the generation of ``provider``, and return the new generation.
+    """Replace the aggregates of a provider if its generation is that of ``provider``; return the new generation.
 
     Raises: ConcurrentUpdate.
     """

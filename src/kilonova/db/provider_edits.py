@@ -6,8 +6,8 @@
     queued edits ──▶ read all providers ──▶ edit after edit: state → state ──▶ write the differences once
 
 An edit is a function of the state of one provider and sees the result of earlier edits. An edit that raises leaves its
-state unchanged, so a refused request does not affect the others. The number of statements does not grow with the number
-of edits. No other transaction writes at the same time, see :mod:`kilonova.db.database`.
+state unchanged, so a refused request does not affect other requests. The number of statements does not grow with the
+number of edits. No other transaction writes at the same time, see :mod:`kilonova.db.database`.
 """
 
 from collections import defaultdict
@@ -29,7 +29,7 @@ from kilonova.model.vocabulary import Word
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Ids of the resource classes and traits that edits name, and these traits."""
+    """Ids of the resource classes and traits that edits use, and the stored traits among them."""
 
     class_ids: Mapping[str, int]
     trait_ids: Mapping[str, int]
@@ -76,18 +76,18 @@ class Edited:
 
 
 def advanced(state: ProviderState, steps: int = 1) -> ProviderState:
-    """Return the state with its generation raised by ``steps``."""
+    """Return the state with its generation incremented by ``steps``."""
     provider = state.provider
     return replace(state, provider=replace(provider, generation=provider.generation + steps))
 
 
 def edit(tx: Transaction, edit: ProviderEdit) -> Edited:
-    """Apply one edit. Raises: NotFound for the provider; exceptions of the edit."""
+    """Apply one edit. Raises: NotFound if there is no such provider; exceptions of the edit."""
     return only(_edit_all(tx, [edit]))
 
 
 def renamed(uuid: str, name: str) -> ProviderEdit:
-    """Return the edit that renames a provider. Raises: Conflict if another provider has the name."""
+    """Return the edit that renames a provider. The edit raises Conflict if another provider has the name."""
 
     def change(state: ProviderState, _words: Vocabulary) -> ProviderState:
         return replace(state, provider=replace(state.provider, name=name))
@@ -96,7 +96,7 @@ def renamed(uuid: str, name: str) -> ProviderEdit:
 
 
 def unless_changed(seen: int, change: Change) -> Change:
-    """Return ``change`` guarded by the generation ``seen``. Raises: ConcurrentUpdate for any other generation."""
+    """Return ``change`` guarded by the generation ``seen``: it raises ConcurrentUpdate at any other generation."""
 
     def guarded(state: ProviderState, words: Vocabulary) -> ProviderState:
         if state.provider.generation != seen:
@@ -290,7 +290,7 @@ _CHANGE_PROVIDERS = ManyRows(
         .values(generation=given["generation"], name=given["name"], updated_at=_NOW)
     ),
 )
-# One parameter set per row, not one JSON text for all: SQLite does not parse every ratio exactly.
+# Each row is a set of parameters, not part of one JSON text, because SQLite does not parse every ratio in JSON exactly.
 _CHANGE_INVENTORIES = Prepared(
     sa.update(t.inventories)
     .where(

@@ -20,7 +20,8 @@ _ME = t.resource_providers
 class ProviderQuery:
     """Filters of `GET /resource_providers`, combined by AND.
 
-    ``member_of``, ``required``: each inner set needs at least one of its members. ``resources``: free amount per class.
+    ``member_of``, ``required``: the provider must have at least one member of each inner set. ``resources``: resource
+    class → amount that must be free.
     """
 
     uuid: str | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of a provider without its allocations: read in batches, and logged for the mirrors."""
+"""States of providers, which contain all but their allocations: read in batches, and logged for the mirrors."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

@@ -41,9 +41,9 @@ def of_consumer(connection: Connection, consumer_uuid: str) -> frozenset[str]:
 
 
 def all_changed(names: Collection[str]) -> Change:
-    """Return the change that replaces all traits; the generation rises only if a trait changes.
+    """Return the change that replaces all traits. It increments the generation only if a trait changes.
 
-    Raises: NotFound for an unknown trait.
+    The change raises NotFound for an unknown trait.
     """
 
     def change(state: ProviderState, words: Vocabulary) -> ProviderState:
@@ -57,7 +57,7 @@ def all_changed(names: Collection[str]) -> Change:
 
 
 def replace(tx: Transaction, provider: Provider, names: Collection[str]) -> int:
-    """Replace the traits of a provider at the generation of ``provider``, and return the new generation.
+    """Replace the traits of a provider if its generation is that of ``provider``; return the new generation.
 
     Raises: NotFound for an unknown trait; ConcurrentUpdate.
     """

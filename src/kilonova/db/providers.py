@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource providers, their trees and generations, and their changes in the change log.
 
-A provider's generation rises once per committed request that changes it. A request with a generation other than the
-present one is refused (:func:`kilonova.db.provider_edits.unless_changed`).
+A provider's generation is incremented once per committed request that changes it. A request with another generation
+than the present one is refused (:func:`kilonova.db.provider_edits.unless_changed`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -225,14 +225,14 @@ _TOUCH = Prepared(
 
 
 def touch(tx: Transaction, provider_ids: Collection[int]) -> None:
-    """Raise the generation of each provider by one, without a check of the present one."""
+    """Increment the generation of each provider without checking the present generation."""
     if not provider_ids:
         return
     _TOUCH.run(tx.connection, ids=sorted(provider_ids), now=tx.now)
 
 
 def rise(tx: Transaction, steps: Mapping[int, int]) -> None:
-    """Raise the generation of each provider by its number of steps."""
+    """Increase the generation of each provider by its number of steps."""
     _RISE.run(
         tx, [{"provider": provider_id, "steps": count} for provider_id, count in sorted(steps.items())], now=tx.now
     )
@@ -276,7 +276,8 @@ _HELD = Prepared(
     sa.select(
         _ME.c.id,
         _ME.c.uuid,
-        # Select the indexed column: otherwise, after an ANALYZE without parents, SQLite scans the whole table.
+        # The subquery selects an indexed column: otherwise SQLite scans the whole table if ANALYZE ran without child
+        # providers.
         sa.exists(_child.c.parent_provider_id).where(_child.c.parent_provider_id == _ME.c.id).label("has_children"),
         sa.exists(t.allocations.c.resource_provider_id)
         .where(t.allocations.c.resource_provider_id == _ME.c.id)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Purge of servers that were deleted long ago, with their faults, tags, decisions, request specs and other rows.
 
-Rows of ``leftovers.py`` are deleted with them. None of these tables is mirrored, so a purge may run in any process and
-beside any control process. A transaction deletes a limited number of servers, and the purge then pauses for as long as
-the transaction took, so that other writers are not blocked.
+A purge also deletes the rows of ``leftovers.py``. None of these tables is mirrored, so a purge may run in any process,
+also while control processes run. A transaction deletes a limited number of servers, and the purge then pauses for as
+long as the transaction took, so that other writers are not blocked.
 """
 
 import time
@@ -59,9 +59,10 @@ def purge(
     on_progress: Callable[[int], None] = lambda _servers: None,
     rest: Callable[[float], object] = time.sleep,
 ) -> dict[str, int]:
-    """Delete servers that were deleted before a time, with their other rows. Returns the rows by table. Idempotent.
+    """Delete the servers that were deleted before ``before``, with their other rows. Idempotent.
 
-    ``rest``: waits that many seconds; if it returns true, the purge ends early.
+    Returns table → number of deleted rows. ``rest``: is called after each transaction and waits for the given number of
+    seconds; if it returns true, the purge ends early.
     """
     removed: dict[str, int] = {}
     for job in _jobs(database, before, at_once, rows_at_once):
@@ -121,7 +122,7 @@ def _ids(database: Database, table: sa.Table, uuids: Sequence[str], most: int) -
 
 
 def _is_purgeable(before: datetime) -> tuple[sa.ColumnElement[bool], ...]:
-    """Return the conditions for servers deleted before a time that have no allocations and no workflows.
+    """Return the conditions for a server to purge: deleted before ``before``, without allocations and workflows.
 
     The audit reports deleted servers with allocations.
     """

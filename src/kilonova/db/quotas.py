@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quotas: limits of projects, users and quota classes, and the usage that counts against them.
 
-A project has one row that counts all of its servers; so has each user with own limits in it. Creating and deleting
-servers changes these rows in the same transaction. Only one transaction writes at a time (ADR 6), so a value that
-:func:`take` reads for a batch of requests stays valid; its UPDATE also checks each limit as a guard (ADR 11).
+There is one row for each project, which counts all servers of the project, and one for each user who has separate
+limits in a project. Creating and deleting servers changes these rows in the same transaction. Only one transaction
+writes at a time (ADR 6), so a value that :func:`take` reads for a batch of requests stays valid; its UPDATE also checks
+each limit as a guard (ADR 11).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from kilonova.model.instance import TaskState, VmState
 from kilonova.model.quota import COUNTED, DEFAULT_CLASS, Limits, QuotaRequest, Usage, room_for, shortage
 from kilonova.model.server_migration import MigrationType
 
-#: User id of the row that counts the whole project.
+#: User id in the row of a whole project.
 EVERYBODY = ""
 _Q = t.quotas.c
 _C = t.quota_classes.c
@@ -58,7 +59,7 @@ _RAISE = ManyRows(
     ),
 )
 _RESIZES = server_migrations.IS_OPEN, t.server_migrations.c.migration_type == MigrationType.RESIZE.value
-#: Conditions for servers that count: existing ones, except for soft-deleted ones that are not being restored.
+#: Conditions for servers that are counted: those not deleted, except for soft-deleted ones that are not being restored.
 _COUNTS = (
     _I.deleted.is_(False),
     sa.or_(_I.vm_state != VmState.SOFT_DELETED.value, _I.task_state == TaskState.RESTORING.value),
@@ -103,7 +104,7 @@ def limits_of(connection: Connection, configured: Limits, project_id: str, user_
 
 
 def limits_of_users(connection: Connection, project_id: str) -> dict[str, dict[str, int]]:
-    """Return user → limits, for each user with own limits in a project."""
+    """Return user → limits, for each user who has separate limits in a project."""
     wanted = sa.select(_Q.user_id, _Q.limits).where(_Q.project_id == project_id, _Q.user_id != EVERYBODY)
     return {row.user_id: dict(row.limits) for row in connection.execute(wanted)}
 
@@ -116,7 +117,10 @@ def set_class_limits(tx: Transaction, class_name: str, changed: Limits) -> None:
 
 
 def set_limits(tx: Transaction, project_id: str, user_id: str, changed: Limits) -> None:
-    """Set limits of a project, or of a user in it, and start to count the user's servers."""
+    """Set limits of a project, or of a user in it. The row of a new user starts with the usage of that user's servers.
+
+    Limits that are not in ``changed`` stay unchanged.
+    """
     limits = {**own_limits(tx.connection, project_id, user_id), **changed}
     key = {"project_id": project_id, "user_id": user_id}
     used = usage_of(tx.connection, project_id, user_id)
@@ -173,7 +177,7 @@ def counted_everywhere(connection: Connection) -> dict[tuple[str, str], Usage]:
 
 
 def _counted_while_resized(connection: Connection) -> Iterator[tuple[tuple[str, str], Usage]]:
-    """Yield (project, user) and the usage above that of the present flavor, for each server that is being resized."""
+    """Yield (project, user) and the usage in excess of its present flavor, for each server that is being resized."""
     wanted = sa.select(t.server_migrations.c.uuid, _I.project_id, _I.user_id, _I.flavor)
     joined = wanted.join_from(t.instances, t.server_migrations, t.server_migrations.c.instance_uuid == _I.uuid)
     for uuid, project_id, user_id, flavor in connection.execute(joined.where(*_COUNTS, *_RESIZES)):
@@ -208,7 +212,7 @@ def count_again(tx: Transaction, project_id: str, user_id: str, more: Usage) -> 
 
 
 def counts(vm_state: str, task_state: str | None) -> bool:
-    """Return whether a server that is not deleted counts in these states."""
+    """Return whether quotas count a server with these states; the server must not be deleted."""
     return vm_state != VmState.SOFT_DELETED.value or task_state == TaskState.RESTORING.value
 
 
@@ -216,7 +220,7 @@ def counts(vm_state: str, task_state: str | None) -> bool:
 
 
 def take(tx: Transaction, requests: Sequence[QuotaRequest], configured: Limits) -> list[int | OverQuota]:
-    """Count new servers. Returns for each request how many it gets, or OverQuota if fewer than its minimum are left.
+    """Count new servers against quotas. Returns for each request the granted number, or OverQuota if below its minimum.
 
     ``configured``: limits of the configuration, which limits in the database override. Raises: ConcurrentUpdate if
     another transaction has changed a row since it was read.
@@ -240,7 +244,7 @@ def room(connection: Connection, request: QuotaRequest, configured: Limits) -> i
 
 @dataclass(slots=True)
 class _Account:
-    """A quota row within one transaction: its stored usage, the usage added so far, and the limits for the latter."""
+    """A quota row within one transaction: the stored usage and limits, the usage added so far, and its limits."""
 
     used: Usage
     limits: Limits
@@ -296,7 +300,7 @@ class _Ledger:
         return count
 
     def _join(self, request: QuotaRequest, group_uuid: str, count: int, limits: Limits) -> bool:
-        """Count members of a server group; the limit is per user and group."""
+        """Count new members of a server group, unless they exceed the limit of members per group and user."""
         limit, key = limits["server_group_members"], (group_uuid, request.user_id)
         if limit < 0:
             return True

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request specs: the requests by which instances were created, kept with their hints for later moves.
+"""Request specs: the requests by which instances were created, kept with their scheduler hints for later moves.
 
-One row serves all instances of a request, and is deleted with the last of them.
+All instances of a request share one row, which is deleted with the last of them.
 """
 
 from collections import defaultdict
@@ -76,7 +76,7 @@ def get(connection: Connection, uuid: str) -> StoredRequest:
 
 
 def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, StoredRequest]:
-    """Return instance uuid → its request, for the given instances that have one.
+    """Return instance uuid → its request, without instances that have no request.
 
     Instances of one request share the returned object.
     """
@@ -94,7 +94,7 @@ class _ShownImage(msgspec.Struct):
 
 
 class _ShownBody(msgspec.Struct):
-    """The parts of a stored request that the API shows; the decoder skips the rest, which is most of it."""
+    """The parts of a stored request that the API shows; the decoder skips the other parts, which are larger."""
 
     availability_zone: str | None
     image: _ShownImage | None
@@ -119,7 +119,7 @@ class ShownRequest:
 
 
 def shown(connection: Connection, found: Iterable[Instance]) -> dict[str, ShownRequest]:
-    """Return instance uuid → the shown parts of its request, for the given instances that have one."""
+    """Return instance uuid → the shown parts of its request, without instances that have no request."""
     wanted = {instance.uuid: instance.request_spec_uuid for instance in found if instance.request_spec_uuid}
     uuids = list(dict.fromkeys(wanted.values()))
     requests: dict[str, ShownRequest] = {}
@@ -151,7 +151,7 @@ def _body(request: StoredRequest) -> dict[str, Any]:
 
 
 def change(tx: Transaction, instance_uuid: str, **changed: Any) -> None:
-    """Change fields of the request of one instance; other instances of the request keep theirs.
+    """Change fields of the request of one instance; the requests of other instances stay unchanged.
 
     Does nothing for an instance without a request.
     """
@@ -159,7 +159,7 @@ def change(tx: Transaction, instance_uuid: str, **changed: Any) -> None:
 
 
 def leave_group(tx: Transaction, instance_uuid: str) -> None:
-    """Remove the server group and its hint from the request of one instance; otherwise as :func:`change`."""
+    """Remove the server group and its hint from the request of one instance, like a :func:`change` of these fields."""
 
     def without_group(stored: StoredRequest) -> StoredRequest:
         hints = {name: values for name, values in stored.spec.hints.items() if name != "group"}
@@ -184,7 +184,7 @@ def _replace(tx: Transaction, instance_uuid: str, made_of: Callable[[StoredReque
 
 
 def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:
-    """Delete the requests among ``uuids`` to which no instance refers, not even a deleted one. Returns how many."""
+    """Delete the requests among ``uuids`` to which no instance refers, not even a deleted one. Returns their number."""
     used = sa.select(t.instances.c.id).where(t.instances.c.request_spec_uuid == t.request_specs.c.uuid)
     gone = 0
     for start in range(0, len(uuids), 500):
@@ -196,7 +196,7 @@ def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:
 def placed(connection: Connection) -> Iterator[PlacedServer]:
     """Yield every server that has a host, with its present flavor and with its image as it was at creation.
 
-    A server that is being moved is yielded twice: for both hosts, each with its flavor there.
+    A server that is being moved is yielded once for each of its two hosts, with its flavor there.
     """
     server = t.instances.c
     columns = (server.uuid, server.name, server.host, server.project_id, server.flavor, t.request_specs.c.body)

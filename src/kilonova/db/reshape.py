@@ -26,8 +26,8 @@ def reshape(tx: Transaction, shapes: Sequence[ProviderShape], consumers: Sequenc
     """Replace the inventories of providers and the allocations of consumers atomically.
 
     New and changed inventories are written first, then allocations; obsolete inventories are removed last, so that
-    allocations can move between inventories. Each of these steps raises the generations of its providers, as in
-    Placement.
+    allocations can move between inventories. Each of these steps increments the generations of the providers that it
+    changes, as in Placement.
     Raises: NotFound, InvalidRequest, Conflict, ConcurrentUpdate.
     """
     uuids = [shape.uuid for shape in shapes]

@@ -32,7 +32,7 @@ class DatabaseAwayError(ConfigurationError, Unavailable):
 
 #: Longest back-off between two attempts to connect, in seconds.
 _LONGEST_PAUSE_S = 5.0
-#: Interval between log lines while the server is away, in seconds.
+#: Interval between log lines while the server does not answer, in seconds.
 _SAID_EVERY_S = 60.0
 
 
@@ -73,7 +73,7 @@ def wait_until_it_answers(
     pause: Callable[[float], object] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Wait until the database server answers, and log at intervals that it is away.
+    """Wait until the database server answers, and log at intervals that it does not.
 
     Raises: ConfigurationError for a failure that waiting cannot fix.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server groups and their members. Guard rows (``group_guards.py``) have the number of members per host."""
+"""Server groups and their members. Guard rows (``group_guards.py``) contain the number of members per host."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from kilonova.model.server_group import ServerGroup
 
 
 def get(connection: Connection, uuid: str) -> ServerGroup:
-    """Return a group with its existing members. Raises: NotFound."""
+    """Return a group with its members that are not deleted. Raises: NotFound."""
     return _groups(connection, [_row(connection, uuid)])[0]
 
 
@@ -39,7 +39,7 @@ def count(connection: Connection, project_id: str, user_id: str | None = None) -
 
 
 def create(tx: Transaction, group: ServerGroup, *, limit: int = -1, limit_of_user: int = -1) -> ServerGroup:
-    """Store a new group. Raises: OverQuota if its project, or its user there, has reached its limit (-1: unlimited)."""
+    """Store a new group. Raises: OverQuota if the project, or the user in it, is at the given limit (-1: unlimited)."""
     table = t.server_groups
     for most, user_id in ((limit, None), (limit_of_user, group.user_id)):
         if 0 <= most <= count(tx.connection, group.project_id, user_id):

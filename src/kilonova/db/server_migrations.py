@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Migrations of servers: their rows, lists of them, and the other host of a server that is being moved.
+"""Migrations of servers: their rows, lists of them, and the second host of a moving server.
 
 :mod:`kilonova.db.moves` claims and releases the resources of migrations.
 """
@@ -24,7 +24,7 @@ from kilonova.model.server_migration import OPEN, MigrationStatus, MigrationType
 _M, _I = t.server_migrations.c, t.instances.c
 #: SQL condition: the migration is in progress.
 IS_OPEN = _M.status.in_(sorted(OPEN))
-#: Statuses after the server has arrived at the destination, which it may have left since.
+#: Statuses of a migration whose server has arrived at the destination, and may have left that host since.
 _ARRIVED = {
     MigrationStatus.FINISHED,
     MigrationStatus.CONFIRMING,
@@ -63,7 +63,7 @@ class MigrationQuery:
 
 @dataclass(frozen=True, slots=True)
 class OtherSide:
-    """The second host of a moving server, where it holds resources but is not recorded, with its flavor there."""
+    """The host of a moving server where it holds resources but is not recorded. ``flavor``: its flavor on that host."""
 
     migration: ServerMigration
     host: str
@@ -128,7 +128,7 @@ def open_of(connection: Connection, instance_uuids: Collection[str]) -> tuple[Se
 def open_at(connection: Connection, host: str) -> bool:
     """Return whether a migration from or to a service host is in progress.
 
-    An evacuation that only waits for the cleanup of its source does not count.
+    A finished evacuation does not count, although its source may still have to be cleaned up.
     """
     here = sa.or_(_M.source_host == host, _M.dest_host == host)
     moving = IS_OPEN, _M.status != MigrationStatus.DONE.value
@@ -147,15 +147,15 @@ def evacuated_from(connection: Connection, hosts: Collection[str]) -> tuple[Serv
 
 
 def claimed(connection: Connection) -> tuple[ServerMigration, ...]:
-    """Return all migrations in progress that hold resources on both sides."""
+    """Return all migrations in progress that hold resources on both hosts."""
     both = sa.select(t.server_migrations).where(IS_OPEN, _M.dest_host.is_not(None)).order_by(_M.id)
     return tuple(map(_migration, connection.execute(both).mappings()))
 
 
 def finished_before(connection: Connection, moment: datetime, limit: int) -> tuple[ServerMigration, ...]:
-    """Return up to ``limit`` moves of servers without a task that wait for confirmation since before a moment.
+    """Return up to ``limit`` moves that have waited for confirmation since before ``moment``, oldest first.
 
-    The oldest come first.
+    Moves of servers with a task are left out.
     """
     at_rest = _I.deleted.is_(False), _I.task_state.is_(None)
     due = (
@@ -203,9 +203,9 @@ def list_page(connection: Connection, query: MigrationQuery) -> tuple[ServerMigr
 def set_status(
     tx: Transaction, uuid: str, expected: Collection[MigrationStatus], status: MigrationStatus
 ) -> ServerMigration:
-    """Change the status of a migration if it is in ``expected``; no error if it already has the status.
+    """Change the status of a migration if its present status is in ``expected``; no error if it has the new status.
 
-    Only :mod:`kilonova.db.moves` ends a migration, since it also releases its resources.
+    Only :mod:`kilonova.db.moves` ends a migration, because a migration's resources must be released with it.
     Raises: NotFound, ConcurrentUpdate.
     """
     present = get(tx.connection, uuid)
@@ -222,7 +222,7 @@ def set_status(
 
 
 def set_flavor(tx: Transaction, uuid: str, flavor: Flavor) -> ServerMigration:
-    """Set both flavors of a migration that keeps its server's flavor and has claimed nothing yet. Raises: NotFound."""
+    """Set both flavors of a migration, which must have equal flavors and no claim. Raises: NotFound."""
     values = dict.fromkeys(_FLAVORS, flavors.as_json(flavor))
     tx.execute(sa.update(t.server_migrations).where(_M.uuid == uuid).values(values))
     return get(tx.connection, uuid)
@@ -261,7 +261,7 @@ _CLAIM = ManyRows(
 
 
 def claim_destinations(tx: Transaction, rows: Sequence[Mapping[str, str]]) -> int:
-    """Set the destination of migrations that have none and are in the given status. Returns how many.
+    """Set the destinations of migrations that have none and are in the given status. Returns the number of migrations.
 
     ``rows``: ``uuid``, ``status``, the new status as ``becomes``, ``host`` and ``node``.
     """
@@ -271,7 +271,7 @@ def claim_destinations(tx: Transaction, rows: Sequence[Mapping[str, str]]) -> in
 def other_sides(connection: Connection, migration_uuid: str | None = None) -> Iterator[OtherSide]:
     """Yield the second host of each moving server, for all migrations in progress or for one of them.
 
-    A resize on the same hypervisor has none.
+    A resize on the same hypervisor has no second host.
     """
     columns = (_I.host.label("present_host"), _I.node.label("present_node"), _I.group_uuid, _I.image_properties)
     wanted = (

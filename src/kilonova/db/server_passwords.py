@@ -7,7 +7,7 @@ from sqlalchemy.engine import Connection
 from kilonova.db.core import tables as t
 from kilonova.db.core.transaction import Transaction
 
-#: Longest encrypted password, in characters; an RSA key of 8192 bits makes 1368.
+#: Longest encrypted password, in characters; with an RSA key of 8192 bits it has 1368.
 LONGEST = 2048
 _TABLE = t.server_passwords
 

@@ -20,7 +20,7 @@ _I = t.instances.c
 
 @dataclass(frozen=True, slots=True)
 class ServerUsage:
-    """A server that existed in a period. ``terminated_at``: None while it exists."""
+    """A server that existed in a period. ``terminated_at``: None while the server exists."""
 
     uuid: str
     name: str
@@ -47,7 +47,7 @@ def in_period(
     limit: int,
     marker: str | None = None,
 ) -> Iterator[ServerUsage]:
-    """Yield servers that existed between two times, with deleted ones, by project and uuid.
+    """Yield the servers that existed between two times, including deleted servers, sorted by project and uuid.
 
     ``marker``: uuid of the last server of the previous page. Raises: InvalidRequest for an unknown marker.
     """

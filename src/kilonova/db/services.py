@@ -28,7 +28,7 @@ _ADD = insert_many(
     forced_down=sa.false(),
     created_at=sa.bindparam("now", type_=t.Time),
 )
-#: Joins services with the processes of their agents; a service of a control process is joined by machine name.
+#: Query for services with the state of their agent's process; :func:`_read` adds that of a control process by machine.
 _WITH_PROCESS = sa.select(t.services, _P.up, _P.last_seen_at).select_from(
     t.services.outerjoin(
         t.host_agents, sa.and_(t.host_agents.c.host == t.services.c.host, t.services.c.binary == COMPUTE)
@@ -44,12 +44,12 @@ UNSET: Final = _Unset()
 
 
 def ensure(tx: Transaction, host: str, binary: str) -> Service:
-    """Return the service of ``binary`` on ``host``, created enabled if missing. An existing service stays unchanged."""
+    """Return the service of ``binary`` on ``host``; create it, enabled, if missing. An existing one stays unchanged."""
     return ensure_all(tx, [host], binary)[host]
 
 
 def ensure_all(tx: Transaction, hosts: Collection[str], binary: str) -> dict[str, Service]:
-    """Return host → service of ``binary``, created enabled if missing. Existing services stay unchanged."""
+    """Return host → service of ``binary``; create missing services, enabled. Existing services stay unchanged."""
     found = _by_host(tx.connection, hosts, binary)
     missing = sorted(set(hosts) - found.keys())
     if missing:
@@ -171,14 +171,16 @@ def mark_providers(tx: Transaction, host: str, *, disabled: bool) -> None:
 
 
 def delete(tx: Transaction, uuid: str, *, only_down: bool = False) -> None:
-    """Delete a service; for a nova-compute also its hypervisors, their providers and its aggregate memberships.
+    """Delete a service; for a nova-compute also the hypervisors of its host, their providers and its aggregates' links.
 
-    ``only_down``: refuse this while it is up. Raises: NotFound; Conflict, also while the host has servers, allocations
-    (such as claims for servers to come), or moves from or to it.
+    ``only_down``: raise Conflict if the service is up. Raises: NotFound; Conflict if the host has servers or
+    allocations (such as claims for servers that are being built), or if servers move from or to it.
     """
     service = get(tx.connection, uuid)
     if only_down and service.is_up:
-        raise Conflict("Unable to delete a service that is up. Stop it, or declare it down, first.", host=service.host)
+        raise Conflict(
+            "Unable to delete a service that is up. Stop the service, or set its forced_down, first.", host=service.host
+        )
     if service.binary == COMPUTE:
         busy = sa.select(t.instances.c.id).where(t.instances.c.host == service.host, t.instances.c.deleted.is_(False))
         if tx.execute(busy.limit(1)).first() is not None:
@@ -202,7 +204,7 @@ def delete(tx: Transaction, uuid: str, *, only_down: bool = False) -> None:
 
 
 def as_change(service: Service) -> LoggedService:
-    """Return the logged value of a nova-compute service. Units: epoch seconds."""
+    """Return a nova-compute service in the form of the change log. Times are in epoch seconds."""
     return LoggedService(
         disabled=service.disabled,
         reason=service.disabled_reason,

@@ -17,7 +17,7 @@ _IMAGE = Prepared(sa.select(_I.shelved_image).where(_I.uuid == sa.bindparam("uui
 
 
 def due(connection: Connection, shelved_before: datetime, limit: int) -> tuple[Instance, ...]:
-    """Return up to ``limit`` shelved, not offloaded servers without a task, shelved before a time; oldest first."""
+    """Return up to ``limit`` servers without a task, shelved before a time and not offloaded; oldest first."""
     waiting = _I.deleted.is_(False), _I.vm_state == VmState.SHELVED.value, _I.task_state.is_(None)
     old = sa.select(_I.uuid).where(*waiting, _I.shelved_at < shelved_before).order_by(_I.shelved_at).limit(limit)
     return instances.get_many(connection, list(connection.execute(old).scalars()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Soft-deleted servers: their quota, and those that are due for deletion.
+"""Soft-deleted servers: their quota usage, and the search for servers that are due for deletion.
 
 A soft-deleted server keeps its allocations and its place in its group. It counts against no quota, except during a
 restore. Each function is part of one transaction.
@@ -23,7 +23,7 @@ _I, _A = t.instances.c, t.instance_actions.c
 
 
 def hide(tx: Transaction, uuid: str, power_state: PowerState | None) -> None:
-    """Turn a server with task ``soft-deleting`` into a soft-deleted one. Raises: NotFound, UnexpectedTaskState."""
+    """Mark a server with task ``soft-deleting`` as soft-deleted. Raises: NotFound, UnexpectedTaskState."""
     before, transition = instances.get(tx.connection, uuid), TRANSITIONS["soft-delete"]
     values: dict[str, Any] = {} if power_state is None else {"power_state": power_state}
     instances.change(
@@ -40,10 +40,10 @@ def hide(tx: Transaction, uuid: str, power_state: PowerState | None) -> None:
 
 
 def count_again(tx: Transaction, instance: Instance, configured: Limits, limits: Limits | None) -> None:
-    """Count a soft-deleted server that is being restored.
+    """Count a soft-deleted server against quotas again, because it is being restored.
 
-    ``configured``: limits of the configuration, which limits in the database override. ``limits``: limits in force if
-    Keystone keeps them (unified limits). Raises: OverQuota.
+    ``configured``: limits of the configuration, which limits in the database override. ``limits``: the limits in force
+    if Keystone keeps them (unified limits), otherwise None. Raises: OverQuota.
     """
     asked = QuotaRequest(instance.project_id, instance.user_id, Usage.of(instance.flavor), 1, 1, limits=limits)
     (granted,) = quotas.take(tx, [asked], configured)

@@ -21,14 +21,14 @@ from kilonova.model.instance import PowerState
 
 _O = t.odd_guests.c
 _AT_ONCE = 500
-#: Maximum number of strays stored of one host, and of all hosts of one process: more than occur even after the restore
-#: of an old backup, but too few for a compromised agent to fill the disk.
+#: Maximum number of strays stored for one host, and for all hosts of one process: more than occur even after the
+#: restore of an old backup, but too few for a compromised agent to fill the disk.
 MOST_OF_A_HOST, MOST_OF_A_PROCESS = 2_000, 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Changes of the table of stray guests that new reports require. Its bool() is False if there are none.
+    """Changes of the table of stray guests that new reports require. An object without changes is false.
 
     ``altered``: strays of another kind or with another recorded host than before. ``switched``: strays of which only
     the power state has changed.
@@ -43,7 +43,7 @@ class Differences:
         return bool(self.appeared or self.altered or self.switched or self.gone)
 
     def without_new(self, hosts: Collection[str]) -> "Differences":
-        """Return the differences without ``appeared`` and ``altered`` of these hosts."""
+        """Return the differences without the strays of these hosts in ``appeared`` and ``altered``."""
         appeared = tuple(each for each in self.appeared if each.host not in hosts)
         altered = tuple(each for each in self.altered if each.host not in hosts)
         return replace(self, appeared=appeared, altered=altered)
@@ -54,7 +54,7 @@ def differences(
 ) -> Differences:
     """Compare reports with the stored strays.
 
-    ``asked``: host → the instances that its report covers; None: the report covers all.
+    ``asked``: host → the instances that its report covers; None: the report covers all guests of the host.
     """
     stored = {(each.host, each.instance_uuid): each for each in _of_hosts(connection, list(asked))}
     present = {(each.host, each.instance_uuid): each for each in odd}

@@ -19,7 +19,7 @@ _KEPT = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """A key. The newest key signs."""
+    """A key. New tickets are signed with the newest key."""
 
     id: int
     secret: bytes = field(repr=False)

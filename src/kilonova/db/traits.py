@@ -29,7 +29,7 @@ def list_matching(
     if names is not None:
         statement = statement.where(t.traits.c.name.in_(list(names)))
     if prefix is not None:
-        # LIKE ignores case on some databases.
+        # A LIKE is not used, because it ignores case on some databases.
         statement = statement.where(sa.func.substr(t.traits.c.name, 1, len(prefix)) == prefix)
     if associated is not None:
         has_provider = sa.exists().where(t.resource_provider_traits.c.trait_id == t.traits.c.id)

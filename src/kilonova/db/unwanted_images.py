@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images that Kilonova registered and no longer needs; a periodic task removes them from the image service.
 
-They are noted in the transaction that makes them unneeded, so that none is lost and no request waits for the image
-service.
+An image is recorded in the transaction that makes it unneeded, so that no image is forgotten and no request waits for
+the image service.
 """
 
 from collections.abc import Collection, Iterable

@@ -14,7 +14,7 @@ _A, _P = t.host_agents.c, t.processes.c
 
 @dataclass(frozen=True, slots=True)
 class OldAgent:
-    """An agent process that is the last known one of a host and understands only earlier message versions."""
+    """The last known process of a host's agent, if it is an agent process that understands only earlier messages."""
 
     name: str
     message_version: int

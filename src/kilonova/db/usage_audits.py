@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress of usage audits (``instance.exists`` notifications): one row per period, shared by all processes.
 
-A process that takes the next servers advances the row in the same transaction, so each server is notified once.
+A process takes the next servers and advances the row in one transaction, so each server gets one notification.
 """
 
 from datetime import timedelta
@@ -48,7 +48,7 @@ def begin(tx: Transaction, period: Period) -> bool:
 
 
 def take(tx: Transaction, period: Period, limit: int) -> tuple[Instance, ...]:
-    """Return the next servers of a period to notify; an empty result completes the audit.
+    """Return the next servers of a period to send notifications for; an empty result completes the audit.
 
     Servers that were launched before the end of the period and not terminated before its start are included.
     """

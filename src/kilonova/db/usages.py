@@ -43,9 +43,10 @@ def of_project(connection: Connection, project_id: str, user_id: str | None = No
 def of_project_by_type(
     connection: Connection, project_id: str, user_id: str | None = None, consumer_type: str | None = None
 ) -> dict[str, Mapping[str, int]]:
-    """Return consumer type → used amounts, each with its ``consumer_count``.
+    """Return consumer type → used amounts, and the number of consumers as ``consumer_count``.
 
-    ``consumer_type`` selects one type, ``unknown`` consumers without a type; ``all`` sums all types under that name.
+    ``consumer_type``: return only this type. ``unknown`` stands for consumers without a type; ``all`` returns the sums
+    over all types, as type ``all``.
     """
     kind = sa.func.coalesce(t.consumers.c.consumer_type, UNKNOWN_TYPE)
     shown = sa.literal("all") if consumer_type == "all" else kind

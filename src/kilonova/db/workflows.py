@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The journal of workflows: one row per workflow, fenced by its owner and version on every change.
 
-A workflow belongs to its owner while that process has a valid lease (``host_agents``); then others may adopt it.
+A workflow belongs to its owner, a control process, while that process has a valid lease (``host_agents``). Later, other
+control processes may adopt the workflow.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -47,15 +48,16 @@ class WorkflowRow:
     """A workflow at one of its steps, as stored.
 
     ``step``: the step that is running, or being undone if ``undoing``.
-    ``attempt``: rises with every start of a step, so that a late reply to an earlier start is recognised.
-    ``version``: rises with every change of the row; a writer that knows an older version changes nothing.
+    ``attempt``: incremented at every start of a step, so that a late reply to an earlier start is recognised.
+    ``version``: incremented at every change of the row; a writer with an older version cannot change the row.
     ``facts``: state of the steps, in the form of :mod:`kilonova.conductor.workflow_engine.facts`.
-    ``failure``: why it is being undone or is stuck. ``interrupt``: the operation for which it must end, or end sooner.
-    ``tries``: number of failures of the present step. ``stuck``: it waits for an operator.
-    ``waiting``: it starts when the other workflows of its instance have ended.
-    ``awaited_host``: the absent host without which its step can be neither done nor undone, else None.
-    ``awaited_since``: start of that wait.
-    ``batch_uuid``: the workflow of the whole request, which directs this one while it exists.
+    ``failure``: why the workflow is being undone or is stuck. ``interrupt``: the operation for which the workflow must
+    end, or end sooner.
+    ``tries``: number of failures of the present step. ``stuck``: the workflow waits for an operator.
+    ``waiting``: the workflow starts when the other workflows of its instance have ended.
+    ``awaited_host``: the absent host without which the present step can be neither done nor undone, else None.
+    ``awaited_since``: start of the wait for that host.
+    ``batch_uuid``: the batch workflow of the whole request, which directs this workflow while that one exists.
     ``since``: start of the present step. ``created_at``: start of the workflow.
     """
 
@@ -128,7 +130,7 @@ def move_all(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> N
 
 
 def moved(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> int:
-    """Store the next states of the given workflows whose owner and version are unchanged. Returns how many."""
+    """Store the next states of the given workflows whose owner and version are unchanged. Returns their number."""
     rows = [
         {name: getattr(workflow, name) for name in ("uuid", "version", *_CHANGING)} | {"owner": owner}
         for workflow, owner in workflows
@@ -178,7 +180,7 @@ def of_instance(connection: Connection, instance_uuid: str) -> tuple[WorkflowRow
 
 
 def change(tx: Transaction, workflow: WorkflowRow, *, heir: bool) -> None:
-    """Store the next version of a workflow of any owner. ``heir``: notify its owner, which is another process.
+    """Store the next version of a workflow, whose owner may be any process. ``heir``: notify the owner of the change.
 
     Raises: ConcurrentUpdate if its version has changed.
     """
@@ -190,14 +192,14 @@ def change(tx: Transaction, workflow: WorkflowRow, *, heir: bool) -> None:
 
 
 def drop(tx: Transaction, uuids: Collection[str]) -> None:
-    """Delete workflows of any owner; a process that still runs one then fails at its fence."""
+    """Delete workflows of any owner; a process that still runs one of them then fails at its next write of it."""
     tx.execute(sa.delete(t.workflows).where(_W.uuid.in_(list(uuids))))
 
 
 def release_waiting(tx: Transaction, instance_uuid: str, owner: str) -> tuple[WorkflowRow, ...]:
-    """Clear ``waiting`` of the waiting workflows of an instance if all its others have ended, and return them.
+    """Release the waiting workflows of an instance if its other workflows have all ended, and return them.
 
-    A stuck workflow has not ended. The owner of each returned workflow has to start it.
+    A stuck workflow has not ended. The owner of each returned workflow has to start the workflow.
     """
     rows = of_instance(tx.connection, instance_uuid)
     if not rows or not all(row.waiting for row in rows):
@@ -208,15 +210,16 @@ def release_waiting(tx: Transaction, instance_uuid: str, owner: str) -> tuple[Wo
     return tuple(begun)
 
 
-#: Maximum number of workflows that one transaction gives a new owner.
+#: Maximum number of workflows that get a new owner in one transaction.
 _TAKEN_TOGETHER = 1000
 
 
 def adopt(tx: Transaction, owner: str, *, everything: bool) -> tuple[WorkflowRow, ...]:
-    """Take over the oldest workflows of processes without a valid lease; with ``everything``, of all other processes.
+    """Take over the oldest workflows of processes without a valid lease, and return them.
 
-    ``everything``: no other process can be alive. Members of a batch in progress are skipped: they follow their batch
-    (:func:`take_members`). Returns a limited number; call it again until it returns none.
+    ``everything``: take over the workflows of all other processes, because none of these processes can be alive.
+    Members of a batch in progress are left to :func:`take_members`. At most :data:`_TAKEN_TOGETHER` workflows are taken
+    over: call this function again until it returns none.
     """
     condition = sa.and_(_W.owner != owner, ~_LED.exists())
     if not everything:
@@ -234,7 +237,7 @@ def _give(tx: Transaction, uuids: Sequence[str], owner: str) -> None:
 
 
 def take_members(tx: Transaction, leader: str, owner: str, *, everything: bool) -> int:
-    """Take over members of a batch whose owner has no valid lease. Returns how many; call again until it returns 0."""
+    """Take over members of a batch from owners without a valid lease. Returns the number; call again until it is 0."""
     condition = sa.and_(_W.batch_uuid == leader, _W.owner != owner)
     if not everything:
         condition = sa.and_(condition, ~alive(tx.now).where(_P.uuid == _W.owner).exists())
@@ -270,7 +273,7 @@ def members(
 
 
 def count_members(connection: Connection, leader: str, owner: str, step: str) -> int:
-    """Return the number of workflows of a batch at a step."""
+    """Return the number of workflows of a batch that ``owner`` runs and that are at a step."""
     counted = sa.select(sa.func.count()).where(_W.batch_uuid == leader, _W.owner == owner, _W.step == step)
     return int(connection.execute(counted.select_from(t.workflows)).scalar_one())
 
@@ -306,7 +309,7 @@ def get(connection: Connection, uuid: str, owner: str | None = None) -> Workflow
 
 
 def of_owner(connection: Connection, owner: str) -> tuple[WorkflowRow, ...]:
-    """Return the workflows that ``owner`` runs, without members of batches."""
+    """Return the workflows that ``owner`` runs, except for members of a batch whose batch workflow still exists."""
     own = sa.select(t.workflows).where(_W.owner == owner, ~_LED.exists()).order_by(_W.created_at, _W.uuid)
     return tuple(map(_workflow, connection.execute(own).mappings()))
 
@@ -358,9 +361,9 @@ class Count:
 
 
 def state_of(counted: Count | WorkflowRow) -> str:
-    """Return the state of workflows.
+    """Return the state of one or more workflows.
 
-    ``stuck``; ``waiting`` for other workflows; ``awaiting-host``; ``undoing`` or ``doing`` their step.
+    ``stuck``; ``waiting`` for other workflows; ``awaiting-host``; ``undoing`` or ``doing`` the step.
     """
     if counted.awaits_host and not counted.stuck:
         return "awaiting-host"
@@ -368,7 +371,10 @@ def state_of(counted: Count | WorkflowRow) -> str:
 
 
 def builds_before(connection: Connection, kind: str, moment: datetime, limit: int) -> tuple[WorkflowRow, ...]:
-    """Return workflows of a kind that started before a moment and whose servers are still building, oldest first."""
+    """Return up to ``limit`` workflows of one kind that started before ``moment``, oldest first.
+
+    Only those without an interrupt whose servers are still being built.
+    """
     building = t.instances.c.deleted.is_(False), t.instances.c.vm_state == VmState.BUILDING.value
     due = (
         sa.select(t.workflows)

@@ -233,7 +233,7 @@ def test_where_it_is_wanted_a_service_that_is_up_is_not_deleted(database_url: st
     refused = client.delete(path)
     assert refused.fault == (
         "conflictingRequest",
-        "Unable to delete a service that is up. Stop it, or declare it down, first.",
+        "Unable to delete a service that is up. Stop the service, or set its forced_down, first.",
     )
     assert cloud.everything() == before
     cloud.age("node1")

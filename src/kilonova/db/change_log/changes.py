@@ -85,7 +85,7 @@ class LoggedCellUse(msgspec.Struct, frozen=True):
 
 
 class LoggedCell(msgspec.Struct, frozen=True):
-    """A NUMA cell. Sets of CPUs are texts. ``pages``: (page size in KiB, total number, reserved number) of each size."""
+    """A NUMA cell. Sets of CPUs are texts. ``pages``: tuples of page size in KiB, total number and reserved number."""
 
     id: int
     cpuset: str

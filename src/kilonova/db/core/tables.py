@@ -427,7 +427,7 @@ request_specs = _table(
     Column("body", _Json, nullable=False),
 )
 
-# Instance actions: the operations on a server, by request. Written in the transaction of the operation.
+# Instance actions: one row for each operation that a request starts on a server, written when the operation starts.
 instance_actions = _table(
     "instance_actions",
     _key(),
@@ -668,7 +668,8 @@ checkpoint_parts = _table(
     Column("body", _Blob, nullable=False),
 )
 
-# Rosters: the host names of the rows of decisions; a new roster for each change of the set of hosts.
+# Rosters: the host names of decisions; ``decisions.removed_by`` has one byte for each name. Decisions with the same
+# hosts share a roster.
 rosters = _table(
     "rosters",
     Column("digest", String(40), primary_key=True),

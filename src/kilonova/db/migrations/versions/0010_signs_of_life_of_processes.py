@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Store heartbeats of processes instead of services; each service keeps its last heartbeat by way of a process."""
+"""Store heartbeats of processes, not of services; the last heartbeat of an existing service becomes a process's."""
 
 import uuid
 from collections import defaultdict
