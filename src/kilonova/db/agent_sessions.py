@@ -63,7 +63,7 @@ def _not_own(session: Session) -> Forbidden:
 
 
 def require_present(connection: Connection, session: Session, now: datetime) -> None:
-    """Check that a session is either new or owned by its agent and not ended. Raises: Forbidden, SessionOverError."""
+    """Check that a session is new, or belongs to its agent and has not ended. Raises: Forbidden, SessionOverError."""
     require_name(session)
     row = connection.execute(sa.select(_P.agent, _P.lease_until).where(_P.uuid == session.uuid)).first()
     if row is None:
@@ -153,7 +153,7 @@ _HOST_AGENTS = (
 def list_page(
     connection: Connection, *, host: str | None = None, limit: int | None = None, marker: str | None = None
 ) -> tuple[HostAgent, ...]:
-    """Return one page of hosts in the order of their names, after ``marker``; or only ``host``."""
+    """Return one page of hosts after ``marker``, sorted by name. ``host``: return only this host."""
     wanted = _HOST_AGENTS.limit(limit)
     if host is not None:
         wanted = wanted.where(_S.host == host)

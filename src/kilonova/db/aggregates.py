@@ -44,7 +44,7 @@ def get(connection: Connection, aggregate_id: int) -> Aggregate:
 
 
 def zones_of_hosts(connection: Connection, hosts: Collection[str] | None = None) -> dict[str, str]:
-    """Return host → availability zone, without hosts in no zone. ``hosts``: return only these hosts; None: all."""
+    """Return host → availability zone, for hosts that are in a zone. ``hosts``: return only these hosts; None: all."""
     return {host: zone for host, (_, zone) in _zones(connection, hosts=hosts).items()}
 
 
@@ -72,8 +72,8 @@ def create(tx: Transaction, name: str, zone: str | None = None) -> Aggregate:
 def update(tx: Transaction, aggregate_id: int, *, name: str | None = None, zone: str | None = None) -> Aggregate:
     """Change the name and/or the availability zone of an aggregate. None leaves a value unchanged.
 
-    Raises: NotFound; Conflict if another aggregate has that name; InvalidRequest if the zone would break the rule of
-    this module.
+    Raises: NotFound; Conflict if another aggregate has that name; InvalidRequest if a host of the aggregate is in
+    another zone already, or has servers whose zone would change.
     """
     aggregate = get(tx.connection, aggregate_id)
     values: dict[str, Any] = {"updated_at": tx.now}
@@ -89,8 +89,8 @@ def update(tx: Transaction, aggregate_id: int, *, name: str | None = None, zone:
 def set_metadata(tx: Transaction, aggregate_id: int, metadata: Mapping[str, str | None]) -> Aggregate:
     """Merge ``metadata`` into the metadata of an aggregate; a value of None removes its key.
 
-    Raises: NotFound; InvalidRequest if the zone would break the rule of this module, and for an empty zone: a zone,
-    once set, can only be renamed.
+    Raises: NotFound; InvalidRequest if a host of the aggregate is in another zone already, or has servers whose zone
+    would change; InvalidRequest for an empty zone, because a zone, once set, can only be renamed.
     """
     aggregate = get(tx.connection, aggregate_id)
     rest = dict(metadata)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypervisors, found by (service host, hypervisor hostname). The uuid never changes, and is also the provider's."""
+"""Hypervisors, found by (service host, hypervisor hostname). A hypervisor and its provider have the same fixed uuid."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -153,14 +153,14 @@ def find_capabilities(connection: Connection, host: str, node: str) -> Capabilit
 
 
 def keys(connection: Connection) -> tuple[NodeKey, ...]:
-    """Return the identifiers of every hypervisor by id, without reading the large columns."""
+    """Return the identifiers of every hypervisor, sorted by id, without reading the large columns."""
     node = t.compute_nodes.c
     rows = connection.execute(sa.select(node.id, node.uuid, node.host, node.hypervisor_hostname).order_by(node.id))
     return tuple([NodeKey(*row) for row in heeding(rows)])
 
 
 def list_all(connection: Connection, uuids: Collection[str] | None = None) -> tuple[ComputeNode, ...]:
-    """Return every hypervisor, or those of ``uuids``, by id."""
+    """Return every hypervisor, or those of ``uuids``, sorted by id."""
     statement = sa.select(t.compute_nodes).order_by(t.compute_nodes.c.id)
     if uuids is not None:
         statement = statement.where(t.compute_nodes.c.uuid.in_(list(uuids)))
@@ -175,7 +175,7 @@ def list_by_host(connection: Connection, host: str) -> tuple[ComputeNode, ...]:
 
 
 def list_by_hosts(connection: Connection, hosts: Collection[str]) -> dict[str, list[ComputeNode]]:
-    """Return host → its hypervisors by id, for several service hosts."""
+    """Return host → its hypervisors, sorted by id, for several service hosts."""
     found: dict[str, list[ComputeNode]] = {}
     for row in sorted(_rows_of_hosts(connection, hosts).values(), key=itemgetter("id")):
         found.setdefault(row["host"], []).append(_node(row))
@@ -231,7 +231,7 @@ def usages(connection: Connection, uuids: Collection[str] | None = None) -> dict
 def servers(
     connection: Connection, hosts: Collection[str] | None = None
 ) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Return (host, hypervisor hostname) → (uuid, name) of its servers, for all hosts or only for ``hosts``."""
+    """Return (host, hypervisor hostname) → (uuid, name) of the servers there, for all hosts or only for ``hosts``."""
     instance = t.instances.c
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     placed = sa.select(instance.host, instance.node, instance.uuid, instance.name).where(

@@ -91,7 +91,7 @@ class _Record:
 
 
 def examine(connection: Connection, found: Found, now: datetime) -> Examined:
-    """Decide about the guests that hosts report. ``now``: the database's time, which the records have too."""
+    """Decide about the guests that hosts report. ``now``: time by the clock of the database, as in the records."""
     uuids = sorted({uuid for guests in found.values() for uuid in guests})
     removals: dict[str, list[Removal]] = defaultdict(list)
     odd: list[StrayGuest] = []

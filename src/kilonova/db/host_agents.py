@@ -94,13 +94,16 @@ def keep_alive(tx: Transaction, processes: Collection[str], lease: timedelta) ->
 
 
 def end_control_processes(tx: Transaction, *, besides: str) -> None:
-    """End the leases of all control processes except ``besides``, on a database that only one process can use."""
+    """End the leases of all control processes except ``besides``, because only one process can use the database."""
     others = sa.and_(_P.agent.is_(None), _P.uuid != besides, _P.lease_until > tx.now)
     tx.execute(sa.update(t.processes).where(others).values(lease_until=tx.now))
 
 
 def end_sessions_with(tx: Transaction, agent: str, hosts: Collection[str]) -> None:
-    """End the sessions of an agent that have one of ``hosts``, which it has lost; it then starts a new session."""
+    """End the sessions of an agent that have one of ``hosts``; the agent must then start a new session.
+
+    The agent is no longer enrolled for these hosts.
+    """
     for some in _pieces(sorted(hosts), _NAMED_TOGETHER):
         have_one = _P.uuid.in_(sa.select(_A.process).where(_A.host.in_(some)))
         going_on = sa.and_(_P.agent == agent, _P.lease_until > tx.now)
@@ -244,10 +247,10 @@ def _take(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
 
 
 def _log_agents(tx: Transaction, process: str, hosts: Sequence[str]) -> None:
-    """Log that the agents of ``hosts`` run in ``process``, and repeat what this transaction logged for it before.
+    """Log that the agents of ``hosts``, and of hosts logged earlier in this transaction, run in ``process``.
 
-    A transaction keeps only the last value of a key, so the hosts logged before would be lost. Those whose agents run
-    in another process by now are not repeated.
+    A transaction keeps only the last value of a key, so the hosts logged earlier would be lost. Hosts whose agents run
+    in another process by now are left out.
     """
     told = [change.value.hosts for change in tx.changes if (change.kind, change.key) == ("agents", process)]
     still: list[str] = []

@@ -2,9 +2,9 @@
 """Guard rows of NUMA cells and PCI pools, and the share of them that each server holds.
 
 A cell is one row with a version, updated by compare-and-swap. A pool is one row whose usage may not exceed its total.
-The share of a server is stored in the transaction that changes the guard rows, so their usage is always the sum of the
-shares; it is recomputed when an agent reports different hardware. PCI addresses are chosen in the same transaction, so
-mirrors do not need them. Every change logs all devices of the hypervisor for the mirrors.
+The share of a server is stored in the transaction that changes the guard rows, so the usage in these rows is always the
+sum of the shares; the usage is recomputed when an agent reports different hardware. PCI addresses are chosen in the
+same transaction, so mirrors do not need them. Every change logs all devices of the hypervisor for the mirrors.
 """
 
 from collections import Counter, defaultdict
@@ -92,12 +92,12 @@ def _complete_shares(tx: Transaction, node_uuid: str, host: HostDevices) -> None
 
 
 def get(connection: Connection, node_uuid: str) -> HostDevices:
-    """Return the cells and pools of a hypervisor."""
+    """Return the NUMA cells and PCI pools of a hypervisor."""
     return _read(connection, [node_uuid]).hosts[node_uuid]
 
 
 def list_all(connection: Connection) -> Mapping[str, HostDevices]:
-    """Return hypervisor uuid → cells and pools, for every hypervisor that has any."""
+    """Return hypervisor uuid → NUMA cells and PCI pools, for every hypervisor with cells or pools."""
     return _read(connection).hosts
 
 
@@ -186,7 +186,7 @@ def give_back(tx: Transaction, instance_uuid: str) -> None:
 
 
 def hand_over(tx: Transaction, heirs: Mapping[str, str]) -> None:
-    """Move each share to another holder, from giver to taker; the usage of the hypervisors stays the same."""
+    """Move the share of each giver to its taker (``heirs``: giver → taker). The usage of hypervisors stays the same."""
     _HAND_OVER.run(tx, [{"giver": giver, "taker": taker} for giver, taker in sorted(heirs.items())])
 
 

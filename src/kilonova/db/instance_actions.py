@@ -126,7 +126,7 @@ def find(connection: Connection, instance_uuid: str, request_id: str) -> Action 
 
 
 def requester(connection: Connection, instance_uuid: str, request_id: str) -> Requester | None:
-    """Return the user and project that requested an action; None if the action is not recorded, or without a user."""
+    """Return the user and project that requested an action; None if the action is not recorded or has no user."""
     columns = sa.select(_A.user_id, _A.project_id)
     mine = columns.where(_A.instance_uuid == instance_uuid, _A.request_id == request_id)
     row = connection.execute(mine.order_by(_A.id.desc()).limit(1)).first()

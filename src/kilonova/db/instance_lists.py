@@ -34,14 +34,13 @@ class Zone:
 class InstanceQuery:
     """A query for instances. Fields with default values do not restrict the result.
 
-    ``deleted``: False: existing instances; True: deleted ones; None: both, with soft-deleted ones.
-    ``soft_deleted``: whether soft-deleted instances are included; None: only if ``deleted`` is True.
-    ``states``: pairs of vm_state and task_states, ORed. ``equals``: column → accepted values.
-    ``patterns``: column → regular expression. ``sort``: (column, descending) pairs; creation time and id are appended.
-    ``zone``: zone of the host, or the requested zone of an instance without a host.
-    ``moments``: column → (earliest time, end), without the end itself. ``metadata``: the instance has all these pairs.
-    ``tags``: has all of them; ``tags_any``: has at least one; ``not_tags``: lacks at least one; ``not_tags_any``: has
-    none.
+    ``deleted``: False: existing instances; True: deleted ones; None: both, with soft-deleted ones. ``soft_deleted``:
+    whether soft-deleted instances are included; None: only if ``deleted`` is True. ``states``: pairs of vm_state and
+    task_states, ORed. ``equals``: column → accepted values. ``patterns``: column → regular expression. ``sort``:
+    (column, descending) pairs; creation time and id are appended. ``zone``: zone of the host, or the requested zone of
+    an instance without a host. ``moments``: column → (start, end) of the accepted times, without the end itself.
+    ``metadata``: the instance has all these pairs. ``tags``: the instance has all of them; ``tags_any``: has at least
+    one; ``not_tags``: lacks at least one; ``not_tags_any``: has none.
     """
 
     project_id: str | None = None
@@ -188,7 +187,7 @@ def _ordered(column: Any, descending: bool) -> list[Any]:
 
 
 def _in_zone(zone: Zone) -> Any:
-    """Return the condition that a server is in a zone: that of its host or, without a host, the requested zone."""
+    """Return the condition for servers in a zone: that of the server's host or, without a host, the requested zone."""
     hosts: Any = _I.host.in_(hosts_in_zones(zone.name))
     if zone.is_default:
         hosts = sa.or_(hosts, _I.host.not_in(hosts_in_zones()))

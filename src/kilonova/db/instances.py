@@ -49,7 +49,7 @@ _FAULT_DETAILS = 16_000
 
 
 def insert(tx: Transaction, built: Sequence[tuple[Instance, str | None]]) -> None:
-    """Insert new instances, each with its server group or None; :func:`quotas.take` must count them separately."""
+    """Insert new instances, each with its server group or None. Quotas are not changed: see :func:`quotas.take`."""
     _INSERT.run(tx.connection, [_new_row(instance, tx.now, group_uuid) for instance, group_uuid in built])
     tags = [{"instance_uuid": instance.uuid, "tag": tag} for instance, _ in built for tag in instance.tags]
     if tags:
@@ -319,7 +319,10 @@ def record_faults(tx: Transaction, faults: Mapping[str, Fault]) -> None:
 
 
 def fail(tx: Transaction, faults: Mapping[str, Fault], expected_tasks: Collection[TaskState]) -> frozenset[str]:
-    """Set the instances that have an expected task to ERROR, clear their hosts, store their faults; return uuids."""
+    """Set the instances that have an expected task to ERROR, clear their hosts, store their faults.
+
+    Returns the uuids of these instances.
+    """
     waiting = sa.and_(_I.uuid.in_(list(faults)), _I.deleted.is_(False), task_is_one_of(expected_tasks))
     failed = list(tx.execute(sa.select(_I.uuid, _I.host).where(waiting)))
     if not failed:

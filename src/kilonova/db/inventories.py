@@ -51,7 +51,10 @@ def of_provider(connection: Connection, provider_id: int) -> tuple[StoredInvento
 
 
 def added(inventory: Inventory) -> Change:
-    """Return the change that adds an inventory. It raises NotFound for the class, ConcurrentUpdate if it exists."""
+    """Return the change that adds an inventory.
+
+    The change raises NotFound for an unknown class, and ConcurrentUpdate if the inventory exists.
+    """
 
     def change(state: ProviderState, words: Vocabulary) -> ProviderState:
         held = HeldInventory(inventory, words.class_id(inventory.resource_class))
@@ -65,7 +68,10 @@ def added(inventory: Inventory) -> Change:
 
 
 def changed(inventory: Inventory) -> Change:
-    """Return the change that replaces one inventory. It raises NotFound for the class, InvalidRequest if absent."""
+    """Return the change that replaces one inventory.
+
+    The change raises NotFound for an unknown class, and InvalidRequest if the inventory does not exist.
+    """
 
     def change(state: ProviderState, words: Vocabulary) -> ProviderState:
         name = inventory.resource_class
@@ -82,7 +88,10 @@ def changed(inventory: Inventory) -> Change:
 
 
 def all_changed(inventories: Sequence[Inventory]) -> Change:
-    """Return the change that replaces all inventories. It raises NotFound, and Conflict if it removes one in use."""
+    """Return the change that replaces all inventories.
+
+    The change raises NotFound for an unknown class, and Conflict if it would remove an inventory that is in use.
+    """
 
     def change(state: ProviderState, words: Vocabulary) -> ProviderState:
         unknown = sorted({one.resource_class for one in inventories} - words.class_ids.keys())
@@ -96,7 +105,10 @@ def all_changed(inventories: Sequence[Inventory]) -> Change:
 
 
 def removed(resource_class: str) -> Change:
-    """Return the change that removes one inventory. It raises NotFound, and Conflict if the inventory is in use."""
+    """Return the change that removes one inventory.
+
+    The change raises NotFound for an unknown class or inventory, and Conflict if the inventory is in use.
+    """
 
     def change(state: ProviderState, words: Vocabulary) -> ProviderState:
         words.class_id(resource_class)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshot of all mirrored data, as changes: mirrors load it with the code that follows the change log."""
+"""Snapshot of all mirrored data, as changes, so that mirrors load it with the same code that applies the change log."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ def load(database: Database) -> Iterator[Loaded]:
     with database.read(patient=True) as connection:
         seq = connection.execute(sa.select(t.change_counter.c.seq)).scalar() or 0
         yield Loaded(seq, _everything(connection))
-        if database.is_sqlite:  # SQLite's page cache now holds the whole database
+        if database.is_sqlite:  # release SQLite's page cache, which now holds the whole database
             connection.exec_driver_sql("PRAGMA shrink_memory")
 
 

@@ -86,7 +86,7 @@ def _require_possible(inventory: Inventory) -> None:
 def _inventories(
     state: ProviderState, said: Sequence[Inventory], class_ids: Mapping[str, int]
 ) -> Mapping[str, HeldInventory]:
-    """Return the new inventories of a provider; the present mapping if nothing changes."""
+    """Return the new inventories of a provider, or the present mapping if nothing changes."""
     has = state.inventories
     wanted = {each.resource_class: each for each in said}
     after = {name: held for name, held in has.items() if name in wanted or held.used}
@@ -98,7 +98,7 @@ def _inventories(
 
 
 def _traits(state: ProviderState, said: Sequence[str], trait_ids: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the new traits of a provider; the present mapping if nothing changes."""
+    """Return the new traits of a provider, or the present mapping if nothing changes."""
     has = state.traits
     kept = {
         name: row_id
@@ -110,7 +110,7 @@ def _traits(state: ProviderState, said: Sequence[str], trait_ids: Mapping[str, i
 
 
 def _known(tx: Transaction, table: sa.Table, names: Sequence[str]) -> dict[str, int]:
-    """Return name → id of these rows of ``table``, after creating those whose names are missing and custom.
+    """Return name → id of the rows of ``table`` with these names; rows of missing custom names are created.
 
     Raises: InvalidRequest for a missing name that is not custom, or if agents have created too many custom names.
     """
@@ -128,7 +128,7 @@ def _known(tx: Transaction, table: sa.Table, names: Sequence[str]) -> dict[str, 
 
 
 def _require_room(tx: Transaction, table: sa.Table, more: int) -> None:
-    """Check that ``table`` has room for ``more`` custom names below ``MOST_CUSTOM``. Raises: InvalidRequest."""
+    """Check that ``table`` has at most ``MOST_CUSTOM`` custom names with ``more`` new ones. Raises: InvalidRequest."""
     custom = sa.select(sa.func.count()).select_from(table).where(table.c.name.like("CUSTOM\\_%", escape="\\"))
     if tx.execute(custom).scalar_one() + more > MOST_CUSTOM:
         raise InvalidRequest(

@@ -29,7 +29,7 @@ from kilonova.model.vocabulary import Word
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Ids of the resource classes and traits that edits use, and the stored traits among them."""
+    """Ids of the resource classes and traits that edits use. ``traits``: name → stored trait."""
 
     class_ids: Mapping[str, int]
     trait_ids: Mapping[str, int]
@@ -82,7 +82,7 @@ def advanced(state: ProviderState, steps: int = 1) -> ProviderState:
 
 
 def edit(tx: Transaction, edit: ProviderEdit) -> Edited:
-    """Apply one edit. Raises: NotFound if there is no such provider; exceptions of the edit."""
+    """Apply one edit. Raises: NotFound if there is no such provider; the exceptions of the edit."""
     return only(_edit_all(tx, [edit]))
 
 

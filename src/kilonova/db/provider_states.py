@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States of providers, which contain all but their allocations: read in batches, and logged for the mirrors."""
+"""States of providers (inventories, traits, aggregates): read in batches, and logged for the mirrors."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -123,7 +123,7 @@ _FIGURES = [t.inventories.c[name] for name in ("used", *INVENTORY_COLUMNS) if na
 
 
 def _part(kind: int, link: sa.Table, named: sa.Table, key: str, name: str, figures: Sequence[Any]) -> sa.Select[Any]:
-    """Return the query for rows of one kind: kind, provider, name and id of the linked row, figures of inventories."""
+    """Return the query for one kind of rows: kind, provider, name and id of the linked row, figures of an inventory."""
     columns = (sa.literal_column(str(kind)), link.c.resource_provider_id, named.c[name], named.c.id, *figures)
     return (
         sa.select(*columns)

@@ -104,7 +104,7 @@ def _check_new(
     one: NewProvider, known: Mapping[str, Any], taken_uuids: Collection[str], taken_names: Collection[str]
 ) -> None:
     if one.parent_uuid == one.uuid:
-        raise InvalidRequest("parent provider UUID cannot be same as UUID: a provider without parent gives null.")
+        raise InvalidRequest("parent provider UUID cannot be same as UUID: use null for a provider without parent.")
     if one.parent_uuid is not None and one.parent_uuid not in known:
         raise InvalidRequest("parent provider UUID does not exist.")
     taken = [f"uuid: {one.uuid}"] if one.uuid in taken_uuids else []

@@ -177,7 +177,7 @@ def counted_everywhere(connection: Connection) -> dict[tuple[str, str], Usage]:
 
 
 def _counted_while_resized(connection: Connection) -> Iterator[tuple[tuple[str, str], Usage]]:
-    """Yield (project, user) and the usage in excess of its present flavor, for each server that is being resized."""
+    """For each server that is being resized, yield (project, user) and the usage in excess of its present flavor."""
     wanted = sa.select(t.server_migrations.c.uuid, _I.project_id, _I.user_id, _I.flavor)
     joined = wanted.join_from(t.instances, t.server_migrations, t.server_migrations.c.instance_uuid == _I.uuid)
     for uuid, project_id, user_id, flavor in connection.execute(joined.where(*_COUNTS, *_RESIZES)):
@@ -220,7 +220,7 @@ def counts(vm_state: str, task_state: str | None) -> bool:
 
 
 def take(tx: Transaction, requests: Sequence[QuotaRequest], configured: Limits) -> list[int | OverQuota]:
-    """Count new servers against quotas. Returns for each request the granted number, or OverQuota if below its minimum.
+    """Count new servers against quotas. Returns the granted number per request, or OverQuota if below its minimum.
 
     ``configured``: limits of the configuration, which limits in the database override. Raises: ConcurrentUpdate if
     another transaction has changed a row since it was read.
@@ -244,7 +244,7 @@ def room(connection: Connection, request: QuotaRequest, configured: Limits) -> i
 
 @dataclass(slots=True)
 class _Account:
-    """A quota row within one transaction: the stored usage and limits, the usage added so far, and its limits."""
+    """A quota row within one transaction. ``taken``: usage added so far. ``under``: limits for the added usage."""
 
     used: Usage
     limits: Limits

@@ -76,7 +76,7 @@ def get(connection: Connection, uuid: str) -> StoredRequest:
 
 
 def get_many(connection: Connection, found: Iterable[Instance]) -> dict[str, StoredRequest]:
-    """Return instance uuid → its request, without instances that have no request.
+    """Return instance uuid → its request; instances without a request are left out.
 
     Instances of one request share the returned object.
     """
@@ -119,7 +119,7 @@ class ShownRequest:
 
 
 def shown(connection: Connection, found: Iterable[Instance]) -> dict[str, ShownRequest]:
-    """Return instance uuid → the shown parts of its request, without instances that have no request."""
+    """Return instance uuid → the shown parts of its request; instances without a request are left out."""
     wanted = {instance.uuid: instance.request_spec_uuid for instance in found if instance.request_spec_uuid}
     uuids = list(dict.fromkeys(wanted.values()))
     requests: dict[str, ShownRequest] = {}
@@ -159,7 +159,7 @@ def change(tx: Transaction, instance_uuid: str, **changed: Any) -> None:
 
 
 def leave_group(tx: Transaction, instance_uuid: str) -> None:
-    """Remove the server group and its hint from the request of one instance, like a :func:`change` of these fields."""
+    """Remove the server group and its hint from the request of one instance; see :func:`change`."""
 
     def without_group(stored: StoredRequest) -> StoredRequest:
         hints = {name: values for name, values in stored.spec.hints.items() if name != "group"}
@@ -184,7 +184,7 @@ def _replace(tx: Transaction, instance_uuid: str, made_of: Callable[[StoredReque
 
 
 def delete_unused(tx: Transaction, uuids: Sequence[str]) -> int:
-    """Delete the requests among ``uuids`` to which no instance refers, not even a deleted one. Returns their number."""
+    """Delete the requests among ``uuids`` to which no instance refers, not even a deleted one; return their number."""
     used = sa.select(t.instances.c.id).where(t.instances.c.request_spec_uuid == t.request_specs.c.uuid)
     gone = 0
     for start in range(0, len(uuids), 500):

@@ -203,10 +203,10 @@ def list_page(connection: Connection, query: MigrationQuery) -> tuple[ServerMigr
 def set_status(
     tx: Transaction, uuid: str, expected: Collection[MigrationStatus], status: MigrationStatus
 ) -> ServerMigration:
-    """Change the status of a migration if its present status is in ``expected``; no error if it has the new status.
+    """Change the status of a migration if it is in ``expected``; no error if the migration has the new status already.
 
-    Only :mod:`kilonova.db.moves` ends a migration, because a migration's resources must be released with it.
-    Raises: NotFound, ConcurrentUpdate.
+    Only :mod:`kilonova.db.moves` ends a migration, because a migration's resources must be released with it. Raises:
+    NotFound, ConcurrentUpdate.
     """
     present = get(tx.connection, uuid)
     if present.status is status:

@@ -28,7 +28,8 @@ _ADD = insert_many(
     forced_down=sa.false(),
     created_at=sa.bindparam("now", type_=t.Time),
 )
-#: Query for services with the state of their agent's process; :func:`_read` adds that of a control process by machine.
+#: Query for services with the state of the processes that run their agents; :func:`_read` adds that of control
+#: processes.
 _WITH_PROCESS = sa.select(t.services, _P.up, _P.last_seen_at).select_from(
     t.services.outerjoin(
         t.host_agents, sa.and_(t.host_agents.c.host == t.services.c.host, t.services.c.binary == COMPUTE)
@@ -108,7 +109,7 @@ def list_all(
     hosts: Collection[str] | None = None,
     binary: str | None = None,
 ) -> tuple[Service, ...]:
-    """Return services by id, optionally only those of ``host``, ``hosts`` or ``binary``."""
+    """Return services sorted by id, optionally only those of ``host``, ``hosts`` or ``binary``."""
     statement = _WITH_PROCESS.order_by(t.services.c.id)
     if host is not None:
         statement = statement.where(t.services.c.host == host)
@@ -171,7 +172,7 @@ def mark_providers(tx: Transaction, host: str, *, disabled: bool) -> None:
 
 
 def delete(tx: Transaction, uuid: str, *, only_down: bool = False) -> None:
-    """Delete a service; for a nova-compute also the hypervisors of its host, their providers and its aggregates' links.
+    """Delete a service; for a nova-compute also the hypervisors, providers and aggregate memberships of its host.
 
     ``only_down``: raise Conflict if the service is up. Raises: NotFound; Conflict if the host has servers or
     allocations (such as claims for servers that are being built), or if servers move from or to it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shelved servers: those due for offloading, and their images."""
+"""Shelved servers: the search for servers that are due for offloading, and the removal of their images."""
 
 from datetime import datetime
 

@@ -14,7 +14,7 @@ _A, _P = t.host_agents.c, t.processes.c
 
 @dataclass(frozen=True, slots=True)
 class OldAgent:
-    """The last known process of a host's agent, if it is an agent process that understands only earlier messages."""
+    """An agent process, the last known one of at least one host, that understands only earlier message versions."""
 
     name: str
     message_version: int

@@ -22,7 +22,7 @@ _KEPT = timedelta(days=400)
 
 
 class Progress(NamedTuple):
-    """Progress of an audit: the number of notified servers, and whether the audit is complete."""
+    """Progress of an audit: the number of notifications sent, and whether the audit is complete."""
 
     servers: int
     is_over: bool

@@ -144,7 +144,7 @@ def finish(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:
 
 
 def finish_all(tx: Transaction, flows: Sequence[WorkflowRow], owner: str) -> None:
-    """Delete completed workflows, all of them. Raises: ConcurrentUpdate if the owner or version of one has changed."""
+    """Delete completed workflows. Raises: ConcurrentUpdate if the owner or version of any of them has changed."""
     if len(flows) == 1:
         (flow,) = flows
         if _FINISH_ONE.run(tx.connection, uuid=flow.uuid, owner=owner, version=flow.version) != 1:
@@ -192,7 +192,7 @@ def change(tx: Transaction, workflow: WorkflowRow, *, heir: bool) -> None:
 
 
 def drop(tx: Transaction, uuids: Collection[str]) -> None:
-    """Delete workflows of any owner; a process that still runs one of them then fails at its next write of it."""
+    """Delete workflows of any owner; if a process still runs one of them, its next write of that workflow fails."""
     tx.execute(sa.delete(t.workflows).where(_W.uuid.in_(list(uuids))))
 
 
@@ -273,7 +273,7 @@ def members(
 
 
 def count_members(connection: Connection, leader: str, owner: str, step: str) -> int:
-    """Return the number of workflows of a batch that ``owner`` runs and that are at a step."""
+    """Return the number of workflows of a batch that are at ``step`` and that ``owner`` runs."""
     counted = sa.select(sa.func.count()).where(_W.batch_uuid == leader, _W.owner == owner, _W.step == step)
     return int(connection.execute(counted.select_from(t.workflows)).scalar_one())
 
@@ -373,7 +373,7 @@ def state_of(counted: Count | WorkflowRow) -> str:
 def builds_before(connection: Connection, kind: str, moment: datetime, limit: int) -> tuple[WorkflowRow, ...]:
     """Return up to ``limit`` workflows of one kind that started before ``moment``, oldest first.
 
-    Only those without an interrupt whose servers are still being built.
+    Only workflows without an interrupt, whose servers are still being built, are returned.
     """
     building = t.instances.c.deleted.is_(False), t.instances.c.vm_state == VmState.BUILDING.value
     due = (

@@ -175,7 +175,7 @@ def _repair_consumer(tx: Transaction, *, uuid: str) -> None:
 
 
 def _owner(connection: Connection, uuid: str) -> Instance | None:
-    """Return the server of a consumer: its uuid is that of the server or of one of the server's migrations, or None."""
+    """Return the server that has the uuid of a consumer, or whose migration has it; None if there is no such server."""
     moving = next((each for each in server_migrations.claimed(connection) if each.uuid == uuid), None)
     return instances.find(connection, uuid if moving is None else moving.instance_uuid)
 
@@ -207,7 +207,7 @@ def _repair_idle_consumer(tx: Transaction, *, uuid: str) -> None:
 
 
 def providers_without_node(connection: Connection) -> Iterator[Finding]:
-    """Find root providers with VCPU and MEMORY_MB but no hypervisor; none in a cloud without compute services."""
+    """Find root providers with VCPU and MEMORY_MB that are no hypervisors; skipped if there is no compute service."""
     ours = sa.select(t.services.c.id).where(t.services.c.binary == COMPUTE)
     if connection.execute(ours.limit(1)).first() is None:
         return
@@ -302,7 +302,7 @@ def wrong_aggregates(connection: Connection) -> Iterator[Finding]:
 
 
 def wrong_group_hosts(connection: Connection) -> Iterator[Finding]:
-    """Find server groups whose number of members on a host is wrong, or whose one host under affinity is wrong."""
+    """Find server groups with a wrong number of members on a host, or with a wrong host for the affinity policy."""
     right = group_guards.counted(connection)
     stored: dict[int, dict[str, int]] = defaultdict(dict)
     for row in connection.execute(sa.select(t.server_group_hosts).order_by(t.server_group_hosts.c.host)):

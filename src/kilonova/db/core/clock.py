@@ -37,7 +37,7 @@ class DatabaseClock:
         return now
 
     def now(self) -> datetime:
-        """Return the current time in UTC, without zone. Raises: Unavailable, if the server must be queried first."""
+        """Return the current time in UTC, without zone. Raises: Unavailable, if the server's time cannot be queried."""
         if self._own is not None:
             return self._own()
         if self._at_boot is None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cache of compiled statements that all engines of a process share; SQLAlchemy's own cache is per engine.
 
-A process has several engines: for the reads of requests, for its own reads and for the writer.
+A process has several engines: for the reads of requests, for reads of the process itself, and for the writer.
 """
 
 from typing import Any

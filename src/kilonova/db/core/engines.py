@@ -38,11 +38,12 @@ _DRIVERS = {
 #: Interval between checks of the thread's deadline, in instructions of SQLite's virtual machine: some milliseconds.
 _STEPS_BETWEEN_LOOKS = 200_000
 #: Seconds after which the server aborts an idle write transaction, so that a process which hangs in a transaction does
-#: not block all other writers for longer. A process that was only slow repeats its transaction.
+#: not block all other writers for longer than that. A process that was only slow repeats its transaction.
 _IDLE_WRITER_S = 5
-#: Statement timeout, in seconds, of reads that a process makes for itself; loading the largest cloud takes less.
+#: Statement timeout, in seconds, of reads that no API request waits for; loading the largest cloud takes less.
 _LONGEST_PATIENT_S = 600.0
-#: Seconds by which a reader's socket timeout exceeds the server's statement timeout: only a hung server reaches it.
+#: Seconds by which a reader's socket timeout exceeds the statement timeout of the server. So the socket timeout expires
+#: only if the server hangs.
 _MARGIN_S = 5.0
 #: Seconds that a reader waits for a free connection if its pool is exhausted.
 _POOL_S = 10
@@ -80,7 +81,7 @@ class Engines:
     """The engines of one database.
 
     ``readers``: for API requests; a statement is cancelled after a timeout or when its client has gone. ``patient``:
-    for long reads that the process makes for itself. ``writer``: for the process's one :class:`~.writer.Writer`.
+    for long reads that no API request waits for. ``writer``: for the one :class:`~.writer.Writer` of the process.
     ``watch``: monitors whether the server answers.
     """
 
@@ -192,7 +193,7 @@ def ends_transaction(error: BaseException) -> bool:
 
 
 def is_away(error: DBAPIError) -> bool:
-    """Return whether the server is unreachable or the connection to it broke."""
+    """Return whether ``error`` says that the server is unreachable or that the connection to it broke."""
     if error.connection_invalidated:
         return True
     code = _code(error)
@@ -335,8 +336,7 @@ def _sqlite(url: URL, begin: str, busy_s: int, *pragmas: str, **pool: int) -> En
     def _begin(connection: Any) -> None:
         connection.cursor().execute(begin)
 
-    # By default the driver begins a transaction only at its first write. No "begin" event listener is used, because
-    # with one SQLAlchemy checks for listeners of all kinds at every statement, which takes a fifth of the time of a
-    # claim.
+    # By default the driver begins a transaction only at its first write. A "begin" event listener is not used, because
+    # it would make SQLAlchemy check for listeners of all kinds at every statement: a fifth of the time of a claim.
     engine.dialect.do_begin = _begin  # type: ignore[assignment, method-assign]
     return engine

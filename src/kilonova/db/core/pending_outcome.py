@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The future of one write, for exactly one waiting thread.
 
-Every write of a request creates one. A ``concurrent.futures.Future`` takes ten times as long, because it supports any
+Every write of a request creates one. A ``concurrent.futures.Future`` would be ten times slower, because it supports any
 number of waiting threads by a condition with several locks.
 """
 

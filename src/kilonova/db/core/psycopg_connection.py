@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A psycopg connection with a timeout for every answer. The only module that imports psycopg."""
+"""A psycopg connection with a timeout for every answer. No other module imports psycopg."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Query for the newest seq of the change log, made before every decision: one round trip on a separate connection.
 
-A thread that calls while a query is running waits for the next query. Its answer is shared by all threads that called
+A thread that calls while a query is running waits for the next query, whose answer is shared by all threads that called
 in the meantime. So each answer is at least as new as the call, and no thread waits for more than two queries.
 """
 

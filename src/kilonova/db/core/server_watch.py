@@ -30,7 +30,7 @@ _PROMPT = 0.9
 
 
 class Watch(Protocol):
-    """Monitor of whether the database answers."""
+    """Health check of the database."""
 
     @property
     def is_silent(self) -> bool:

@@ -61,7 +61,7 @@ class Transaction:
         return cast("CursorResult[Any]", self.connection.execute(statement, parameters))
 
     def log(self, kind: Kind, key: str, value: Payload | None) -> None:
-        """Record a change for the mirrors: the last value of (kind, key) in the transaction; None if it was deleted."""
+        """Record a change for the mirrors; the last change of a (kind, key) is logged. ``value``: None if deleted."""
         self.changes.append(Change(kind, key, value))
 
     @contextmanager
@@ -116,7 +116,7 @@ def batched(
     write: Callable[[Transaction, Sequence[Item]], Sequence[Outcome | BaseException]],
     refusal: Callable[[Exception], Outcome | BaseException] = lambda error: error,
 ) -> BatchedWrite[Item, Outcome]:
-    """Return a batched write that calls ``write`` with all queued items; if that raises, with each half, and so on.
+    """Return a batched write: it calls ``write`` with all queued items and, if that raises, with each half of them.
 
     ``write`` may return an exception as the outcome of an item that changed nothing. ``refusal`` converts an exception
     that ``write`` raises for a single item into the outcome of that item. Create each batched write once: items share a

@@ -49,7 +49,7 @@ Outcome = TypeVar("Outcome")
 _MAX_BATCH = 256
 _MAX_TRIES = 12
 _LONGEST_WAIT_S = 1.0
-#: Retries by a caller in its own thread before it leaves them to the writer thread: enough after a server restart.
+#: Number of retries in a caller's thread, enough after a server restart; further retries are left to the writer thread.
 _OWN_TRIES = 2
 #: Interval in seconds at which a waiting request checks whether the database server is unreachable.
 _LOOK_EVERY_S = 0.25
@@ -268,7 +268,7 @@ class Writer:
             return
         self._begun.popleft()
         if self._is_full and not all(isinstance(outcome, BaseException) for outcome in done.outcomes):
-            LOG.info("There is room for writes again")
+            LOG.info("Writes succeed again: the database has disk space")
             self._is_full = False
         if done.commit is not None:
             self._announce(done.commit)

@@ -64,7 +64,7 @@ def test_an_sqlite_file_that_may_not_grow(database: Database, log: io.StringIO, 
     assert line.startswith(f"ERROR Writes are refused: there is no room on the disk of {database.url.database}: ")
     database._engines.writer.dispose()  # the limit was the connection's
     database.write(grow(1_000_000))
-    assert log.getvalue().splitlines()[1:] == ["INFO There is room for writes again"]
+    assert log.getvalue().splitlines()[1:] == ["INFO Writes succeed again: the database has disk space"]
 
 
 @pytest.mark.parametrize("kind", list(REFUSALS), indirect=True)
@@ -80,7 +80,7 @@ def test_a_server_whose_disk_is_full(database: Database, log: io.StringIO, kind:
     database.write(grow(10))
     with database.read() as connection:
         assert connection.execute(sa.select(sa.func.count()).select_from(t.rosters)).scalar() == 1
-    assert log.getvalue().splitlines()[1:] == ["INFO There is room for writes again"]
+    assert log.getvalue().splitlines()[1:] == ["INFO Writes succeed again: the database has disk space"]
 
 
 @pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
@@ -126,7 +126,7 @@ def test_a_cloud_on_a_full_disk_refuses_and_goes_on_when_there_is_room(disk: Sma
         assert second["status"] == "ACTIVE"
         control.process.conductor.runner.retry_broken()
         assert second["id"] in control.check()
-        assert "INFO There is room for writes again" in log.getvalue()
+        assert "INFO Writes succeed again: the database has disk space" in log.getvalue()
     finally:
         control.process.close()
 
