@@ -205,7 +205,7 @@ def set_status(
 ) -> ServerMigration:
     """Change the status of a migration if it is in ``expected``; no error if the migration has the new status already.
 
-    Only :mod:`kilonova.db.moves` ends a migration, because a migration's resources must be released with it. Raises:
+    Only :mod:`kilonova.db.moves` ends a migration, because it also releases the resources of the migration. Raises:
     NotFound, ConcurrentUpdate.
     """
     present = get(tx.connection, uuid)

@@ -327,7 +327,7 @@ def list_page(
     """Return one page of workflows, oldest first, after ``marker``.
 
     ``waiting``: True selects the workflows that wait for an absent host or for other workflows of their server, False
-    all others. Raises: NotFound for an unknown marker.
+    selects the workflows that wait for neither. Raises: NotFound for an unknown marker.
     """
     wanted = sa.select(t.workflows)
     if waiting is not None:
@@ -393,7 +393,7 @@ def counts(connection: Connection) -> tuple[Count, ...]:
 
 
 def awaited_hosts(connection: Connection) -> dict[str, int]:
-    """Return absent host → number of workflows that wait for it, sorted by host; stuck ones do not count."""
+    """Return absent host → number of workflows that wait for it, sorted by host; stuck workflows are not counted."""
     waits = _W.awaited_host.is_not(None), _W.stuck.is_(False)
     counted = sa.select(_W.awaited_host, sa.func.count()).where(*waits).group_by(_W.awaited_host)
     rows = connection.execute(counted.order_by(_W.awaited_host))

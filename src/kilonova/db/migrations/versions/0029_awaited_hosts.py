@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Add the absent host that a workflow waits for, and since when. NULL: it waits for no host."""
+"""Add the absent host that a workflow waits for, and the start of this wait. NULL: the workflow waits for no host."""
 
 import sqlalchemy as sa
 from alembic import op
