@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Effects: what a hook of a step returns, and the engine carries out."""
+"""Effects: the values that a step's hooks return, which tell the engine how to continue."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,29 +24,32 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Batched(Generic[T]):
-    """A database write that is done once for all workflows that commit together: ``write(tx, items)``."""
+    """A database write that is done once for all workflows that commit together.
+
+    ``write(tx, items)`` gets the ``item`` of each of these workflows.
+    """
 
     write: Callable[[Transaction, Sequence[T]], None]
     item: T
 
 
-#: A write of a step in the journal's transaction. It receives the run with the facts from before the step.
+#: A step's database write, done in the transaction that journals the step. Its run has the facts from before the step.
 Write = Batched[Any] | Callable[[Transaction, Run[Any]], object]
 
 
-#: A write of a step whose run is already bound as an argument.
+#: A step's database write (:data:`Write`) that already has its run, so only the transaction is missing.
 BoundWrite = Batched[Any] | Callable[[Transaction], object]
 
 
 @dataclass(frozen=True, slots=True)
 class SendToAgent:
-    """Effect: send a message to the agent of ``host`` and wait for its reply without keeping a thread.
+    """Effect: send a message to the agent of ``host`` and wait for the reply without blocking a thread.
 
     ``asked_after_s``: seconds without a reply after which the agent is asked for the state of the step; None: the
     default.
     ``facts``: the facts to keep in memory, not in the journal, while the workflow waits; None: unchanged.
-    ``once``: the last task state that the agent reported for the step → message to send in place of ``message``, if the
-    agent has lost the step since that report.
+    ``once``: task state → message. If the agent reported this task state and then lost the step, this message is sent
+    again instead of ``message``.
     """
 
     host: str
@@ -60,8 +63,8 @@ class SendToAgent:
 class Completed(Generic[F]):
     """Effect: the step, or its undo, is done. ``facts``: the new facts; None: unchanged.
 
-    ``durable``: False for a step that had nothing to do. It is not journalled before the next step starts, unless the
-    next step has an undo (:meth:`Workflow.may_lag`).
+    ``durable``: False for a step that had nothing to do. Its completion is not journalled before the next step starts,
+    unless the next step has an undo (:meth:`Workflow.may_lag`).
     ``final``: skip the remaining steps and settle the server.
     """
 
@@ -81,7 +84,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Again(Generic[F]):
-    """Effect: run this step again after other workflows had a turn. ``facts`` are kept in memory only."""
+    """Effect: run this step again, after the queued work of other workflows. ``facts`` are not journalled."""
 
     facts: F
 
@@ -95,13 +98,14 @@ class Gone:
 class ClaimHost(Generic[F]):
     """Effect: claim a host for the server. One transaction commits the claim and completes the step.
 
-    So such a step does nothing else.
-    The workflows of one API request that start together get all their hosts, or none.
+    So a step that returns this effect can do nothing else.
+    If several workflows of one API request start together and one of them gets no host, none gets a host.
 
     ``spec``: the server's request spec, ``group_uuid``: its server group. ``placing``: how the claim changes the server
     and which guards it checks.
     ``facts``: computes the new facts from the chosen host. It runs under the scheduling lock, so it must not block.
-    ``overtaken``: effect if the server was changed concurrently. ``undone``: True if a refusal leaves nothing to undo.
+    ``overtaken``: effect if the server was changed concurrently. ``undone``: True if the step has nothing to undo after
+    a refused claim.
     ``memo``: data that this process caches for the workflow.
     """
 
@@ -116,9 +120,10 @@ class ClaimHost(Generic[F]):
 
 @dataclass(frozen=True, slots=True)
 class ClaimForMembers:
-    """Effect: claim hosts for the members of a batch, all or none. If that succeeds, apply ``then`` to the batch.
+    """Effect of a batch: claim a host for each of these members; if one gets none, no member gets a host.
 
-    The members are journalled at their next step; they start it when the batch starts them.
+    After the claim, each member is journalled at its next step, which runs when the batch starts the member; and
+    ``then`` is applied to the batch.
     """
 
     members: tuple[tuple[Run[HasHost], ClaimHost[Any]], ...]

@@ -12,7 +12,7 @@ from kilonova.conductor.workflow_engine.run import Failure
 class Phase(StrEnum):
     """Kind of a workflow event. ``BROKE``: the step raised an unexpected error and is retried.
 
-    ``AWAITS_HOST``: the step can be neither done nor undone without an absent host; it waits until the host returns.
+    ``AWAITS_HOST``: the step can be neither done nor undone without an absent host, so the workflow waits for the host.
 
     ``STEP_BEGINS`` goes only to observers that are registered for it.
     """
@@ -35,9 +35,10 @@ class WorkflowEvent:
 
     ``step``: the step that started, was done or failed. ``word``: event word of the server's log line when the workflow
     is done.
-    ``message``: why it failed. ``seconds``: duration of the step. ``undoing``: True if the step was being undone.
+    ``message``: why the step failed. ``seconds``: duration of the step. ``undoing``: True if the step was being undone.
     ``facts``: the workflow's facts. They may contain a password, so never log them whole.
-    ``failure``: why the step failed or the workflow rolled back. ``is_interrupted``: an interrupt asks for a rollback.
+    ``failure``: why the step failed or the workflow rolled back. ``is_interrupted``: True if an interrupt requests a
+    rollback.
     """
 
     phase: Phase

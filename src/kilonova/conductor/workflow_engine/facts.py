@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Codec for workflow facts: frozen dataclasses ↔ JSON with a version.
 
-Releases share a journal. So unknown fields are ignored, and missing fields get their defaults. Any other change of the
-format needs a new version, and a function that upgrades the previous one.
+Control processes of different releases may share a journal. So unknown fields are ignored, and missing fields get their
+defaults. Any other change of the format needs a new version, and a function that upgrades facts of the previous one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 F = TypeVar("F")
-#: Converts the stored form of one version to that of the next version.
+#: Function that converts stored facts from one version to the next.
 Upgrade = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 _VERSION = "version"
 

@@ -3,7 +3,7 @@
 
 ::
 
-    ClaimHost ──▶ order ──▶ decide (claims/claimer.py) ──▶ one transaction: guards of the placing, use, allocations,
+    ClaimHost ──▶ order ──▶ decide (claims/claimer.py) ──▶ one transaction: guards of the placing, usage, allocations,
                                   │                        group, journal, task state, event ──▶ Claimed
                                   └─ no host ──▶ Failed
 
@@ -39,7 +39,7 @@ class HostClaims:
         return isinstance(effect, ClaimHost | ClaimForMembers) and self._claimer.calls_foreign_driver
 
     def claim(self, asked: Sequence[tuple[Run[HasHost], ClaimHost[Any]]]) -> list[Result]:
-        """Claim hosts for servers of one request, all or none; return the results in the order of ``asked``."""
+        """Claim a host for each server of one request, or for none; return the results in the order of ``asked``."""
         if not asked:
             return []
         jobs = tuple(Job(run.instance_uuid, partial(self._at_host, run, effect)) for run, effect in asked)
@@ -59,7 +59,7 @@ class HostClaims:
         """Claim hosts for the members of a batch; return the effect with which the batch continues."""
         for result in self.claim(effect.members):
             if isinstance(result, Failed):
-                return Failed(replace(result.failure, undone=False))  # members claimed earlier keep their hosts
+                return Failed(replace(result.failure, undone=False))  # the undo releases hosts claimed earlier
         return effect.then
 
     def _at_host(self, run: Run[HasHost], effect: ClaimHost[Any], chosen: Chosen) -> NextStep:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interruption of workflows: they roll back, or finish if they no longer can. A running one is never dropped."""
+"""Interruption of workflows. A running workflow is never dropped: it rolls back, or finishes if it cannot roll back."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -20,8 +20,8 @@ def interrupt(
 
     The returned rows include workflows that already end because of a stronger interrupt, since the caller has to wait
     for them.
-    Workflows of other processes are marked, and their processes find the mark. Running workflows of unknown kinds or
-    steps (other releases) are not changed.
+    The interrupt of another process's workflow is only recorded; that process finds it in the journal. A running
+    workflow whose kind or step only another release knows is not changed.
     Raises: Conflict for a stuck workflow, unless the interrupt is a delete.
     """
     changed: list[WorkflowRow] = []
@@ -46,14 +46,14 @@ def interrupt(
 
 
 def _has_to_undo(workflow: Workflow[Any], row: WorkflowRow) -> bool:
-    """Return True if a waiting workflow already has effects to undo, from the transaction that stored it or later."""
+    """Return True if a waiting workflow has something to undo, for example writes of the transaction that stored it."""
     return workflow.can_walk_back(row.step) and not workflow.step(row.step).leaves_nothing
 
 
 def _supersede(tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:
     """Drop a stuck or waiting workflow that can never run again because its server is deleted or its host is dead.
 
-    Raises: Conflict for a stuck workflow that must stay.
+    Raises: Conflict for a stuck workflow, unless the interrupt is a delete.
     """
     if why is Interrupt.DELETE or (why in _NEVER_AFTERWARDS and row.waiting):
         workflows.drop(tx, [row.uuid])
@@ -61,12 +61,12 @@ def _supersede(tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:
     elif row.stuck:
         raise Conflict(
             f"Instance {row.instance_uuid} cannot be changed: its {row.kind} is stuck and waits for an"
-            " administrator. It can be deleted."
+            " administrator. The instance can be deleted."
         )
 
 
 def _concerns(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> bool:
-    """Return True if an interrupt applies to a workflow: it is handled, and no stronger interrupt came before."""
+    """Return True if a workflow reacts to an interrupt, or its sender waits, and no stronger interrupt came before."""
     return not _is_ended_by_stronger(row, why) and (why in _WAITED_FOR or workflow.takes(why))
 
 
@@ -74,9 +74,9 @@ def _is_ended_by_stronger(row: WorkflowRow, why: Interrupt) -> bool:
     return row.interrupt is not None and _STRENGTH.index(Interrupt(row.interrupt)) > _STRENGTH.index(why)
 
 
-#: The senders of these interrupts wait until the interrupted workflows have ended, then start their own workflow.
+#: Interrupts by actions that start their own workflow, after the interrupted workflows have ended.
 _WAITED_FOR = {Interrupt.OTHER_ACTION, Interrupt.EVACUATE, Interrupt.DELETE}
-#: After these interrupts, workflows that wait for others to end are never started.
+#: Interrupts after which the server's waiting workflows are never started.
 _NEVER_AFTERWARDS = {Interrupt.EVACUATE, Interrupt.DELETE}
 _STRENGTH = (
     Interrupt.FORCE_COMPLETE,
@@ -89,11 +89,11 @@ _STRENGTH = (
 
 
 def interrupted(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> WorkflowRow:
-    """Return the row of a workflow with an interrupt.
+    """Return a workflow's row after an interrupt: the row records the interrupt, and may start the rollback.
 
-    The returned row starts the rollback if the interrupt ends this kind of workflow. Otherwise the row only records the
-    interrupt, and the sender of the interrupt waits until the workflow ends: the current step must first be cut short
-    by a message, the rollback has already started, or a rollback is no longer possible.
+    It starts the rollback if the interrupt ends this kind of workflow, with three exceptions: a message must first cut
+    the current step short, the rollback has already started, or a rollback is no longer possible. If the row does not
+    start the rollback, the sender of the interrupt waits until the workflow ends.
     """
     step = workflow.step(row.step)
     marked = replace(row, interrupt=why.value, version=row.version + 1)

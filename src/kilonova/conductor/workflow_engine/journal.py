@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of workflows: reads them, and commits step outcomes with all their writes in batches."""
+"""The journal of workflows: reads of their rows, and batched commits of step outcomes with all their writes."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from kilonova.model.transitions import Transition
 class Journal:
     """Commits the step outcomes of the workflows of process ``owner``. Concurrent commits share a transaction.
 
-    ``transition_of``: kind of workflow → its row in the table of states.
+    ``transition_of``: kind of workflow → its entry in the state table.
     """
 
     def __init__(self, database: Database, owner: str, transition_of: Callable[[str], Transition]) -> None:
@@ -29,7 +29,7 @@ class Journal:
         self._write = batched(self._write_batch)
 
     def commit(self, outcomes: Sequence[StepOutcome]) -> tuple[WorkflowRow, ...]:
-        """Commit outcomes, all or none; return the waiting workflows that they release.
+        """Commit all outcomes in one transaction; return the waiting workflows that may start now.
 
         Raises: ConcurrentUpdate if the journal has another version of one of the workflows; errors of the outcomes'
         writes.
@@ -45,8 +45,8 @@ class Journal:
     def end(self, row: WorkflowRow, writes: Sequence[BoundWrite] = ()) -> tuple[WorkflowRow, ...]:
         """Delete the row of a workflow that has ended, and record its instance action as failed.
 
-        Nothing is written if the row has changed meanwhile. ``writes``: further writes in the same transaction.
-        Returns the workflows that waited for others of the server and may start now.
+        If the row has changed meanwhile, neither is done. ``writes``: further writes in the same transaction.
+        Returns the server's waiting workflows that may start now.
         Raises: errors of ``writes``.
         """
 
@@ -64,7 +64,7 @@ class Journal:
         return self._database.write(end)
 
     def release_waiting(self, instance_uuid: str) -> tuple[WorkflowRow, ...]:
-        """Release an instance's waiting workflows if the workflows that they wait for have ended; return them."""
+        """Release an instance's waiting workflows whose predecessors have ended; return the released workflows."""
         return self._database.write(lambda tx: workflows.release_waiting(tx, instance_uuid, self._owner))
 
     def count_try(self, row: WorkflowRow) -> WorkflowRow:
@@ -94,7 +94,7 @@ class Journal:
         return self._database.clock.now()
 
     def hand_over(self, row: WorkflowRow, host: str) -> bool:
-        """Hand a workflow over to the live process that contains a host's agent (ADR 6); return False if none does.
+        """Hand a workflow over to the live process that contains a host's agent (ADR 6); False if there is none.
 
         An agent behind the broker is reachable from this process too, so it needs no handover.
         Raises: ConcurrentUpdate if the journal has another version of the workflow.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Callbacks for events that are no change of a single workflow: fetched images, new services, failed big requests."""
+"""Callbacks for events that are no changes of workflows: pre-cached images, new services, servers that were not built.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from kilonova.model.host import Service
 
 @dataclass(frozen=True, slots=True)
 class FetchedImages:
-    """A host has pre-cached images, or failed to.
+    """Event: a host has pre-cached images, or has failed to do so.
 
     ``aggregate``: the aggregate for which the images are cached; it has ``total`` hosts.
     """
@@ -25,7 +26,7 @@ class FetchedImages:
 
 @dataclass(frozen=True, slots=True)
 class NotBuilt:
-    """A server of a big request that failed as a whole. ``message``, ``details``: as in its fault."""
+    """Event: a server was not built since its big request failed as a whole. ``message``, ``details``: of its fault."""
 
     instance_uuid: str
     request_id: str
@@ -39,7 +40,7 @@ def _nobody(_: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Callbacks, called on the thread of the event, after the commit and never under a lock. They must be quick."""
+    """Callbacks for events. They run on the thread that committed, after the commit and without locks; keep them quick."""
 
     images_fetched: Callable[[FetchedImages], None] = _nobody
     new_services: Callable[[Sequence[Service]], None] = _nobody

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages to agents whose replies are awaited without a thread.
+"""Pending replies: workflows that have sent a message to an agent and wait for the reply without blocking a thread.
 
 If a reply is overdue, the agent is asked for the state of the step.
 """
@@ -22,8 +22,8 @@ LOG = logging.getLogger(__name__)
 AboutStep = StepReply | StepStatus | TaskReached | MigrationProgress
 #: Default time in seconds to wait for a reply. After it, the agent is asked for the state of the step.
 RESPONSE_TIMEOUT_S = 60.0
-#: Initial back-off in seconds before an order that the agent has lost is sent again. Also the pause before the agent is
-#: asked again if this process does not hold its lease just then.
+#: Initial back-off in seconds before an order that the agent has lost is sent again. Also the pause in seconds before
+#: the agent is asked again, if this process does not hold its lease when the agent answers.
 _ASKED_AGAIN_AFTER_S = 1.0
 #: Upper limit of the exponent of the exponential back-off.
 _MOST_DOUBLINGS = 10
@@ -49,18 +49,18 @@ class _PendingReply:
     sent_again_from: float = float("-inf")
 
     def known(self) -> None:
-        """Reset the count of answers that the agent does not know the step."""
+        """Reset the count of answers in which the agent did not know the step."""
         self.unknown, self.sent_again_from = 0, float("-inf")
 
     def reaches(self, task: TaskState) -> None:
-        """Choose the message to send if the agent loses the step from now on."""
+        """Choose the message to send again if the agent loses the step after it has reached ``task``."""
         self.effect = replace(self.effect, message=self.effect.once.get(task, self.effect.message))
 
 
 class PendingReplies:
     """The pending replies of a process. ``may_act``: returns whether this process holds its lease.
 
-    ``response_timeout_s``: seconds without a reply after which an agent is asked.
+    ``response_timeout_s``: seconds without a reply after which an agent is asked for the state of the step.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class PendingReplies:
     def send(
         self, run: Run[HasHost], effect: SendToAgent, is_present: Callable[[], bool], *, ask: bool
     ) -> StepReply | None:
-        """Send a message and wait for its reply in the background; return an error reply if the host gets no message.
+        """Send a message to an agent and register its pending reply; return an error reply if it cannot be sent.
 
-        That is so if the host is unreachable, or its agent too old.
-        Nothing is sent if ``is_present`` returns False, because the workflow has changed. That check and the sending
-        hold the lock that :meth:`is_pending` takes, too, so an interrupt sends its own message after this one.
+        It cannot be sent if the host is unreachable or its agent is too old.
+        Nothing is sent if ``is_present`` returns False because the workflow has changed. The check and the sending hold
+        the lock of :meth:`is_pending`, so that an interrupt sends its own message after this one.
         ``ask``: the message may have been sent before, so ask the agent for the state of the step instead.
         Raises: Unavailable if this process does not hold its lease.
         """
@@ -136,8 +136,9 @@ class PendingReplies:
             return pending is not None and bool(pending.effect.once)
 
     def take_status(self, status: StepStatus, task: TaskState | None = None) -> StepReply | None:
-        """Handle an agent's answer about the state of a step; return a reply if the step is done or cannot be sent.
+        """Handle an agent's answer about the state of a step; return its reply if the step is done.
 
+        Return an error reply if the message must be sent again and cannot be sent.
         If the agent does not know the step, the message is sent again: the first time at once, then with exponential
         back-off. Without back-off, an agent that has restarted and drops messages for its previous session would get
         the same message in a tight loop.
@@ -172,7 +173,7 @@ class PendingReplies:
         return None
 
     def hurry(self, hosts: Collection[str]) -> None:
-        """Ask the agents of some hosts at the next check, without waiting for their timeouts."""
+        """Make the next :meth:`ask_overdue` ask the agents of these hosts, although their replies are not overdue."""
         with self._lock:
             for pending in self._pending.values():
                 if pending.effect.host in hosts:
@@ -180,12 +181,13 @@ class PendingReplies:
                     pending.known()
 
     def ask_overdue(self) -> tuple[StepReply, ...]:
-        """Ask the agents whose replies are overdue; return error replies for those that are unreachable."""
+        """Ask agents for the state of steps whose replies are overdue; return error replies for unreachable agents."""
         lost: list[StepReply] = []
         now = self._clock()
         with self._lock:
             for pending in [each for each in self._pending.values() if each.due <= now]:
-                # A question counts only if the answer can be received; otherwise missing heartbeats show a lost agent.
+                # A question counts only if this process can receive the answer. If it cannot, the agent is declared
+                # down only when its heartbeats are missing.
                 pending.questions += self._bus.hears(pending.effect.host)
                 pending.due = self._due(pending.effect)
                 if pending.questions > MAX_QUESTIONS:

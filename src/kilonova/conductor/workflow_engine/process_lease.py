@@ -49,7 +49,7 @@ class ProcessLease:
         self._search_at: float | None = None
 
     def sign_of_life(self) -> None:
-        """Send a heartbeat to the database and renew the lease; drop the lease if it had already expired."""
+        """Write a heartbeat to the database and renew the lease; drop the lease if it had already expired."""
         since = self._lease.now()
         if self._database.write(self._note_life):
             self._lease.renew(since)
@@ -67,7 +67,7 @@ class ProcessLease:
         """Register this process as alive, at its start or after its lease expired; return how many workflows resume.
 
         ``announce``: makes the agents report their guests and remove guests that were moved or deleted meanwhile. Only
-        after that may this process act again, from the journal and not from its memory.
+        after that may this process act again. It continues from the journal, because its memory may be stale.
         """
         self._runner.forget_everything()
         announce()
@@ -110,26 +110,26 @@ class ProcessLease:
         return count
 
     def _may_take_over(self, tx: Transaction) -> bool:
-        """Return True if this process holds its lease in the database. Otherwise others may take over from it."""
+        """Return True if this process may take over workflows: it holds its lease in the database, or runs alone."""
         return self._database.is_sole_process or host_agents.is_alive(tx, self._owner)
 
     def resume_later(self) -> None:
-        """Call :meth:`resume` if that was postponed at the start of this process, to wait for agents."""
+        """Call :meth:`resume` if it was postponed at the start of this process because agents were missing."""
         if self._waits and (count := self.resume()):
             LOG.info("Resuming %d unfinished workflows", count)
 
     def resume_unacknowledged(self) -> int:
         """Resume workflows whose commit succeeded but was never acknowledged to this process; return their number.
 
-        This happens when the database connection fails. The search starts a while after the failure: by then every such
-        workflow is running, about to be started by a thread, or forgotten.
+        This happens when the database connection fails. The search starts one minute after the failure: by then every
+        such workflow is running, about to be started by a thread, or forgotten.
         """
         unheard, self._unheard = self._unheard, self._database.unheard_writes
         if unheard != self._unheard:
             self._search_at = self._clock() + _FORGOTTEN_AFTER.total_seconds()
         if self._search_at is None or self._clock() < self._search_at:
             return 0
-        known = self._present()  # read known workflows before and after the journal: some start or end meanwhile
+        known = self._present()  # read before and after the journal, because workflows start and end meanwhile
         with self._database.read() as connection:
             own = workflows.of_owner(connection, self._owner)
         self._search_at = None
@@ -143,7 +143,7 @@ class ProcessLease:
     def _present(self) -> frozenset[str]:
         """Return the workflows that this process runs or is about to start.
 
-        The second group is read first, because workflows move from the second to the first.
+        The workflows about to start are read first: one that starts meanwhile is then found among the running ones.
         """
         promised = self._runner.promised
         return promised | self._runner.known
@@ -171,7 +171,7 @@ class ProcessLease:
             self._runner.begin_waiting(orphaned)
 
     def _take_members(self, leader: WorkflowRow) -> None:
-        """Take over the member workflows of a batch from dead processes, and resume the interrupted ones."""
+        """Take over the member workflows of a batch from dead processes, and resume the interrupted members."""
         everything = self._database.is_sole_process
 
         def take(tx: Transaction) -> int:

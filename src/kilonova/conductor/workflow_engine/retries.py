@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 
 from kilonova.conductor.workflow_engine.run import Failure, HasHost, Run, UndoFailedError
 
-#: Number of unexpected errors after which a step counts as failed or stuck.
+#: Number of unexpected errors of a step after which its workflow rolls back, or is stuck if it cannot roll back.
 MAX_TRIES = 10
 _LONGEST_PAUSE_S = 60.0
 
 
 def pause_s(tries: int) -> float:
-    """Return the back-off in seconds after so many tries: 1, 2, 4 … 60."""
+    """Return the back-off in seconds after a number of tries: 1, 2, 4 … 60."""
     return min(_LONGEST_PAUSE_S, 2.0 ** min(tries - 1, 10))
 
 
@@ -22,7 +22,7 @@ class Retries:
     """The workflows of a process that wait for a retry or for an absent host.
 
     ``pause_s``: number of tries → seconds until the next one. ``max_tries``: limit of the retries of a broken step.
-    ``absent_host_timeout``: limit of the wait for an absent host, which never counts as a try; None: no limit.
+    ``absent_host_timeout``: limit of the wait for an absent host; None: no limit. Such a wait never counts as a try.
     """
 
     def __init__(
@@ -52,16 +52,16 @@ class Retries:
             self._due[uuid] = self._clock() + self._pause_s(tries)
 
     def wait(self, uuid: str) -> None:
-        """Schedule the next send of a workflow to the absent host that it waits for."""
+        """Schedule the next time that a workflow sends its order to the absent host that it waits for."""
         with self._lock:
             self._waits[uuid] += 1
             self._due[uuid] = self._clock() + self._pause_s(self._waits[uuid])
 
     def wake(self, uuids: Collection[str]) -> None:
-        """Make workflows due whose absent host has returned."""
+        """Make the retries of these workflows due now, because the host that they wait for has returned."""
         with self._lock:
             for uuid in uuids:
-                self._waits[uuid] = 0  # also for a send that is failing just now: the next one follows soon
+                self._waits[uuid] = 0  # if the workflow's order is just failing once more, the next try follows soon
                 if uuid in self._due:
                     self._due[uuid] = self._clock()
 

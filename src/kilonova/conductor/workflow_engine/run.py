@@ -50,7 +50,7 @@ class Failure:
 
     ``unreachable``: the host never received the step. ``power_state``: the guest's power state after the failure; None
     if unknown.
-    ``undone``: the failed step, ``step``, has left nothing to undo.
+    ``step``: name of the failed step. ``undone``: True if that step has left nothing to undo.
     ``stuck_because``: why the workflow can neither continue nor roll back. ``vm_state``, ``task_state``: the server's
     states before it got stuck.
     """
@@ -70,7 +70,7 @@ class Failure:
 
     @classmethod
     def of(cls, reply: StepReply) -> "Failure":
-        """Return the failure that an agent replied with."""
+        """Return the failure that an agent's reply reports."""
         never_heard = reply.error in _NEVER_HEARD
         return cls(
             reply.error or "",
@@ -108,7 +108,7 @@ def is_unreachable(reply: StepReply) -> bool:
 def failure_of(row: WorkflowRow) -> Failure | None:
     """Return the failure for which a workflow rolls back or is stuck, or None.
 
-    If a later release stored it in an unknown form, only its message is returned.
+    If a later release stored the failure in an unknown form, only its message is returned.
     """
     if row.failure is None:
         return None
@@ -119,7 +119,7 @@ def failure_of(row: WorkflowRow) -> Failure | None:
 
 
 class HasHost(Protocol):
-    """Facts of any workflow. ``host``: the host of the present step, or None without one."""
+    """Facts of any workflow. ``host``: the host of the present step; None if the step has no host."""
 
     @property
     def host(self) -> str | None: ...
@@ -127,7 +127,7 @@ class HasHost(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[F_co]):
-    """One workflow at one of its steps. ``memo``: data that this process caches for it; not journalled."""
+    """One workflow at one of its steps. ``memo``: data that this process caches for the workflow; not journalled."""
 
     row: WorkflowRow
     facts: F_co

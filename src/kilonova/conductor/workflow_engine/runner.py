@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triggers of the workflows of a process: start, agents' replies, interrupts and retries.
 
-:mod:`kilonova.conductor.workflow_engine.stepper` runs their steps.
+:mod:`kilonova.conductor.workflow_engine.stepper` runs the steps of the workflows.
 """
 
 import logging
@@ -104,12 +104,12 @@ class Runner:
 
     @property
     def known(self) -> frozenset[str]:
-        """The workflows that this process runs."""
+        """The UUIDs of the workflows that this process runs."""
         return self._runs.uuids
 
     @property
     def promised(self) -> frozenset[str]:
-        """The stored workflows that a thread of this process is about to start."""
+        """The UUIDs of the stored workflows that a thread of this process is about to start."""
         return frozenset(self._promised.copy())
 
     @contextmanager
@@ -127,7 +127,7 @@ class Runner:
         return len(self._pending_replies)
 
     def awaited_facts(self, message: AboutStep) -> Any:
-        """Return the facts of the workflow that waits for the step of a message; None if no workflow does."""
+        """Return the facts of the workflow that an agent's message is about; None if it does not wait for that step."""
         run = self._runs.get(message.step.workflow)
         return None if run is None or not self._pending_replies.awaits(message) else run.facts
 
@@ -138,7 +138,7 @@ class Runner:
     ) -> None:
         """Start or resume workflows of this process at their present step, in the background.
 
-        ``memos``: cached data by workflow. ``resumed``: their messages may already have been sent.
+        ``memos``: cached data by workflow UUID. ``resumed``: the messages of the present steps may have been sent.
         """
         of_request: dict[tuple[str, str], list[Run[HasHost]]] = defaultdict(list)
         for row in rows:
@@ -177,7 +177,7 @@ class Runner:
         self._stepper.look_again_soon(workflow)
 
     def retry_broken(self) -> None:
-        """Retry broken workflows whose back-off is over, at the step that the journal has."""
+        """Retry broken workflows whose back-off is over, at the step that the journal records."""
         for uuid in self._retries.due():
             run = self._runs.get(uuid)
             if run is not None:
@@ -210,7 +210,7 @@ class Runner:
             self._stepper.resume(run, reply)
 
     def take_progress(self, message: TaskReached) -> None:
-        """Store the task state that an agent's step has reached, to be shown by its server."""
+        """Note the task state that an agent reports for its step; it is written to the server's record later."""
         run = self._pending_replies.take_progress(message)
         if run is not None:
             self.task_progress.note(run, message.task)
@@ -234,9 +234,9 @@ class Runner:
                 self.take_reply(reply)
 
     def ask_hosts(self, hosts: Collection[str]) -> None:
-        """Ask the agents of hosts for the state of their steps at once: a restarted agent may have lost them.
+        """Ask the agents of these hosts at once for the state of their steps, which a restarted agent may have lost.
 
-        Continue the workflows that wait for one of these hosts.
+        Also continue the workflows that wait for one of these hosts.
         """
         self._pending_replies.hurry(hosts)
         self.ask_overdue()
@@ -248,7 +248,7 @@ class Runner:
         self._retries.wake(self._runs.awaiting(hosts))
 
     def look_at_suspected_strays(self) -> None:
-        """Check the guests of replies that arrived while this process did not hold its lease."""
+        """Query hosts for the guests whose queries were postponed while this process did not hold its lease."""
         self._suspected_strays.look_at_waiting()
 
     # --- interrupts ---------------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ class Runner:
         return interrupt(tx, self.registry, self._owner, instance_uuid, why)
 
     def interrupted(self, rows: Sequence[WorkflowRow]) -> None:
-        """Continue workflows of this process that were interrupted; other processes find the mark in the journal."""
+        """Continue interrupted workflows of this process; other processes find their interrupts in the journal."""
         for row in rows:
             if row.owner != self._owner:
                 continue
@@ -272,5 +272,5 @@ class Runner:
                 continue
             if self._pending_replies.is_pending(run):
                 self._bus.run_urgently(partial(self._stepper.cut_short, row.uuid))
-            else:  # an interrupt starts a new attempt, which has sent no message yet
+            else:  # if the interrupt started a new attempt, that attempt has sent no message yet
                 self._stepper.look_again_soon(row.uuid, resumed=known is None or known.row.attempt >= row.attempt)

@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Runs:
-    """Workflow uuid → its last known row and facts in this process. Thread-safe.
+    """The last known row and facts of each workflow that this process runs, by workflow UUID. Thread-safe.
 
     ``registry``: kind → workflow. ``on_broken``: called with the uuid of a workflow whose queued work raised an error.
     """
@@ -40,7 +40,7 @@ class Runs:
             return self._runs.get(uuid)
 
     def remember(self, row: WorkflowRow, memo: Any = None) -> Run[HasHost] | None:
-        """Store the row of a workflow unless a newer one is known; return its run, or None if it is unreadable."""
+        """Keep a workflow's row in memory unless a newer row is known; return the run of ``row``, None if unreadable."""
         run = self._read(row, memo)
         if run is None:
             return None
@@ -66,7 +66,7 @@ class Runs:
         return None
 
     def replace(self, run: Run[HasHost]) -> bool:
-        """Store new facts of a workflow; return False if its version has changed."""
+        """Keep new facts of a workflow in memory; return False, without doing so, if its row's version has changed."""
         with self._lock:
             known = self._runs.get(run.row.uuid)
             if known is None or known.row.version != run.row.version:
@@ -75,7 +75,7 @@ class Runs:
             return True
 
     def put(self, run: Run[HasHost]) -> None:
-        """Store a run with a newer row, and keep its facts in memory."""
+        """Keep a run in memory if its row is newer than the known row of the workflow."""
         with self._lock:
             known = self._runs.get(run.row.uuid)
             if known is None or known.row.version < run.row.version:
@@ -100,7 +100,7 @@ class Runs:
             self._runs.clear()
 
     def post(self, uuid: str, action: Callable[[], None]) -> None:
-        """Run an action of a workflow on this thread, or queue it for the thread that works for the workflow."""
+        """Run an action of a workflow on this thread, or queue it for a thread that already works on the workflow."""
         with self._lock:
             queue = self._queues.get(uuid)
             if queue is not None:

@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 def tell(event: WorkflowEvent) -> None:
     """Log a workflow event if it is relevant to an operator.
 
-    These are: done, failed, restarted, interrupted, stuck, or waiting for an absent host.
+    Relevant events: a workflow is done, failed, restarted, interrupted, stuck, or waits for an absent host.
     """
     if not event.instance_uuid:
         return

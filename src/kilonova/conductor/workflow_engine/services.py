@@ -18,11 +18,11 @@ from kilonova.model.quota import NO_LIMITS, Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Dependencies of workflow steps. ``owner``: this process. ``limits``: the configured default quotas.
+    """Dependencies of workflow steps. ``owner``: UUID of this control process. ``limits``: the default quotas.
 
-    ``counts_failed_builds``: whether failed builds count against their host.
-    ``image_data``: returns how a host downloads an image; ``image_upload``: how it uploads the data of a new image.
-    Both return None if there is no way.
+    ``counts_failed_builds``: whether the failed builds of each host are counted.
+    ``image_data``: returns how a host downloads an image; ``image_upload``: returns how a host uploads the data of a
+    new image. Both return None if the host has no way to do so.
     ``image_keeper``: Glance access as Kilonova's own user; None if not configured.
     ``config_drives``: contents of servers' config drives.
     ``begin``: starts stored workflows of this process in the background. ``listeners``: callbacks for events.
@@ -43,7 +43,7 @@ class Services:
 
     @property
     def images(self) -> ImageKeeper:
-        """Glance access as Kilonova's own user. Raises: Unavailable if none is configured here; others may have one."""
+        """Glance access as Kilonova's own user. Raises: Unavailable if no such user is configured in this process."""
         if self.image_keeper is None:
             raise Unavailable("No image service user is configured for Kilonova itself.")
         return self.image_keeper

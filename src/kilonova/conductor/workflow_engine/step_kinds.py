@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constructors for the usual steps (order a host and wait; only write) and the hooks they use.
+"""Constructors for the usual kinds of steps, and for hooks that send a message or write to the database.
 
 Each constructor chooses the undo of its step: :func:`order` calls off an order that is on its way, and :func:`one_way`
 has nothing to undo. Any other step is a :class:`~kilonova.conductor.workflow_engine.workflow.Step` with its own
@@ -26,8 +26,8 @@ from kilonova.messaging.messages import AgentMessage, StepId
 from kilonova.model.instance import TaskState
 
 F = TypeVar("F", bound=HasHost)
-#: Class of a message that needs only step and server, or a function of the run that returns a message, or None if there
-#: is no order to send.
+#: Source of a step's message: a message class whose only arguments are step and server, or a function of the run. The
+#: function returns None if there is no message to send.
 Message = Callable[[StepId, str], AgentMessage] | Callable[[Run[Any]], AgentMessage | None]
 _NO_INTERRUPTS: Mapping[Interrupt, Do[Any]] = {}
 
@@ -43,7 +43,7 @@ def order(
 ) -> Step[F]:
     """Return a step that orders the server's host to do something. A failed order leaves nothing to undo.
 
-    An interrupt calls the order off, since it may still be on its way.
+    If the workflow is interrupted, the order is called off, since it may still be on its way to the agent.
     ``repeats``: False for an order that is not idempotent.
     """
     return Step(name, do, CALL_OFF, on_reply, CALLED_OFF, shows, event, repeats=repeats)
@@ -75,7 +75,10 @@ def one_way(
 
 
 def sends(message: Message, to: Callable[[Any], str | None] = attrgetter("host")) -> Do[Any]:
-    """Return a hook that sends a message to the host named by the facts and waits; it completes if there is no host."""
+    """Return a hook that sends a message to a host and waits for the reply. ``to``: facts → host.
+
+    If there is no host or no message, the step completes at once.
+    """
 
     def send(_services: Services, run: Run[HasHost]) -> Effect:
         host, made = to(run.facts), _made(message, run)

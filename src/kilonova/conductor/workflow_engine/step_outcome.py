@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Translation of an effect to the workflow's next row and the writes that belong to it. Pure: does no I/O."""
+"""Translation of a step's effect to the workflow's next row and database writes. Does no I/O outside workflow hooks."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -24,11 +24,12 @@ from kilonova.model.instance import Instance, PowerState, TaskState, VmState
 class StepOutcome:
     """One change of a workflow, to be committed.
 
-    ``after``: its next row; None if it ends. ``shows``: the new task state of its server.
-    ``ended``: the instance action event that finishes with it. ``failed``: the whole action has failed.
-    ``undoing``: the part of ``writes`` that undoes the first step, if the rollback ends there.
-    ``phase``, ``message``, ``host``, ``step``: contents of the event for observers; an empty step means the one in
-    ``run``.
+    ``after``: the workflow's next row; None if the workflow ends. ``shows``: the server's new task state; None:
+    unchanged.
+    ``ended``: the instance action event that finishes with this change. ``failed``: the whole instance action fails.
+    ``undoing``: the part of ``writes`` that undoes the workflow's first step, if the rollback ends there.
+    ``phase``, ``message``, ``host``, ``step``: contents of the event for observers; an empty step means the present
+    step of ``run``.
     """
 
     run: Run[HasHost]
@@ -62,18 +63,18 @@ def completed(services: Services, workflow: Workflow[Any], run: Run[HasHost], ef
 
 
 def at_host(workflow: Workflow[Any], run: Run[HasHost], facts: Any) -> NextStep:
-    """Return the next row, task state and event of a step that a claim completes. ``facts``: the new facts.
+    """Return the workflow's next row, the server's task state and the finished event of a step that claims a host.
 
-    The event names the host before the claim, since the event of a move starts on its source.
+    ``facts``: the facts after the claim. The event names the host from before the claim: in a move, the source.
     """
     after = workflow.after(run, facts)
-    assert after is not None, "a claim is for a step that follows"
+    assert after is not None, "the last step of a workflow cannot claim a host"
     ended = _event(workflow, workflow.step(run.row.step), run, SUCCESS)
     return NextStep(after, _shown(workflow, replace(run, facts=facts), after), ended)
 
 
 def _shown(workflow: Workflow[Any], run: Run[HasHost], after: WorkflowRow) -> TaskState | None:
-    """Return the server's task state from its next step on; None: unchanged."""
+    """Return the task state that the server gets when its workflow reaches ``after``; None: unchanged."""
     return None if run.interrupted is not None else workflow.step(after.step).shown(run.facts)
 
 
@@ -153,7 +154,7 @@ def _written(write: Callable[[Transaction, Run[HasHost]], object], run: Run[HasH
 
 
 def failed_event(workflow: Workflow[Any], run: Run[HasHost], failure: Failure) -> EndedEvent | None:
-    """Return the failed event of a step that is ended from outside the workflow."""
+    """Return the failed instance action event of a step that was stopped from outside its workflow."""
     return _event(workflow, workflow.step(run.row.step), run, ERROR, failure)
 
 
@@ -177,7 +178,8 @@ def _event(
 def stuck(run: Run[HasHost], failure: Failure, server: Instance | None) -> StepOutcome:
     """Return the outcome of a step that can be neither done nor undone: the server is in error until an operator acts.
 
-    ``server``: its present record; a retry restores its states.
+    ``server``: the present record of the server, whose states are restored if an operator retries the workflow; None
+    if the server does not exist.
     """
     kept = replace(run.failure if run.row.undoing else failure, stuck_because=failure.message)
     if server is not None:
@@ -202,7 +204,7 @@ def stuck(run: Run[HasHost], failure: Failure, server: Instance | None) -> StepO
 
 
 def told(outcome: StepOutcome, workflow: Workflow[Any]) -> WorkflowEvent:
-    """Return the event of an outcome for observers."""
+    """Return the event that tells observers of an outcome."""
     row = outcome.run.row
     seconds = max(0.0, (utc_now() - row.since).total_seconds()) if row.since is not None else 0.0
     with_failure = outcome.after if outcome.phase is Phase.STEP_FAILED and outcome.after is not None else row
@@ -224,7 +226,7 @@ def told(outcome: StepOutcome, workflow: Workflow[Any]) -> WorkflowEvent:
 
 
 def begins(run: Run[HasHost]) -> WorkflowEvent:
-    """Return the event of a step that starts."""
+    """Return the event for observers of a step that starts."""
     row = run.row
     return WorkflowEvent(
         phase=Phase.STEP_BEGINS,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Execution of workflows: runs steps until one waits for an agent, ends or breaks; journals, rolls back and retries.
+"""Execution of workflows: runs the steps of a workflow until it waits for an agent, ends, or a step raises an error.
 
-Every write is fenced by owner and version. If another process or action has changed the workflow, the stepper reads the
-journal again and continues from there. :mod:`kilonova.conductor.workflow_engine.runner` triggers it.
+Every write to a workflow's row requires the expected owner and version. If another process or action has changed the
+row, the stepper reads it from the journal again and continues from there.
+:mod:`kilonova.conductor.workflow_engine.runner` calls the stepper.
 """
 
 import logging
@@ -56,11 +57,12 @@ LOG = logging.getLogger(__name__)
 
 
 class Stepper:
-    """Executes the workflows of one process. One thread at a time works for a workflow (``runs.py``).
+    """Executes the workflows of one process. At most one thread at a time works on a workflow (``runs.py``).
 
-    ``observers``: receive an event for every change; ``beginnings``: for every first start of a step.
+    ``observers``: receive an event for every change of a workflow. ``beginnings``: observers that receive an event when
+    a step starts for the first time.
     ``find_agent``: checks in the database whether a host that seemed unreachable can be reached; may block.
-    ``begin``: starts released workflows that this process owns.
+    ``begin``: starts workflows that waited for another workflow which has ended, if this process owns them.
     """
 
     def __init__(
@@ -97,7 +99,7 @@ class Stepper:
     # --- running workflows --------------------------------------------------------------------------------------------
 
     def remember(self, row: WorkflowRow, memo: Any = None) -> Run[HasHost] | None:
-        """Store the row of a workflow unless a newer one is known; return its run, or None if it is unreadable."""
+        """Keep a workflow's row in memory unless a newer row is known; return the run of ``row``, None if unreadable."""
         run = self._runs.remember(row, memo)
         newest = self._runs.get(row.uuid)
         if newest is not None:  # the remembered run may be newer than ``row``, which was read earlier
@@ -111,7 +113,7 @@ class Stepper:
             self._retries.forget(run.row.uuid)
 
     def submit(self, run: Run[HasHost], work: Callable[[], None]) -> None:
-        """Queue work of a workflow on the thread pool of its present step: urgent, blocking or ordinary."""
+        """Queue work for a workflow on one of three thread pools (urgent, blocking, ordinary), chosen by its step."""
         if self._workflow(run).urgent or run.row.interrupt is not None:
             self._bus.run_urgently(work)
         elif self._step(run).blocking and not run.row.undoing:
@@ -139,7 +141,7 @@ class Stepper:
             self.cut_short(uuid)
 
     def cut_short(self, uuid: str) -> None:
-        """Send the agent the order that cuts the present step short, if the step has one for the interrupt."""
+        """Order the agent to end the present step early, if the step declares such an order for the interrupt."""
         run = self._runs.get(uuid)
         if run is None or run.interrupt is None or run.row.undoing or not self._pending_replies.is_pending(run):
             return
@@ -154,7 +156,7 @@ class Stepper:
     # --- execution of steps -------------------------------------------------------------------------------------------
 
     def begin_together(self, runs: Sequence[Run[HasHost]]) -> None:
-        """Do the first step of all workflows of one request. Those that claim hosts get all of them, or none."""
+        """Do the first step of all workflows of one API request. If one of them gets no host, none gets a host."""
         try:
             effects = [(run, self._step(run).act(self._services, run)) for run in runs]
         except Exception as error:  # noqa: BLE001 - any error is logged and retried
@@ -167,7 +169,7 @@ class Stepper:
             go_on()
 
     def _claim_together(self, effects: Sequence[tuple[Run[HasHost], Effect]]) -> None:
-        """Claim hosts for those workflows of one request that need one, and continue all of them."""
+        """Claim a host for each workflow of one API request that needs one; continue all workflows of the request."""
         asked = [(run, effect) for run, effect in effects if isinstance(effect, ClaimHost)]
         known: list[tuple[Run[HasHost], Effect | Result]] = [
             (run, effect) for run, effect in effects if not isinstance(effect, ClaimHost)
@@ -175,7 +177,7 @@ class Stepper:
         try:
             known += zip((run for run, _ in asked), self._claims.claim(asked), strict=True)
             lost = [(run, effect.failure) for run, effect in known if isinstance(effect, Failed)]
-            if len(lost) > 1:  # in one transaction, so that no reader sees a partly failed request
+            if len(lost) > 1:  # one transaction stores all failures, so that no reader sees a partly failed request
                 self._commit([step_outcome.failed(self._services, self._workflow(run), run, why) for run, why in lost])
                 known = [(run, effect) for run, effect in known if not isinstance(effect, Failed)]
         except Exception as error:  # noqa: BLE001 - as above
@@ -198,7 +200,11 @@ class Stepper:
     def advance(
         self, run: Run[HasHost] | None, effect: Effect | Result | None = None, *, resumed: bool = False
     ) -> None:
-        """Run steps until the workflow waits, ends or breaks. ``effect``: of the present step, if known."""
+        """Run steps until the workflow waits or ends, or a step raises an error.
+
+        ``effect``: the effect of the present step; None if the step has not run yet.
+        ``resumed``: the message of the present step may already have been sent.
+        """
         while run is not None:
             present = run
             try:
@@ -271,7 +277,7 @@ class Stepper:
         return self._commit([step_outcome.failed(self._services, workflow, run, failure)])
 
     def _commit(self, made: Sequence[StepOutcome]) -> Run[HasHost] | None:
-        """Commit outcomes; return the run of the last one, or None."""
+        """Commit step outcomes. Return the run of the last one; None if it ended, got stuck or was not committed."""
         try:
             released = self._journal.commit(made)
         except ConcurrentUpdate as error:
@@ -288,7 +294,10 @@ class Stepper:
         return run
 
     def _was_refused(self, runs: Sequence[Run[HasHost]], error: ConcurrentUpdate) -> None:
-        """Read the workflows from the journal again if one has changed; else retry them, as their writes conflicted."""
+        """Handle a refused commit: if one of the workflows has changed, read all of them from the journal again.
+
+        If none has changed, the steps' own writes conflicted with another transaction, so the steps are retried later.
+        """
         present = {run.row.uuid: self._journal.find(run.row.uuid) for run in runs}
         versions = {uuid: None if row is None else row.version for uuid, row in present.items()}
         unchanged = all(versions[run.row.uuid] == run.row.version for run in runs)
@@ -300,7 +309,7 @@ class Stepper:
                 self.look_again_soon(run.row.uuid)
 
     def _was_taken_over(self, outcome: StepOutcome, error: NotFound | UnexpectedTaskState) -> None:
-        """Roll back a workflow whose server was changed by another action, or end it if nothing is left to undo."""
+        """Roll back a workflow whose server was changed by another action; end it at once if there is nothing to undo."""
         run = outcome.run
         LOG.info("Workflow %s (%s) ends early: %s", run.row.uuid, run.row.kind, error.message)
         is_over = outcome.after is None and outcome.phase is not Phase.DONE
@@ -314,15 +323,17 @@ class Stepper:
         if after is None or after.stuck:
             self.forget(outcome.run)
             if self._workflow(outcome.run).leaves_host or outcome.run.interrupt is Interrupt.EVACUATE:
-                # The host may have reported this guest while the server was still recorded there: ask it again.
+                # If the host reported this guest while the server was still recorded there, the report had no effect.
+                # So the host is queried for the guest again.
                 self._suspected_strays.look_at(outcome.run.instance_uuid, outcome.run.facts.host)
             return None
         return self._runs.remember(after, outcome.run.memo)
 
     def _end_quietly(self, run: Run[HasHost], undoing: Sequence[BoundWrite] = ()) -> None:
-        """Remove a workflow that has nothing left to do, with its action failed, and start the workflows it blocked.
+        """End a workflow that has nothing left to do: its instance action fails; the workflows waiting for it start.
 
-        ``undoing``: writes that undo its first step; they are left out if they fail because of the other change.
+        ``undoing``: writes that undo its first step. If they fail because the server was changed concurrently, the
+        workflow ends without them.
         """
         try:
             released = self._journal.end(run.row, undoing)
@@ -333,9 +344,9 @@ class Stepper:
         self._begin(released)
 
     def _send(self, run: Run[HasHost], effect: SendToAgent, *, resumed: bool) -> Run[HasHost] | None:
-        """Send a message and wait for its reply; an unreachable host counts as an error reply.
+        """Send a step's message to an agent. If the host cannot be reached, continue as after an error reply.
 
-        If another process runs the host's agent, it takes the workflow over.
+        If another process runs the host's agent, hand the workflow over to that process.
         """
         if effect.facts is not None:
             run = replace(run, facts=effect.facts)
@@ -349,13 +360,13 @@ class Stepper:
         if self._hand_over(run, effect.host):
             return None
         effect_of_refusal = meaning_of(self._services, self._step(run), run, refused)
-        # the message was never sent, so there is nothing to undo
+        # The message was never sent, so there is nothing to undo.
         if isinstance(effect_of_refusal, Failed) and not resumed:
             effect_of_refusal = Failed(replace(effect_of_refusal.failure, undone=True))
         return self._apply(run, effect_of_refusal)
 
     def _has_found_host(self, run: Run[HasHost]) -> None:
-        """Record that the host that a workflow waited for has returned, and received the message."""
+        """After a message was sent: if the workflow waited for the absent host, record that the wait is over."""
         if run.row.awaited_host is None:
             return
         try:
@@ -364,9 +375,10 @@ class Stepper:
             self.look_again_soon(run.row.uuid)
 
     def _wait_for_host(self, run: Run[HasHost], host: str) -> None:
-        """Wait until an absent host returns; the number of sends is not limited. A delete does not wait for the host.
+        """Make a workflow wait for an absent host; its order is sent again and again, until the wait exceeds its limit.
 
-        The attempt stays the same, so that the host can report the result of an order that it has carried out.
+        A workflow that a delete has interrupted ends instead of waiting. The attempt number stays the same, so that the
+        host can report the result of an order that it has already executed.
         """
         row = run.row
         if run.interrupted is Interrupt.DELETE:
@@ -387,7 +399,10 @@ class Stepper:
         self._retries.wait(row.uuid)
 
     def _hand_over(self, run: Run[HasHost], host: str) -> bool:
-        """Hand a workflow over to the process of a host's agent; also return True if it was taken over already."""
+        """Hand a workflow over to the process that runs a host's agent; return False if this process keeps it.
+
+        Also return True if another process or action has changed the workflow meanwhile.
+        """
         try:
             given = self._journal.hand_over(run.row, host)
         except TAKEN_OVER:
@@ -407,15 +422,15 @@ class Stepper:
         """Log an unexpected error, and retry the step later or give it up."""
         if isinstance(error, Unavailable):
             self._tell(StepOutcome(run=run, after=run.row, phase=Phase.BROKE, message=error.message))
-            # If database or lease is lost, every workflow fails repeatedly, so each kind of error is logged once a
-            # minute.
+            # If the database or the lease is lost, every workflow fails repeatedly. So each error message is logged at
+            # most once a minute.
             text = f"Workflow of server {run.instance_uuid} ({run.row.kind}) is retried later: {error.message}"
             self._complaints.complain(error.message, text)
             self._retries.later(run.row.uuid, run.row.tries + 1)
             return
         if isinstance(error, UndoFailedError):
             LOG.warning(
-                "Step %s of %s of server %s cannot be rolled back; it is tried again: %s",
+                "Step %s of %s of server %s cannot be rolled back; the step is tried again: %s",
                 run.row.step,
                 run.row.kind,
                 run.instance_uuid,
@@ -431,14 +446,14 @@ class Stepper:
         try:
             row = self._journal.count_try(run.row)
         except ConcurrentUpdate:
-            pass  # the row was changed concurrently, so this process reads it from the journal again
-        except Exception as second:  # noqa: BLE001 - the database is away as well: retried, uncounted
+            pass  # the row was changed concurrently; the retry reads it from the journal
+        except Exception as second:  # noqa: BLE001 - the database fails too: the try is not counted
             LOG.warning("The number of tries could not be stored: %s", second)
         else:
             self.remember(row)
 
     def _give_up(self, run: Run[HasHost], error: Exception) -> None:
-        """Roll back from a step that keeps failing, or mark the workflow stuck if it cannot be rolled back."""
+        """Roll back a workflow whose step keeps failing, or mark the workflow stuck if a rollback is impossible."""
         failure = self._retries.failure(run, error)
         if not run.row.undoing and self._workflow(run).can_walk_back(run.row.step):
             try:
@@ -460,7 +475,10 @@ class Stepper:
             self._commit([step_outcome.stuck(run, failure, server)])
 
     def _host_is_back(self, run: Run[HasHost], error: HostIsBackError) -> None:
-        """Send the present step again; after a pause if this process runs the host's agent, which is just starting."""
+        """Send the order of the present step again, since its host has returned.
+
+        If this process itself runs the host's agent, that agent is just starting, so the order is sent after a pause.
+        """
         if self._journal.has_agent_of(error.host):
             self._retries.later(run.row.uuid, run.row.tries + 1)
         else:

@@ -24,14 +24,14 @@ from kilonova.model.server_migration import ServerMigration
 
 @dataclass(frozen=True, slots=True)
 class AbandonedWorkflow:
-    """Leftovers of an abandoned workflow: hosts that may have guests and claims, and an open migration."""
+    """Leftovers of an abandoned workflow: hosts that may have the server's guest or claims, and an open migration."""
 
     hosts: tuple[str, ...]
     migration: ServerMigration | None
 
 
 class StuckWorkflows:
-    """Retries and abandons workflows. ``owner``: this process. Other processes poll the journal for theirs."""
+    """Retries and abandons workflows. ``owner``: UUID of this process; others poll the journal for their workflows."""
 
     def __init__(self, database: Database, runner: Runner, owner: str) -> None:
         self._database = database
@@ -74,8 +74,8 @@ class StuckWorkflows:
     def abandon(self, uuid: str, who: Requester) -> tuple[WorkflowRow, AbandonedWorkflow]:
         """Abandon a workflow that is stuck or waits for an absent host.
 
-        Its server is in error, and workflows that waited for it start. Returns it with its leftovers, which stay until
-        the server is deleted. Raises: NotFound, Conflict.
+        The server is put in error, and its waiting workflows start. Returns the abandoned workflow and its leftovers,
+        which stay until the server is deleted. Raises: NotFound, Conflict.
         """
 
         def abandon(tx: Transaction) -> tuple[WorkflowRow, AbandonedWorkflow, tuple[WorkflowRow, ...]]:
@@ -117,7 +117,7 @@ def _when(row: WorkflowRow) -> str:
 
 
 def _put_in_error(tx: Transaction, row: WorkflowRow) -> None:
-    """Set the states that a stuck workflow leaves. The fault names no host, since the server's owner reads it."""
+    """Put a server in error, as a stuck workflow does. The fault's message names no host, since users read it."""
     failure = failure_of(row) or Failure(UNREACHABLE, f"Host: {row.awaited_host}")
     instances.record_fault(tx, row.instance_uuid, failure.as_fault())
     instances.change(tx, row.instance_uuid, vm_state=VmState.ERROR, task_state=None)

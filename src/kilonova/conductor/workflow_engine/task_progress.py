@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Task states that agents reach within a step, written to the servers in batches by a periodic call.
+"""Task states that agents report during a step, written to the servers' records in batches by a periodic task.
 
 A task state that is over before the next write is never written: a quick reboot shows only its first task state, then
 none.
@@ -20,10 +20,10 @@ SHOWN_EVERY_S = 0.1
 
 
 class TaskProgress:
-    """Collects and writes task states. ``transition_of``: kind of workflow → its row in the table of states.
+    """Collects and writes task states. ``transition_of``: kind of workflow → its entry in the state table.
 
     ``is_awaited``: returns whether a workflow still waits for the present attempt at its step.
-    The owner has to call :meth:`write` periodically.
+    The owner of this object must call :meth:`write` periodically.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class TaskProgress:
         self._reached: dict[str, tuple[Run[HasHost], TaskState]] = {}
 
     def note(self, run: Run[HasHost], task: TaskState) -> None:
-        """Record a task state that was reached, without blocking. States that the action never shows are ignored."""
+        """Record, without blocking, a task state that a step has reached; ignore states that the action never shows."""
         shown = self._transition_of(run.row.kind).shown
         if task in shown:
             with self._lock:

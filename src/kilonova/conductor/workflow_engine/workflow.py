@@ -10,12 +10,12 @@
 
 There are three kinds of hooks. All hooks of a kind have the same parameters:
 
-- ``(services, run)``, followed by ``reply`` for reply handlers: decides, and returns an effect (``do``, ``undo``,
-  ``on_reply``, …). The engine may call it again after a crash, so it must be idempotent: it is no error if the work
-  is already done, or if an undo finds nothing to undo.
-- ``(tx, run)``: writes to the database in the journal's transaction
+- ``(services, run)``, followed by ``reply`` for reply handlers: the hook returns an effect (``do``, ``undo``,
+  ``on_reply``, …). The engine may call the hook again after a crash, so the hook must be idempotent: it is no error if
+  the work is already done, or if an undo finds nothing to undo.
+- ``(tx, run)``: the hook writes to the database in the journal's transaction
   (:data:`~kilonova.conductor.workflow_engine.effects.Write`; ``settle`` also gets the power state).
-- ``(run)``: makes a message (:func:`~kilonova.conductor.workflow_engine.step_kinds.sends`).
+- ``(run)``: the hook makes a message (:func:`~kilonova.conductor.workflow_engine.step_kinds.sends`).
 
 :mod:`~kilonova.conductor.workflow_engine.step_kinds` has constructors for the usual steps, so that a workflow names
 only the parameters that it uses.
@@ -85,10 +85,10 @@ def NOTHING(_services: Services, _run: Run[HasHost]) -> Effect:  # noqa: N802 - 
 
 
 def CALL_OFF(_services: Services, run: Run[HasHost]) -> Effect:  # noqa: N802 - as NOTHING
-    """Undo hook of a step that leaves nothing but whose order may still be on its way when the workflow is interrupted.
+    """Undo hook of a step that leaves nothing to undo, but whose order may still be on its way to the agent.
 
-    It tells the agent to discard the order, so that a late order cannot overtake the next operation. Use it with
-    :func:`CALLED_OFF`.
+    If the workflow is interrupted, the hook tells the agent to discard the order, so that a late order cannot overtake
+    the next operation. Use the hook with :func:`CALLED_OFF`.
     """
     if run.interrupt in (None, Interrupt.EVACUATE) or run.facts.host is None:
         return Completed(durable=False)
@@ -98,7 +98,8 @@ def CALL_OFF(_services: Services, run: Run[HasHost]) -> Effect:  # noqa: N802 - 
 def CALLED_OFF(_services: Services, _run: Run[HasHost], reply: StepReply) -> Effect:  # noqa: N802 - as CALL_OFF
     """Reply handler of :func:`CALL_OFF`: complete even if the agent reports an error.
 
-    An absent host is waited for, because a frozen agent may finish the order when it continues. Raises: HostAwayError.
+    The workflow waits for an absent host, because a frozen agent may finish the order when the agent continues.
+    Raises: HostAwayError.
     """
     if is_unreachable(reply):
         raise HostAwayError(reply.host)
@@ -109,11 +110,12 @@ def CALLED_OFF(_services: Services, _run: Run[HasHost], reply: StepReply) -> Eff
 class Step(Generic[F]):
     """Declaration of one step of a workflow.
 
-    ``shows``: the server's task state from this step on, or a function of the facts that returns it; None: unchanged.
+    ``shows``: the task state that the server gets when the workflow reaches this step, or a function of the facts that
+    returns it; None: unchanged.
     ``event``: name of the instance action event that users see; None: no event.
-    ``interrupts``: interrupt → order that cuts the step short while it waits for its agent. The reply tells which came
-    first. For an interrupt that is not listed, the workflow rolls back at once: the undo message follows the step's
-    message to the agent.
+    ``interrupts``: interrupt → order that cuts the step short while it waits for its agent. The step's reply then tells
+    whether the step was cut short or done. For an interrupt that is not listed, the workflow rolls back at once: the
+    undo message follows the step's message to the agent.
     ``on_skipped``: returns the write to do if a host that was declared dead does not undo the step; None: no write.
     ``blocking``: True if ``do`` may take seconds.
     ``repeats``: the step has no way back once its order may have reached the host. If the host is lost after that, the
@@ -145,7 +147,7 @@ class Step(Generic[F]):
         return self.undo in (NOTHING, CALL_OFF)
 
     def shown(self, facts: F) -> TaskState | None:
-        """Return the server's task state from this step on; None: unchanged."""
+        """Return the task state that the server gets when the workflow reaches this step; None: unchanged."""
         return self.shows(facts) if callable(self.shows) else self.shows
 
 
@@ -156,7 +158,7 @@ class SettleTogether(Generic[F]):
     write: Callable[[Services, Run[F]], Batched[Any]]
 
 
-#: Write of a workflow's last transaction. The power state is the one in the agent's last reply, if it contained one.
+#: Write of a workflow's last transaction. The power state is the one in the agent's last reply; None if it has none.
 Settle = Callable[[Transaction, Run[F], PowerState | None], object] | SettleTogether[F]
 
 
@@ -168,16 +170,16 @@ def WRITE_NOTHING(_tx: Transaction, _run: Run[HasHost], _power_state: PowerState
 class Workflow(Generic[F]):
     """Declaration of one kind of workflow.
 
-    ``action``: its name in the list of instance actions; None: it is no action of a server.
+    ``action``: name of the instance action; None: the workflow is no action of a server.
     ``done``: the event word of the server's log line when the workflow is done.
     ``point_of_no_return``: step after whose completion the workflow only goes forward; None: it can always roll back.
     ``forward_only``: the workflow never rolls back.
     ``settle``: the write of the last transaction. ``unwound``: decides after a rollback whether to end or to restart.
-    ``overtaken_by``: the interrupts for which it rolls back.
-    ``urgent``: its steps run ahead of the ordinary queue. ``leaves_host``: it moves its server off a host that was
-    declared dead.
-    ``leads_others``: it is a batch. Its member workflows, of the same API request, move to the process that owns it.
-    ``is_move``: its server may be on another host afterwards.
+    ``overtaken_by``: the interrupts that make the workflow roll back.
+    ``urgent``: the steps run ahead of the ordinary queue. ``leaves_host``: the workflow moves its server off a host
+    that was declared dead.
+    ``leads_others``: the workflow is a batch. A process that takes it over also takes over its member workflows.
+    ``is_move``: the server may be on another host afterwards.
     """
 
     kind: str
