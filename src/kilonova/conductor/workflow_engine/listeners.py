@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Callbacks for events that are no changes of workflows: pre-cached images, new services, servers that were not built.
-"""
+"""Callbacks for events other than workflow changes: pre-cached images, new services, servers that were not built."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -40,7 +39,10 @@ def _nobody(_: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Callbacks for events. They run on the thread that committed, after the commit and without locks; keep them quick."""
+    """Callbacks for events. They run after the commit, on the thread that committed, never under a lock.
+
+    They must be quick.
+    """
 
     images_fetched: Callable[[FetchedImages], None] = _nobody
     new_services: Callable[[Sequence[Service]], None] = _nobody

@@ -99,7 +99,7 @@ class Stepper:
     # --- running workflows --------------------------------------------------------------------------------------------
 
     def remember(self, row: WorkflowRow, memo: Any = None) -> Run[HasHost] | None:
-        """Keep a workflow's row in memory unless a newer row is known; return the run of ``row``, None if unreadable."""
+        """Keep a workflow's row in memory unless a newer one is known; return the run of ``row``; None: unreadable."""
         run = self._runs.remember(row, memo)
         newest = self._runs.get(row.uuid)
         if newest is not None:  # the remembered run may be newer than ``row``, which was read earlier
@@ -309,7 +309,7 @@ class Stepper:
                 self.look_again_soon(run.row.uuid)
 
     def _was_taken_over(self, outcome: StepOutcome, error: NotFound | UnexpectedTaskState) -> None:
-        """Roll back a workflow whose server was changed by another action; end it at once if there is nothing to undo."""
+        """Roll back a workflow whose server was changed by another action; end it at once if nothing must be undone."""
         run = outcome.run
         LOG.info("Workflow %s (%s) ends early: %s", run.row.uuid, run.row.kind, error.message)
         is_over = outcome.after is None and outcome.phase is not Phase.DONE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Big requests, for more servers than one transaction can hold: stored, claimed, and started or failed in pieces.
+"""Big requests, for more servers than one transaction can hold. Servers are stored, claimed and started in pieces.
 
 Other transactions run between two pieces. The request is atomic nevertheless: one workflow, the leader, decides for all
 servers of the request, and their own workflows, the members, wait until the leader starts them. So a process that is
@@ -12,10 +12,10 @@ killed between two pieces leaves a defined state, and a later resume never place
       ▼         ▼
     withdraw  give up
 
-``store``: the client has no response yet. If interrupted, the servers are removed as if never requested.
+``store``: the client has no response yet. After an error or a crash, the servers are removed as if never requested.
 ``claim``: some servers have a host, and none is started. A process that takes the batch over claims hosts for the
-others.
-Its undo releases all claims and puts all servers in error, even if there is room again by then.
+remaining servers. The undo of ``claim`` releases all claims and puts all servers in error, even if there is room again
+by then.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.model.instance import TaskState
 from kilonova.model.transitions import TRANSITIONS
 
-#: Number of pieces whose hosts are decided under one hold of the decision lock; one transaction claims one piece.
+#: Number of pieces whose hosts are decided while the decision lock is held once; one transaction claims one piece.
 _PIECES_DECIDED = 10
 #: Number of claims released in one transaction; each release takes several statements.
 _RELEASED_TOGETHER = 20
@@ -46,8 +46,9 @@ _RELEASED_TOGETHER = 20
 
 @dataclass(frozen=True, slots=True)
 class BatchFacts:
-    """Facts of a batch. ``request``: UUID of the request spec of all servers. ``after``: the last started member.
+    """Facts of a batch. ``request``: UUID of the request spec that all servers share.
 
+    ``after``: UUID of the last member workflow that was started; "" before the first.
     ``room_seen``: the scheduler has found room for all servers.
     """
 
@@ -57,13 +58,13 @@ class BatchFacts:
     host: None = None
 
 
-#: Failure of a batch that was interrupted while its servers were being stored. The storing thread itself never runs
-#: "store".
+#: Effect of the step "store". The step runs only if storing the servers was ended by an error or a crash: once all are
+#: stored, the batch starts at "claim".
 _CUT_OFF = Failed(Failure("The request was interrupted; send it again."))
 
 
 def _withdraw(services: Services, run: Run[BatchFacts]) -> Effect:
-    """Remove one piece of the servers of a request that was never answered."""
+    """Remove one piece of the servers of a request whose client got no response."""
     members = _members(services, run, services.claimer.piece)
     if not members:
         return Completed()
@@ -81,7 +82,7 @@ def _withdraw(services: Services, run: Run[BatchFacts]) -> Effect:
 
 
 def _claim(services: Services, run: Run[BatchFacts]) -> Effect:
-    """Claim hosts for the next servers; complete when all servers of the request have one."""
+    """Claim hosts for the next servers of the request; complete when every server has a host."""
     together = _PIECES_DECIDED * services.claimer.piece
     waiting = _members(services, run, together, step="claim")
     if not waiting:
@@ -101,7 +102,7 @@ def _claim(services: Services, run: Run[BatchFacts]) -> Effect:
 
 
 def _give_up(services: Services, run: Run[BatchFacts]) -> Effect:
-    """Put one piece of the servers in error and release their claims."""
+    """Put one piece of the request's servers in error and release their claims."""
     members = _members(services, run, services.claimer.piece)
     if not members:
         return Completed()
@@ -130,7 +131,7 @@ def _give_up(services: Services, run: Run[BatchFacts]) -> Effect:
 
 
 def _start(services: Services, run: Run[BatchFacts]) -> Effect:
-    """Start the workflows of one piece of the servers; from then on they are independent of the batch."""
+    """Start the member workflows of one piece of the servers. A started member is independent of the batch."""
     members = _members(services, run, services.claimer.piece, after=run.facts.after)
     if not members:
         return Completed()

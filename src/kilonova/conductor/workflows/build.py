@@ -47,9 +47,10 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BuildFacts:
-    """Facts of a build. ``host``, ``node``, ``provider``: the claimed ones. ``tried``: (host, node) pairs that failed.
+    """Facts of a build. ``host``, ``node``: claimed; ``provider``: the node's resource provider.
 
-    ``last_error``: error of the last failed host. ``unreachable``: the host was unreachable when it had to clean up.
+    ``tried``: (host, node) pairs that failed. ``last_error``: error of the last failed host.
+    ``unreachable``: the host was unreachable when it had to remove the guest.
     """
 
     host: str | None = None
@@ -78,7 +79,7 @@ def _claim(services: Services, run: Run[BuildFacts]) -> Effect:
 
 
 def claim_of(run: Run[BuildFacts], memo: BuildMemo) -> ClaimHost[BuildFacts]:
-    """Return the effect that claims a host for a new server, excluding hosts that have failed."""
+    """Return the effect that claims a host for a new server. Hosts where the build has failed are excluded."""
     spec, tried = memo.request.spec, run.facts.tried
     if tried:
         spec = replace(spec, tried=tuple(dict.fromkeys(tried)))
@@ -97,7 +98,10 @@ def require_room(services: Services, request: StoredRequest, count: int, one_of_
 
 
 def _release(services: Services, run: Run[BuildFacts]) -> Effect:
-    """Release the claim, if there is one. An unreachable host gets a removal record, and must still be down for it."""
+    """Release the claim, if there is one. If the host is unreachable, also record that it must remove the guest.
+
+    That write raises HostIsBackError if the host has returned.
+    """
     facts = run.facts
     if facts.host is None:
         return Completed(durable=False)
@@ -110,7 +114,7 @@ def _release(services: Services, run: Run[BuildFacts]) -> Effect:
         release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
         values: dict[str, Any] = {"host": None, "node": None}
         shown = instances.task_of(tx.connection, run.instance_uuid)
-        # no task state: the server's state was reset, which ends the build
+        # A server without a task state had its state reset, which ends the build.
         if run.interrupted is None and shown is not None:
             values["task_state"] = TaskState.SCHEDULING
         expected = {None, TaskState.SPAWNING} if run.interrupted is None else None
@@ -137,7 +141,7 @@ def _spawn(services: Services, run: Run[BuildFacts]) -> Effect:
 
 
 def _remains_destroyed(_services: Services, run: Run[BuildFacts], reply: StepReply) -> Effect:
-    """Complete the undo even on an error. If the host is unreachable, a removal record will name the guest."""
+    """Complete the undo of the spawn even on an error. If the host is unreachable, a removal record follows."""
     if reply.error is not None:
         LOG.warning("Guest of server %s is left on host %s: %s", run.instance_uuid, reply.host, reply.error)
     return Completed(replace(run.facts, unreachable=is_unreachable(reply)), durable=False)
@@ -148,7 +152,7 @@ def _remains_destroyed(_services: Services, run: Run[BuildFacts], reply: StepRep
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """An activated server, and the provider whose count of failed builds is reset."""
+    """An activated server, and the resource provider whose count of failed builds is reset."""
 
     activation: Activation
     provider: str
@@ -203,7 +207,8 @@ def fault_of(uuid: str, facts: BuildFacts, failure: Failure, max_attempts: int) 
 def _unwound(services: Services, run: Run[BuildFacts]) -> Unwound:
     """Restart the build on the next best host, if attempts are left.
 
-    Never do so if an unreachable host may have received the spawn, since the server might then run on two hosts.
+    The build is not restarted if an unreachable host may have received the order to spawn the guest, since the server
+    might then run on two hosts.
     """
     if run.interrupted is not None:
         return Ended()
@@ -223,7 +228,7 @@ def _unwound(services: Services, run: Run[BuildFacts]) -> Unwound:
 
 
 def memos(services: Services, runs: Sequence[Run[BuildFacts]]) -> dict[str, BuildMemo]:
-    """Return workflow uuid → memo, read from the database if missing; deleted servers are left out."""
+    """Return workflow uuid → memo. Missing memos are read from the database; deleted servers are left out."""
     found = {run.row.uuid: run.memo for run in runs if run.memo is not None}
     missing = [run for run in runs if run.memo is None]
     if missing:

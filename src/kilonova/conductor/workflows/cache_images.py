@@ -28,9 +28,9 @@ _THERE = {CacheResult.CACHED, CacheResult.EXISTING}
 
 @dataclass(frozen=True, slots=True)
 class CacheFacts:
-    """Facts of pre-caching. ``aggregate``: its name. ``hosts``: the hosts still to do. ``images``: ids of the images.
+    """Facts of pre-caching. ``aggregate``: name of the aggregate. ``images``: ids of the images.
 
-    ``total``: number of hosts in the aggregate.
+    ``hosts``: hosts that have not finished, the present one first. ``total``: number of hosts in the aggregate.
     """
 
     aggregate: str
@@ -60,7 +60,7 @@ def _ask_next(services: Services, run: Run[CacheFacts]) -> Effect:
 
 
 def _offered(services: Services, host: str, image_ids: tuple[str, ...]) -> tuple[ImageData, ...]:
-    """Return how a host downloads each of these images that is active."""
+    """Return the download descriptions of images for a host; images that are not active are left out."""
     found = [services.images.find(image_id) for image_id in image_ids]
     data = [services.image_data(host, image) for image in found if image is not None and image.status == "active"]
     return tuple(each for each in data if each is not None)

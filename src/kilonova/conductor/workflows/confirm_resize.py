@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Confirm a resize or a cold migration: remove the guest on the source, then release what the migration holds."""
+"""Confirm a resize or a cold migration: remove the guest on the source, then release the migration's resources."""
 
 from kilonova.conductor.workflow_engine.effects import Effect
 from kilonova.conductor.workflow_engine.run import Run
@@ -17,7 +17,10 @@ from kilonova.model.transitions import TRANSITIONS
 
 
 def _dropped(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """Reply handler of the source. If the move is abandoned, an unreachable source gets a removal record instead."""
+    """Reply handler of "drop-source". If the move is abandoned, an unreachable source counts as done.
+
+    It gets a removal record.
+    """
     said = done_without_its_host if run.facts.abandoned else complete_or_fail
     return said(services, run, reply)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delete: destroy the guest on every possible host, then release all resources and mark the server deleted.
+"""Delete: destroy the guest on every host where it may be, then release all resources and mark the server deleted.
 
-The release and the mark are one transaction. The workflow starts when the server's other workflows have ended or rolled
-back.
+One transaction releases the resources and marks the server deleted. The workflow starts when the server's other
+workflows have ended or rolled back.
 """
 
 from dataclasses import dataclass, replace
@@ -26,11 +26,11 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class DeleteFacts:
-    """Facts of a delete. ``hosts``: where the guest may be; None before the lookup; two for a server in a move.
+    """Facts of a delete. ``hosts``: hosts where the guest may be (two for a server in a move); None before the lookup.
 
-    ``clean``: hosts without the guest, or unreachable hosts. ``absent``: used by journals of an earlier release only:
-    unreachable hosts without a removal record. ``forced``: the delete was requested by forceDelete for a server that
-    was built once.
+    ``clean``: hosts that have destroyed the guest or are unreachable. ``absent``: unreachable hosts without a removal
+    record; only in journals of an earlier release. ``forced``: the delete was requested by forceDelete, and the server
+    was not being built.
     """
 
     hosts: tuple[str, ...] | None = None
@@ -68,9 +68,9 @@ def _destroy_guest(services: Services, run: Run[DeleteFacts]) -> Effect:
 
 
 def _guest_destroyed(services: Services, run: Run[DeleteFacts], reply: StepReply) -> Effect:
-    """Record that the host is clean. An unreachable host counts as clean; a removal record names the guest.
+    """Record that a host no longer has the guest. An unreachable host gets a removal record for the guest instead.
 
-    The removal record is committed with the host's step, so that the step is repeated if the host is back by then.
+    One transaction commits the removal record and the step. If the host has returned by then, the step is repeated.
     """
     facts = replace(run.facts, clean=(*run.facts.clean, reply.host))
     if is_unreachable(reply):
@@ -85,7 +85,7 @@ def _guest_destroyed(services: Services, run: Run[DeleteFacts], reply: StepReply
 
 
 def _failed(tx: Transaction, run: Run[DeleteFacts]) -> None:
-    """Put the server in error, unless it was soft-deleted: then it can be reclaimed or restored later."""
+    """Put the server in error. A soft-deleted server keeps its state, so that it can be reclaimed or restored later."""
     hidden = instances.get(tx.connection, run.instance_uuid).vm_state is VmState.SOFT_DELETED
     fail(tx, run, None if hidden else TRANSITIONS["delete"].failed, run.failure.known_power_state)
 
@@ -105,8 +105,8 @@ DELETE = Workflow(
     DeleteFacts,
     (
         one_way("destroy", _destroy_guest, on_reply=_guest_destroyed, event=_EVENT),
-        # For a server in a move: the second host. The first host's result is journalled before this step, because the
-        # agent of the second host may run in another process, which then takes the workflow over.
+        # This step is for the second host of a server in a move. The first host's result is journalled before it,
+        # because the agent of the second host may run in another process, which then takes the workflow over.
         one_way("destroy-elsewhere", _destroy_guest, on_reply=_guest_destroyed, event=_EVENT),
     ),
     TRANSITIONS["delete"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common endings of workflows: settled in the state of the state table, or failed with a fault."""
+"""Common endings of workflows: set the server's final state from the state table, or record a fault."""
 
 from collections.abc import Callable, Collection
 from typing import Any
@@ -30,16 +30,19 @@ def as_before(tx: Transaction, run: Run[HasHost], _power_state: PowerState | Non
 
 
 def settled_state(run: Run[HasHost], *, otherwise: bool = False) -> VmState | None:
-    """Return the final state of a workflow's action; None: the previous state. ``otherwise``: the second one."""
+    """Return the final state of a workflow's action; None: the server keeps its previous state.
+
+    ``otherwise``: return the second of the action's two final states.
+    """
     transition = TRANSITIONS[run.row.kind]
     return transition.settled_otherwise if otherwise else transition.settled
 
 
 def settle(tx: Transaction, run: Run[HasHost], vm_state: VmState | None, power_state: PowerState | None) -> None:
-    """Write the states in which a workflow leaves its server; None: the previous state.
+    """Write the states in which a workflow leaves its server; None as ``vm_state`` or ``power_state``: unchanged.
 
-    The task state may have been reset meanwhile. A pending evacuation sets the states itself, so nothing is written
-    then.
+    The task state is removed, and may have been reset before. If an evacuation is pending, nothing is written, since
+    the evacuation sets the states itself.
     """
     if run.interrupt is Interrupt.EVACUATE:
         return
@@ -63,9 +66,9 @@ def _fail_at_host(tx: Transaction, run: Run[HasHost]) -> None:
     fail(tx, run, None if power_state is None else TRANSITIONS[run.row.kind].failed, power_state)
 
 
-#: Ends with a fault on the server. Its state: the failure state in the state table, or else the previous state.
+#: Hook that records a fault and sets the server's failure state from the state table; without one, the state stays.
 failed = failing(_fail)
-#: Like ``failed``, but the server keeps its previous state if the host never received the order.
+#: Hook like ``failed``, but the server keeps its previous state if the host never received the order.
 failed_at_host = failing(_fail_at_host)
 
 
@@ -76,9 +79,9 @@ def fail(
     power_state: PowerState | None,
     fault: Fault | None = None,
 ) -> None:
-    """Write the fault of a rolled-back workflow and the server's states; None: the previous state.
+    """Write the fault and the states of the server of a rolled-back workflow.
 
-    ``fault``: None stands for the fault of the run's failure.
+    None as ``vm_state`` or ``power_state``: unchanged. None as ``fault``: the fault of the run's failure.
     """
     instances.record_fault(tx, run.instance_uuid, fault or run.failure.as_fault())
     _leave(tx, run, set(TRANSITIONS[run.row.kind].shown), vm_state, power_state)
@@ -104,24 +107,24 @@ def leave_behind(
 ) -> None:
     """Record that an unreachable host has to remove a guest when it returns.
 
-    Raises: HostIsBackError, as :func:`require_absent`, whose check is in the same transaction: a process that registers
-    the host later finds the record.
+    Raises: HostIsBackError if the host has returned. The check (:func:`require_absent`) and the record are in one
+    transaction, so a process that registers the host later finds the record.
     """
     require_absent(services, tx, host)
     pending_removals.note(tx, host, instance_uuid, departure)
 
 
 def require_absent(services: Services, tx: Transaction, host: str) -> None:
-    """Raise HostIsBackError if a live process has the agent of a host that was unreachable."""
+    """Raise HostIsBackError if an unreachable host has returned, that is, a live process has the host's agent."""
     process = host_agents.process_of(tx.connection, host)
-    # Without other control processes, a record of this process is stale: the host's agent has not registered again.
+    # If this is the only control process, a record that names it is stale: the host's agent has not registered again.
     is_own = process == services.owner and services.database.is_sole_process
     if process is not None and not is_own and host_agents.is_alive(tx, process):
         raise HostIsBackError(host)
 
 
 def left_behind(services: Services, reply: StepReply, departure: RemovalReason = RemovalReason.LEFT) -> Write:
-    """Return the write of :func:`leave_behind` for an unreachable host."""
+    """Return the write (:func:`leave_behind`) that records the removal of a guest by an unreachable host."""
     return lambda tx, run: leave_behind(services, tx, reply.host, run.instance_uuid, departure)
 
 

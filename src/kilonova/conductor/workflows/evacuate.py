@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evacuation: rebuild a server whose host is down on another host, from its image.
+"""Evacuation: the host of a server is down, so rebuild the server from its image on another host.
 
 ::
 
@@ -7,12 +7,12 @@
                           │         └─ point of no return
                           └─ the server is recorded at the destination
 
-The source counts as dead but may be alive: it was only forced down, or it comes back meanwhile. So the transaction that
-records the server at the destination requires that the source has powered its guest off or has no live agent. A source
-that returns later finds the record and removes its guest before it accepts any order (ADR 25). The migration holds the
-server's resources on the source until its agent has cleaned up.
+The source counts as dead but may be alive, for example if it was only forced down or returns meanwhile. So the
+transaction that records the server at the destination requires that the source has powered its guest off or has no live
+agent. A source that returns later finds the record and removes its guest before it accepts any order (ADR 25). The
+migration holds the server's resources on the source until the source's agent has cleaned up.
 
-A destination that becomes unreachable during the spawn may run the guest. Then the workflow waits until the host
+A destination that becomes unreachable during the spawn may run the guest. Then the workflow waits until the destination
 returns, or is declared down and evacuated in turn.
 """
 
@@ -54,8 +54,9 @@ _OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
 def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
     """Order the source, if it is alive, to restore its guest, unless the next destination is tried.
 
-    An interrupted move or snapshot was not undone on the source. So the order is sent even if the guest never left: it
-    restores what the source keeps for the move, and drops the copy of the disk.
+    An earlier move or snapshot that the evacuation interrupted was not undone on the source. So the order is sent even
+    if this evacuation has not begun on the source: the order restores the guest that the source keeps for the move, and
+    removes the snapshot's copy of the disk.
     """
     facts = run.facts
     if facts.stranded or next_try(services, run) is not None:
@@ -90,7 +91,7 @@ def _give_back(services: Services, run: Run[MoveFacts]) -> Effect:
 def _leave(services: Services, run: Run[MoveFacts]) -> Effect:
     """Order the source, if it is alive, to power the guest off and keep it.
 
-    The disk is not moved, so any host can do this: the destination is empty.
+    The destination in the order is empty, because the disk is not moved; so any host can execute the order.
     """
     return move_away(services, run, destination="")
 
@@ -117,9 +118,10 @@ def _spawn(services: Services, run: Run[MoveFacts]) -> Effect:
 
 
 def _destroyed(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """Leave the server at an unreachable destination, which may run the guest, if it is evacuated from there in turn.
+    """Reply handler of the undo of the spawn. An unreachable destination may run the guest, so wait for it.
 
-    Otherwise wait for the destination. Raises: UndoFailedError, HostAwayError.
+    If the server is to be evacuated from that destination in turn, leave the server there instead.
+    Raises: UndoFailedError, HostAwayError.
     """
     if not is_unreachable(reply) or run.interrupt is not Interrupt.EVACUATE:
         return complete_or_repeat(services, run, reply)
@@ -127,7 +129,7 @@ def _destroyed(services: Services, run: Run[MoveFacts], reply: StepReply) -> Eff
 
 
 def _cleaned(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """Complete even if the source cannot clean up: the open migration makes it clean up when it returns."""
+    """Complete even if the source cannot clean up: the open migration makes the source do so when it returns."""
     if reply.error is None:
         return Completed(replace(run.facts, source_clean=True))
     if not is_unreachable(reply):

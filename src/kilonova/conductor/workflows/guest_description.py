@@ -48,7 +48,7 @@ def new_guest(
     ordered_at: datetime | None,
     image: Image | None = None,
 ) -> GuestSpec:
-    """Return the description of a guest to create on ``host``. ``image``: of its disk; None: the requested image."""
+    """Return the description of a guest to create on ``host``. ``image``: source of the disk; None: requested image."""
     reserved = _reserved(services.database, instance, request, None)
     data = image_data_for(services, host, request) if image is None else services.image_data(host, image)
     drive = config_drive_for(services, host, instance, request)
@@ -64,13 +64,13 @@ def kept_guest(
 ) -> GuestSpec:
     """Return the description of a guest whose disks exist on its host.
 
-    ``holder``: consumer of its NUMA cells and devices; None: the server itself.
+    ``holder``: consumer that holds the guest's NUMA cells and devices; None: the server itself.
     """
     return _guest(instance, request, _reserved(database, instance, request, holder), ordered_at, None, None)
 
 
 def image_data_for(services: Services, host: str, request: StoredRequest) -> ImageData | None:
-    """Return how ``host`` downloads the requested image. Call it just before sending, since its ticket expires."""
+    """Return how ``host`` downloads the requested image. Call it just before sending the result: its ticket expires."""
     image = request.spec.image
     return None if image is None else services.image_data(host, image)
 
@@ -81,7 +81,7 @@ def config_drive_for(services: Services, host: str, instance: Instance, request:
 
 
 def _reserved(database: Database, instance: Instance, request: StoredRequest, holder: str | None) -> GuestDevices:
-    """Return the NUMA cells and devices claimed for a guest. Only extra specs or image properties can request any."""
+    """Return the NUMA cells and devices claimed for a guest. Only extra specs and image properties can request them."""
     image = request.spec.image
     if not instance.flavor.extra_specs and not (image and image.properties):
         return GuestDevices()

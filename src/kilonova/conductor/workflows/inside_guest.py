@@ -18,8 +18,9 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class PasswordFacts:
-    """Facts of a password change. ``host``: of the guest. ``admin_password``: removed from the journal by the step.
+    """Facts of a password change. ``host``: host of the guest.
 
+    ``admin_password``: the new password, which is removed from the journal after the step.
     ``encrypted``: the password encrypted with the server's key pair, to be stored; "" if nothing is stored.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live migration: copy the running guest, then run the copy. It can be aborted until the copy is complete.
+"""Live migration: copy the running guest, then run the copy. Users can abort the migration until the copy is complete.
 
 ::
 

@@ -20,9 +20,10 @@ from kilonova.model.server_migration import OPEN, MigrationStatus
 
 
 def move_away(services: Services, run: Run[MoveFacts], *, destination: str | None = None) -> Effect:
-    """Order the source to shut the guest down, within its image's shutdown timeout, and to keep it.
+    """Order the source of a move to shut the guest down and to keep the guest's disks.
 
-    ``destination``: overrides the destination in the order; "" if the guest is rebuilt elsewhere.
+    The image's properties may set the shutdown timeout.
+    ``destination``: the host named in the order; None: the destination of the move; "": the disks are not moved.
     """
     with services.database.read() as connection:
         instance = instances.find(connection, run.instance_uuid)
@@ -40,9 +41,9 @@ def _switch(tx: Transaction, run: Run[MoveFacts]) -> None:
 #: Record the server at the destination.
 switch = writes(_switch)
 #: Order the destination to remove the guest that the move made there. An unreachable destination may run that guest, so
-#: the workflow waits for it before the source starts its own.
+#: the workflow waits for the destination before the source starts its guest.
 abandon = sends(AbandonMove)
-#: Order the source to remove what it keeps of the guest.
+#: Order the source to remove the guest that it keeps during the move.
 drop_source = sends(ConfirmMove, to=source)
 
 
@@ -54,9 +55,9 @@ def return_home(services: Services, run: Run[MoveFacts]) -> Effect:
 def left_halfway(
     services: Services, run: Run[MoveFacts], reply: StepReply, *, drops_made: bool = False
 ) -> Write | None:
-    """Return the write of a pending rollback for a source that failed or is unreachable; None if there is no need.
+    """Return the write that records a pending rollback, if the reply is an error of the source; else None.
 
-    ``drops_made``: the source first removes what the move has made there.
+    ``drops_made``: before it restores its guest, the source removes the guest that a move on the same host made.
     """
     facts = run.facts
     if reply.host != facts.source or reply.error is None:
@@ -71,7 +72,7 @@ def left_halfway(
 
 
 def advance(status: MigrationStatus, **facts: Any) -> OnReply[MoveFacts]:
-    """Return a reply handler that sets the migration's status and these facts if the agent succeeded."""
+    """Return a reply handler that fails on an error, and else sets the migration's status and the given facts."""
     write: Write = partial(set_status, status=status)
 
     def on_reply(_services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:

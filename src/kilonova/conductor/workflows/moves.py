@@ -18,7 +18,7 @@ from kilonova.model.request_spec import StoredRequest
 from kilonova.model.server_migration import MigrationStatus, MigrationType, MoveKind, ServerMigration
 from kilonova.model.transitions import TRANSITIONS
 
-#: Steps whose failure is due to the destination, so that another host may succeed.
+#: Steps whose failure is due to the destination, so that the move may succeed with another destination.
 AT_DESTINATION = frozenset({"finish", "prepare", "spawn"})
 #: Kind of workflow → migration status while no destination is claimed.
 FIRST_STATUS: Mapping[str, MigrationStatus] = {
@@ -31,13 +31,13 @@ FIRST_STATUS: Mapping[str, MigrationStatus] = {
 
 @dataclass(frozen=True, slots=True)
 class MoveFacts:
-    """Facts of a move. ``migration``: its UUID. ``source``: the first host; ``destination``: None until claimed.
+    """Facts of a move. ``migration``: UUID of the migration. ``source``: the server's host before the move.
 
-    ``requested``: the destination that the user asked for, ``forced``: bypass the filters.
-    ``stays``: the source is a possible destination too.
-    ``abandoned``: an abandoned move: the server no longer is its result, so only the source is cleaned up.
-    ``runs``, ``paused``: state of the guest before the move. ``touched``: it was powered off, or its copy was started.
-    ``tried``: hosts where the move failed, ``last_error``: error of the last of them.
+    ``destination``: the claimed host; None until claimed. ``requested``: the destination that the user asked for.
+    ``forced``: the filters are bypassed. ``stays``: the source is a possible destination too.
+    ``abandoned``: the move's result no longer belongs to the server, so only the source is cleaned up.
+    ``runs``, ``paused``: state of the guest before the move. ``touched``: the guest was powered off for the move.
+    ``tried``: destinations where the move failed. ``last_error``: error of the last of them.
     ``stops``: the guest is off after the move in any case.
     ``stranded``: the destination may have the guest but is unreachable. ``source_clean``: the source has removed its
     guest.
@@ -147,14 +147,14 @@ def _of_present_flavor(services: Services, instance: Instance, migration: Server
 
 
 def _uncleaned(services: Services, run: Run[MoveFacts]) -> frozenset[str]:
-    """Return the hosts that a server was evacuated from and that have not cleaned up yet."""
+    """Return the hosts from which a server was evacuated and which have not removed its guest yet."""
     with services.database.read() as connection:
         moves_of_it = server_migrations.open_of(connection, [run.instance_uuid])
     return frozenset(each.source_host for each in moves_of_it if each.status is MigrationStatus.DONE)
 
 
 def give_destination_back(services: Services, run: Run[MoveFacts]) -> Effect:
-    """Undo the claim: the server gets the source's resources back; the migration ends or waits for the next host."""
+    """Undo the claim: the server gets the source's resources back; the migration ends, or waits for the next try."""
     status = _status(services, run)
     return Completed(write=lambda tx, run: moves.undo_claim(tx, migration_of(tx, run), status))
 
@@ -189,9 +189,9 @@ def fault_of(run: Run[MoveFacts]) -> Fault:
 
 
 def elsewhere(tx: Transaction, run: Run[MoveFacts]) -> None:
-    """Set the server back to the first task state of the move, for the retry.
+    """Set the server's task state to the first one of the move again, for a retry with another destination.
 
-    Its present task state may be None, if the state was reset meanwhile.
+    The present task state may be None, if the state was reset meanwhile.
     """
     shown = TRANSITIONS[run.row.kind].shown
     instances.change(tx, run.instance_uuid, expected_tasks={None, *shown}, task_state=shown[0])
@@ -211,19 +211,22 @@ def came_to_nothing(services: Services, run: Run[MoveFacts]) -> Unwound:
 
 
 def _stays(tx: Transaction, run: Run[MoveFacts]) -> None:
-    """Settle a server on its source: in the failure state of the state table if its guest was touched."""
+    """End a failed or aborted move with the server on its source.
+
+    After a failure that touched the guest, the server gets the failure state of the state table.
+    """
     if shows_its_move(tx, run) is None:
         return
     if run.interrupted is Interrupt.ABORT:
         settle(tx, run, None, None)
-    else:  # ignore the reported power state: it may be of the destination, or older than the rollback
+    else:  # the reported power state is ignored: it may be that of the destination, or older than the rollback
         fail(tx, run, TRANSITIONS[run.row.kind].failed if _is_touched(run) else None, None, fault_of(run))
 
 
 def _is_touched(run: Run[MoveFacts]) -> bool:
-    """Return whether the failed move may have changed the guest.
+    """Return True if the failed move may have changed the guest.
 
-    If a host was lost, no driver has failed, and the rollback has restored the guest.
+    If the move failed because a host was unreachable, no driver has failed, and the rollback has restored the guest.
     """
     return run.facts.touched and not run.failure.unreachable
 

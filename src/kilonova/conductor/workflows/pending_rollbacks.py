@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pending rollbacks: guests that a host restores on its return, from moves undone while it was down (ADR 25)."""
+"""Pending rollbacks: a move was undone while its source was down, so the source restores its guest later (ADR 25)."""
 
 import logging
 from collections import defaultdict
@@ -21,7 +21,7 @@ _MAY_RUN = {VmState.ACTIVE, VmState.ERROR}
 
 
 def orders(database: Database, due: Sequence[DueRollback]) -> Mapping[str, tuple[PendingRollback, ...]]:
-    """Return host → orders to restore its guests."""
+    """Return host → the orders that make the host restore its guests."""
     if not due:
         return {}
     with database.read() as connection:
@@ -43,7 +43,10 @@ def _may_run(due: DueRollback, server: Instance) -> bool:
 
 
 def take(database: Database, reply: StepReply) -> None:
-    """Delete the record of a restored guest. After an error it stays, and the agent gets it again at its next start."""
+    """Delete the pending rollback of a guest that its host has restored.
+
+    After an error the record stays, and the agent gets the order again at its next start.
+    """
     if reply.error is not None:
         LOG.warning("Host %s: guest %s was not restored after its undone move: %s", *_names(reply), reply.error)
         return

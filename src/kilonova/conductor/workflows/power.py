@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start, pause, unpause, suspend and resume: one order to the host, then the settled state.
 
-A failure leaves a fault and no task state. If the state table says so, it also leaves the server in error, unless the
-host never received the order.
+After a failure, the server has a fault and no task state. It is also in error if the state table says so and the host
+received the order.
 """
 
 from collections.abc import Mapping

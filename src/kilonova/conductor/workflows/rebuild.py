@@ -8,8 +8,8 @@
 The transaction that starts the rebuild changes the server's image, key and user data, so that clients see it at once. A
 failed rebuild restores them and leaves the server in error; it may be rebuilt again.
 
-A delete does not cancel the order to the host: the server may be soft-deleted, then restored with the new guest. The
-order of a delete waits at the host for that guest anyway.
+A delete does not cancel the rebuild order to the host: the server may be soft-deleted, then restored with the new
+guest. The host executes the order of a delete only after the rebuild order anyway.
 """
 
 from collections.abc import Mapping
@@ -47,10 +47,10 @@ class MadeOf:
 
 @dataclass(frozen=True, slots=True)
 class RebuildFacts:
-    """Facts of a rebuild. ``host``, ``node``: of the guest. ``runs``: True if the guest shall run afterwards.
+    """Facts of a rebuild. ``host``, ``node``: where the guest is. ``runs``: True if the guest runs after the rebuild.
 
     ``before``: image, key and request spec before the rebuild. ``new_image``: the image changes, so the filters check
-    whether the host suits it.
+    whether the host suits the new image.
     """
 
     host: str
@@ -61,7 +61,7 @@ class RebuildFacts:
 
 
 def _check(services: Services, run: Run[RebuildFacts]) -> Effect:
-    """Check the host against the filters for a new image; nothing is claimed."""
+    """Check that the server's host passes the filters with a new image. Nothing is claimed."""
     facts = run.facts
     if not facts.new_image:
         return Completed()
@@ -83,7 +83,7 @@ def _rebuild(services: Services, run: Run[RebuildFacts]) -> Effect:
 
 
 def _give_back(tx: Transaction, run: Run[RebuildFacts]) -> None:
-    """Restore the server's image, key and request spec; the host has not touched the guest, or it is missing."""
+    """Restore the records of the server's image, key and request spec. The host does not restore the guest."""
     made_of(tx, run.instance_uuid, run.facts.before)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registry of all workflows: each is executed, shown to operators and covered by the crash matrix."""
+"""Registry of all workflows, read by the workflow engine, the operators' commands and the crash tests."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rescue and unrescue: start the guest from a rescue image with its own disk attached, or from its own disk again.
 
-A host that fails leaves the guest as it was. A hard reboot of a server in error always starts from its own disk.
+If the host reports a failure, the guest is as before. A hard reboot of a server in error always starts the guest from
+its own disk.
 """
 
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,7 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class RescueFacts:
-    """Facts of a rescue. ``host``: of the guest. ``image``: the rescue image.
+    """Facts of a rescue. ``host``: host of the guest. ``image``: the rescue image.
 
     ``admin_password``: login password of the rescue system; it is removed from the journal after the step.
     """
@@ -56,7 +57,7 @@ def _rescue(services: Services, run: Run[RescueFacts]) -> Effect:
 
 
 def _rescued(tx: Transaction, run: Run[RescueFacts], power_state: PowerState | None) -> None:
-    """Settle a rescued server. As in Nova, ``launched_at`` is set anew, and ``rescue_timeout`` counts from then."""
+    """Settle a rescued server. As in Nova, ``launched_at`` is set again, and ``rescue_timeout`` counts from it."""
     settled(tx, run, power_state)
     instances.change(tx, run.instance_uuid, launched_at=tx.now)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restore: power a soft-deleted server on again. The API request has already charged its quotas."""
+"""Restore: power a soft-deleted server on again. The API has already charged the server's quotas for the request."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,10 @@ def _restored(tx: Transaction, run: Run[RestoreFacts], power_state: PowerState |
 
 
 def _failed(tx: Transaction, run: Run[RestoreFacts]) -> None:
-    """Keep the server soft-deleted, with its original time, and release its quotas. A delete releases them itself."""
+    """Keep the server soft-deleted since the original time, and release its quotas.
+
+    Not called after an interrupt: an interrupting delete releases the quotas itself.
+    """
     fail(tx, run, None, run.failure.known_power_state)
     soft_deletes.count_no_longer(tx, instances.get(tx.connection, run.instance_uuid))
 

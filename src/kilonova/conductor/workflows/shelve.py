@@ -8,8 +8,8 @@
                                                                  └─ point of no return
 
 Until it is offloaded, the server keeps its resources on the host. A running guest is powered off before its disk is
-copied. A paused or suspended guest writes nothing, so it stays so until the upload is done: an earlier failure leaves
-it unchanged.
+copied. A paused or suspended guest writes nothing, so it is powered off only after the upload; if the shelve fails
+before that, the guest is unchanged.
 """
 
 from dataclasses import dataclass, replace
@@ -42,10 +42,12 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class ShelveFacts:
-    """Facts of a shelve. ``host``: of the guest. ``image_id``: image of its disk; ``brought``: it has its data.
+    """Facts of a shelve. ``host``: host of the guest. ``image_id``: image of its disk.
 
-    ``runs``: the guest was running, and gets ``timeout_s`` to shut down; ``off``: it was powered off.
-    ``offload``: the server leaves its host at once. ``given_up``: an interrupt has cancelled the shelve.
+    ``brought``: the image has its data. ``offload``: the server leaves its host at once.
+    ``runs``: the guest was running before the shelve. ``off``: it was powered off.
+    ``timeout_s``: seconds to shut a running guest down; None: the host's default.
+    ``given_up``: an interrupt has cancelled the shelve.
     """
 
     host: str
@@ -98,7 +100,7 @@ def _record_image(tx: Transaction, run: Run[ShelveFacts]) -> None:
 
 
 def _destroyed(services: Services, run: Run[ShelveFacts], reply: StepReply) -> Effect:
-    """Complete on an error too: the guest stays on its host, and the server can be offloaded later."""
+    """Complete even after an error: the guest stays on its host, and the server can be offloaded later."""
     if is_unreachable(reply):
         return Completed(write=left_behind(services, reply))
     if reply.error is not None:
@@ -122,7 +124,7 @@ def _offloaded(tx: Transaction, run: Run[HostFacts], _power_state: PowerState | 
 
 
 def _leave_host(tx: Transaction, run: Run[ShelveFacts] | Run[HostFacts], offloaded: VmState | None) -> None:
-    """Release the resources of a shelved server and remove its host, with the state ``offloaded``.
+    """Release the resources of a shelved server, record that it has no host, and set its state to ``offloaded``.
 
     An action that interrupted the workflow sets the server's states itself.
     """

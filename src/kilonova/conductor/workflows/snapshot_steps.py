@@ -37,7 +37,7 @@ _QUEUED, _ACTIVE = "queued", "active"
 
 
 class ImageFacts(Protocol):
-    """Facts of a workflow with these steps. ``host``: host of the guest; ``brought``: the image has its data."""
+    """Facts of a workflow that has these steps. ``host``: host of the guest; ``brought``: the image has its data."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -80,10 +80,10 @@ def offer(services: Services, run: Run[ImageFacts]) -> Effect:
 
 
 def upload(services: Services, run: Run[ImageFacts]) -> Effect:
-    """Order the host to upload the copy.
+    """Order the host to upload its copy of the disk.
 
-    If the image has its data already, an earlier attempt at this step uploaded it before the host failed. Then the host
-    only drops the copy.
+    If the image already has its data, an earlier attempt at this step uploaded the data before the host failed. Then
+    the host only removes its copy.
     """
     found = services.images.find(run.facts.image_id)
     if found is not None and found.status == _ACTIVE:
@@ -98,7 +98,7 @@ def upload(services: Services, run: Run[ImageFacts]) -> Effect:
 
 
 def uploaded(services: Services, run: Run[ImageFacts], reply: StepReply) -> Effect:
-    """Complete if the image has its data, even if the host could not drop its copy."""
+    """Complete if the image has its data, even if the host could not remove its copy of the disk."""
     return Completed() if run.facts.brought else complete_or_fail(services, run, reply)
 
 
@@ -118,14 +118,18 @@ def _taken(image: Image) -> Failed:
     return Failed(Failure(said, fault_of=FaultOf.REQUEST))
 
 
-#: Orders that cut a step short: the host stops copying or uploading.
+#: Interrupt → order that cuts a step short: the host stops copying or uploading.
 _CUT_SHORT = {Interrupt.DELETE: sends(CancelSnapshot)}
 
 
 def steps(
     event: str, *, taken: TaskState | None, offered: TaskState, uploading: TaskState
 ) -> tuple[Step[Any], Step[Any], Step[Any], Step[Any]]:
-    """Return the steps with their task states. ``event``: name of the instance action event."""
+    """Return the steps that make an image. ``event``: name of their instance action event.
+
+    ``taken``, ``offered``, ``uploading``: the server's task states from "snapshot", "offer" and "upload" on; None:
+    unchanged.
+    """
     return (
         Step("register", do=register, undo=writes(_unregister), event=event, blocking=True),
         Step(

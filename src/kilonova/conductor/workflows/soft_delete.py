@@ -4,7 +4,7 @@
 ::
 
     confirm ──▶ power-off ──▶ done (soft-delete)
-        └───────────┴── its host is down or none: replaced by a delete
+        └───────────┴── the host is down, or there is none: replaced by a delete
 """
 
 from contextlib import suppress
@@ -32,8 +32,8 @@ from kilonova.model.transitions import TRANSITIONS
 class SoftDeleteFacts:
     """Facts of a soft delete. ``deleted_before``: time of an earlier soft delete; None if there was none.
 
-    ``host``: host of the guest; None before the lookup. ``migration``: the resize to confirm first, with its
-    ``source``.
+    ``host``: host of the guest; None before the lookup. ``migration``: UUID of the resize to confirm first;
+    ``source``: its source host.
     """
 
     deleted_before: datetime | None = None
@@ -43,7 +43,7 @@ class SoftDeleteFacts:
 
 
 def _confirm(services: Services, run: Run[SoftDeleteFacts]) -> Effect:
-    """Confirm an open resize: order the source to remove what it keeps. There is no way back after this."""
+    """Confirm an open resize: order the source to remove the guest that it keeps. This cannot be undone."""
     with services.database.read() as connection:
         server = instances.find(connection, run.instance_uuid)
         migration = server_migrations.find_open(connection, run.instance_uuid)
@@ -89,7 +89,7 @@ def _powered_off(services: Services, run: Run[SoftDeleteFacts], reply: StepReply
 
 
 def _delete_instead(services: Services, run: Run[SoftDeleteFacts]) -> Effect:
-    """Replace this workflow by a delete, under the same instance action."""
+    """End this workflow and start a delete of the server instead, under the same instance action."""
 
     def take_place(tx: Transaction) -> WorkflowRow:
         workflows.finish(tx, run.row, services.owner)

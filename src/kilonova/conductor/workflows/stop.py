@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stop a server: shut its guest down, and power it off after a timeout; a forced stop powers it off at once.
 
-A failure leaves a fault and no task state.
+After a failure, the server has a fault and no task state.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from kilonova.model.transitions import TRANSITIONS
 
 @dataclass(frozen=True, slots=True)
 class StopFacts:
-    """Facts of a stop. ``host``: host of the guest. ``timeout_s``: seconds to shut down; None: the host's default."""
+    """Facts of a stop. ``host``: host of the guest. ``timeout_s``: seconds for the shutdown; None: host's default."""
 
     host: str
     timeout_s: float | None = None

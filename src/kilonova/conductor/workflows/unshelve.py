@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unshelve: an offloaded server is scheduled and spawned from its image; any other is powered on.
+"""Unshelve: a server without a host is scheduled and spawned from its image; a server that has a host is powered on.
 
 ::
 
     claim ──▶ spawn ──▶ done (active; the image is removed)
 
-The claim uses the server's complete request: zone, hints, group, isolation. A failure leaves the server shelved, with
-its image.
+The claim uses the server's complete request: zone, hints, group, isolation. After a failure, the server is still
+shelved and has its image.
 """
 
 from dataclasses import dataclass, replace
@@ -37,9 +37,9 @@ class UnshelveFacts:
     """Facts of an unshelve. ``image_id``: image of the server's disk; None if the state was only reset to SHELVED.
 
     ``host``: host of the guest, None until claimed; ``offloaded``: a host has to be claimed.
-    ``requested``: the host that the user asked for. ``zone``: if ``rezoned``, the new availability zone of the server;
-    None: no zone.
-    ``unreachable``: the host was unreachable when it had to clean up.
+    ``requested``: the host that the user asked for. ``rezoned``: the user asked for another availability zone, given by
+    ``zone`` (None: no zone).
+    ``unreachable``: the host was unreachable when it had to remove the guest.
     """
 
     image_id: str | None = None
@@ -115,9 +115,9 @@ def _take_back(run: Run[UnshelveFacts]) -> DestroyGuest | StopGuest:
 
 
 def _taken_back(services: Services, run: Run[UnshelveFacts], reply: StepReply) -> Effect:
-    """Undo reply handler. If the claimed host is unreachable, a pending removal of the guest is recorded later.
+    """Undo reply handler. If the claimed host is unreachable, the undo of the claim records a pending removal.
 
-    A host that has kept the guest of the shelved server must power it off.
+    If the server was not offloaded, its host must power the guest off, so the workflow waits for an unreachable host.
     """
     if is_unreachable(reply) and run.facts.offloaded:
         return Completed(replace(run.facts, unreachable=True))
