@@ -21,10 +21,10 @@ from kilonova.messaging.rabbit.transport_url import BrokerAddress, TransportUrl
 from kilonova.scenario.options import conf_text
 
 _HEADER = """\
-# Written by `kilonova compute enrol {name}`, and again when that is repeated; put other options in a file of your own.
-# A reader of this file can act as this agent for its hosts: keep it private.
+# Written by `kilonova compute enrol {name}`, each time it is run; put other options in another file.
+# A reader of this file can act as this agent for its hosts: keep the file private.
 """
-#: Options by which a control process authenticates at the broker. They are not copied to the configuration of agents.
+#: Options with which control processes authenticate at the broker. They are not copied to the configuration of agents.
 _FILES = frozenset({"ssl_cert_file", "ssl_key_file"})
 _OF_CONTROL = frozenset({("rabbit_login_method", "EXTERNAL")})
 
@@ -48,7 +48,7 @@ class AgentAccount:
 
     @classmethod
     def make(cls, name: str, broker: RabbitSettings, certificate: Certificate | None = None) -> "AgentAccount":
-        """Return an account with ``certificate``, or with a new random password if it is None.
+        """Return an account with ``certificate``, or with a new random password if ``certificate`` is None.
 
         ``broker``: settings of the broker in the control processes' configuration. Raises: InvalidRequest,
         ConfigurationError.
@@ -58,7 +58,7 @@ class AgentAccount:
             raise ConfigurationError("[DEFAULT] transport_url is not set: agent processes need a broker.")
         if any(name == each.user for each in broker.transport_url.brokers):
             raise InvalidRequest(
-                f"The user {name} of the broker is used by control processes; choose another agent name."
+                f"The user {name} of the broker is used by control processes; choose another name for the agent."
             )
         if certificate is not None and not broker.ssl:
             raise ConfigurationError("Certificates need [oslo_messaging_rabbit] ssl, which is not set.")
@@ -89,7 +89,7 @@ class AgentAccount:
         return json.dumps(definitions(self.virtual_host, [user], [self.name]), indent=2) + "\n"
 
     def commands(self, *, is_known: bool) -> tuple[str, ...]:
-        """Return the commands with which an operator creates the account. Control processes create its queues.
+        """Return the commands with which an operator creates the account. Control processes create the agent's queues.
 
         ``is_known``: whether the account exists at the broker.
         """
@@ -119,7 +119,7 @@ def revocation_commands(name: str, virtual_host: str) -> tuple[str, ...]:
 
 
 def url_text(url: TransportUrl, user: str, password: str | None) -> str:
-    """Return the text of a ``transport_url`` with the broker addresses of ``url``, but for ``user``."""
+    """Return the text of a ``transport_url`` with the broker addresses of ``url`` and the given user and password."""
     account = quote(user, safe="") + ("" if password is None else f":{quote(password, safe='')}")
     places = ",".join(f"{account}@{_place(broker)}" for broker in url.brokers)
     return f"rabbit://{places}/{quote(url.virtual_host, safe='')}"
@@ -131,7 +131,7 @@ def _place(broker: BrokerAddress) -> str:
 
 
 def _shared_options(broker: RabbitSettings) -> dict[str, Any]:
-    """Return the control processes' broker options that agents need, too, and that differ from their defaults."""
+    """Return the broker options of the control processes that agents need too, without options at their defaults."""
     defaults = RabbitSettings()
     found = {
         each.oslo.name: getattr(broker, each.field)

@@ -8,7 +8,8 @@
                ├── kilonova compute     agent1: DIR/agents/agent1.conf, DIR/log/agent1.log
                └── kilonova compute …
 
-Passwords are new at every start. The broker reads them from its definitions file, each agent from its own file.
+New passwords are generated at every start. The broker reads them from its definitions file; each agent reads its
+password from its configuration file.
 """
 
 import os
@@ -58,7 +59,7 @@ _SECTIONS_OF_AGENTS = (
 _OPTIONS_OF_AGENTS = frozenset(
     (setting.group, setting.oslo.name) for section in _SECTIONS_OF_AGENTS for setting in settings_of(section)
 )
-#: Minimum interval in seconds of queries to the database for reported hosts.
+#: Minimum interval in seconds between queries of the database for the hosts that agents have reported.
 _READ_EVERY_S = 0.2
 _OWN = re.compile(r"agent[0-9]+")
 #: Short intervals between connection attempts, because the broker is started at the same time.
@@ -71,8 +72,8 @@ Sections = Mapping[str, Mapping[str, Any]]
 def require_possible(agents: int, hosts: int, operator: Sections, own_host: str | None = None) -> None:
     """Check that the requested agents can be started. Raises: ConfigurationError.
 
-    ``hosts``: number of simulated hosts. ``own_host``: name of the host of real guests, if any, which gets an agent
-    process of its own.
+    ``hosts``: number of simulated hosts. ``own_host``: name of the host of real guests, which gets an agent process of
+    its own; None if there is no such host.
     """
     if not agents:
         return
@@ -92,9 +93,9 @@ def require_possible(agents: int, hosts: int, operator: Sections, own_host: str 
 
 
 def share_out(hosts: Sequence[str], agents: int, own_host: str | None = None) -> dict[str, tuple[str, ...]]:
-    """Return agent → its hosts. Each agent gets consecutive hosts; the numbers of hosts differ by at most one.
+    """Return agent → its hosts. Each agent gets consecutive hosts, and at most one host more than any other agent.
 
-    ``own_host``: the host of real guests, if any, which is the only host of the last agent.
+    ``own_host``: the host of real guests, which is the only host of the last agent; None if there is no such host.
     """
     if own_host is not None:
         return {**(share_out(hosts, agents - 1) if hosts else {}), f"agent{agents}": (own_host,)}
@@ -109,7 +110,7 @@ def share_out(hosts: Sequence[str], agents: int, own_host: str | None = None) ->
 
 
 class OwnBroker:
-    """The RabbitMQ of this cloud, which the supervisor watches like a child process. Start it from the main thread."""
+    """The RabbitMQ of this cloud. The supervisor watches it like a child process. Construct it in the main thread."""
 
     name = "broker"
 
@@ -180,7 +181,7 @@ class AgentSide:
 
         Call this before the control process starts.
         """
-        from kilonova.config.load import load_settings  # noqa: PLC0415 - what follows is slow to import
+        from kilonova.config.load import load_settings  # noqa: PLC0415 - start-up time
         from kilonova.db import schema  # noqa: PLC0415 - start-up time
         from kilonova.db.database import Database  # noqa: PLC0415 - start-up time
 
@@ -192,15 +193,15 @@ class AgentSide:
     def start_agents(self, options: Sequence[Sections], python_path: Sequence[str]) -> Iterator["AgentChild"]:
         """Write the configuration files of each agent, start the agents, and yield their processes.
 
-        ``options``: the options of the scenario, then those of the operator, which override them. An agent's file gets
-        only options that agents read.
+        ``options``: the options of the scenario, then the operator's options, which override the scenario's. An agent's
+        file gets only options that agents read.
         """
         for name, hosts in self.shares.items():
             files = self._write(self.broker.account(name), hosts, options)
             yield AgentChild(self, name, files, self._folder, python_path)
 
     def has_reported(self, agent: str) -> bool:
-        """Return whether an agent has, since the start of this cloud, reported all its hosts to control processes."""
+        """Return True if an agent has reported all its hosts to control processes since the start of this cloud."""
         from kilonova.db import agent_sessions  # noqa: PLC0415 - start-up time
 
         assert self._database is not None
@@ -253,7 +254,7 @@ class AgentSide:
 
 
 class AgentChild(Child):
-    """An agent process. It counts as up once it has reported all its hosts."""
+    """An agent process. The process counts as up once it has reported all hosts of the agent."""
 
     def __init__(
         self, side: AgentSide, name: str, files: Sequence[Path], folder: Path, python_path: Sequence[str]

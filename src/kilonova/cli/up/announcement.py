@@ -16,7 +16,7 @@ class Announcement:
     """The message and its inputs.
 
     ``bundled_services``: whether the cloud runs its own Keystone and Glance. ``unlimited``: whether quotas are off.
-    ``data``: the option ``--data`` that selects this cloud in other commands, or "" if they need none.
+    ``data``: the option ``--data`` with which other commands select this cloud, or "" if they do not need the option.
     """
 
     cloud: Cloud

@@ -6,10 +6,11 @@
     BACKUP/backup.json       list of files with sizes and SHA-256 sums
            kilonova.db …     the data folder, without logs, locks and files written at every start
 
-The databases are copied by SQLite's online backup, each from a single snapshot, while the cloud runs. This module
-reconciles data that was copied at different moments. The backup has the image files that are listed in its copy of
-Glance's database. It has all guests that existed before or after the copy of Kilonova's database was made; after a
-restore, a host removes guests for which that database has a removal record, and reports and keeps other stray guests.
+The databases are copied by SQLite's online backup, each from a single snapshot, while the cloud runs. Databases, images
+and guests are copied at different moments, so this module makes them consistent. The backup has the image files that
+are listed in its copy of Glance's database. It has all guests that existed before or after the copy of Kilonova's
+database was made; after a restore, a host removes guests for which that database has a removal record, and reports and
+keeps other stray guests.
 """
 
 import hashlib
@@ -31,8 +32,8 @@ _FORMAT = 1
 DATABASES = ("kilonova.db", "keystone/keystone.db", "glance/glance.db")
 _IMAGES = "glance/images"
 _HYPERVISORS = "hypervisors"
-#: Folders not copied as they are: logs, temporary files, files that each start creates; images and simulated
-#: hypervisors are copied separately.
+#: Folders that are not copied: logs, temporary files, and files that each start creates; also the folders of images and
+#: of simulated hypervisors, whose contents are copied separately.
 _LEFT_OUT = ("log", "broker", "agents", "glance/staging", "glance/tasks", "glance/locks", _IMAGES, _HYPERVISORS)
 _LEFT_OUT_SUFFIXES = (".db", "-wal", "-shm", "-journal", ".lock", ".part", ".new")
 _CHUNK = 2**20
@@ -93,7 +94,7 @@ def restore(backup: Path, data: Path, on_progress: Progress = lambda _what, _don
 
 
 class _written_as_a_whole:  # noqa: N801 - used as a function
-    """Context manager of a new folder, which gets its final name if the block succeeds, and is removed if it fails."""
+    """Context manager of a new folder. The folder gets its final name if the block succeeds; else it is removed."""
 
     def __init__(self, target: Path) -> None:
         self._target = target
@@ -130,8 +131,8 @@ def _copy_pages(source: Path, copy: Path, name: str, on_progress: Progress) -> N
     _private_folder(copy.parent)
     os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     with closing(sqlite3.connect(source, timeout=30)) as theirs, closing(sqlite3.connect(copy)) as ours:
-        # The read transaction makes the backup a single snapshot; without it SQLite would restart the backup after each
-        # write.
+        # The read transaction makes the backup a single snapshot; without the transaction, SQLite would restart the
+        # backup after each write.
         theirs.execute("BEGIN")
         theirs.execute("SELECT count(*) FROM sqlite_master").fetchone()
         theirs.backup(
@@ -141,7 +142,7 @@ def _copy_pages(source: Path, copy: Path, name: str, on_progress: Progress) -> N
             sleep=0.0,
         )
         theirs.execute("ROLLBACK")
-        # the services expect WAL mode; closing the connection leaves a single file
+        # The services expect databases in WAL mode. When the connection is closed, the copy is a single file.
         ours.execute("PRAGMA journal_mode = WAL")
         if (answer := ours.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
             raise ConfigurationError(f"{source} is damaged: {answer}")

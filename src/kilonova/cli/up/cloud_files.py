@@ -59,7 +59,7 @@ class Cloud:
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """The accounts of a cloud: administrator, services, an ordinary member of another project, and console proxy."""
+    """The Keystone accounts of a cloud: administrator, services, member of project "demo", and console proxy."""
 
     admin: Account
     service: Account
@@ -117,7 +117,7 @@ def accounts(folder: Path) -> Accounts:
 
 
 def write_bundled_settings(cloud: Cloud, people: Accounts) -> None:
-    """Write the settings files of Keystone and Glance. The catalogue in them has the cloud's current addresses."""
+    """Write the settings files of Keystone and Glance. The service catalogue gets the cloud's current addresses."""
     compute = cloud.compute.public_url
     keystone = KeystoneSettings(
         folder=str(cloud.folder / "keystone"),
@@ -171,13 +171,13 @@ def write_conf(
     broker: Mapping[str, Mapping[str, Any]] | None = None,
     parts: Sequence[Mapping[str, Mapping[str, Any]]] = (),
 ) -> None:
-    """Write ``kilonova.conf`` from the options of the supervisor and the scenario, and default scheduling rules.
+    """Write ``kilonova.conf`` with the options of the supervisor, the scenario's options, and default scheduling rules.
 
+    ``people``: accounts of the bundled Keystone; None: the options of the identity and image services are in the
+    operator's file.
     ``operator_options``: the options in the operator's file, which the control process reads after ``kilonova.conf``.
-    ``broker``: options of the connection to the broker, if agent processes run the hosts. ``parts``: options of other
-    parts of the cloud.
-
-    ``people`` None: the options of the identity and image services are in the operator's file.
+    ``broker``: options of the connection to the broker, if agent processes run the hosts. ``parts``: options of the
+    console proxy, the libvirt host and so on.
     """
     sections: dict[str, Mapping[str, object]] = {
         "DEFAULT": {
@@ -213,7 +213,7 @@ def write_conf(
         sections = dict(with_defaults(sections, broker))
     for part in parts:
         sections = dict(with_defaults(sections, part))
-    header = "# Written at every start by `kilonova up`; put settings of your own in a file for --config-file.\n"
+    header = "# Written at every start by `kilonova up`; put your own settings in a file given as --config-file.\n"
     rules = rule_options(scenario_options or {}, operator_options or {})
     write_private(cloud.conf, header + conf_text(with_defaults(with_defaults(sections, scenario_options or {}), rules)))
 

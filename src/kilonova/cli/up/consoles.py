@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console proxy of ``kilonova up``. Console URLs for users contain its address.
+"""The console proxy of ``kilonova up``. The console URLs that users get contain the proxy's address.
 
 The proxy's configuration file contains the password of a user who may only look up console tokens.
 """
@@ -18,8 +18,8 @@ from kilonova.scenario.options import conf_text, with_defaults
 
 Sections = Mapping[str, Mapping[str, Any]]
 
-#: Options copied from the operator's file. Not among them: the addresses to listen on, which options of ``kilonova up``
-#: set.
+#: Options copied from the operator's file to the proxy's. The addresses to listen on are not copied, because options of
+#: ``kilonova up`` set them.
 _TAKEN_OVER = (
     ("DEFAULT", "debug"),
     ("DEFAULT", "web"),
@@ -29,7 +29,8 @@ _TAKEN_OVER = (
     ("console", "idle_timeout"),
     ("consoleauth", "enforce_session_timeout"),
 )
-#: Sections of the operator's file that may have credentials for looking up tokens, if there is no bundled Keystone.
+#: Sections of the operator's file that may have credentials for looking up console tokens, if the cloud has no bundled
+#: Keystone.
 _USERS = ("nova", "service_user")
 _PAGE, _WEB = "vnc_lite.html", "/usr/share/novnc"
 
@@ -63,7 +64,7 @@ class ConsolePart:
         }
 
     def start(self, compute_url: str, login: Mapping[str, str] | None, operator: Sections) -> Child:
-        """Write the proxy's configuration file, and start the proxy. Parameters: see :meth:`write`."""
+        """Write the proxy's configuration file, and start the proxy. The parameters are those of :meth:`write`."""
         file = self.write(compute_url, login, operator)
         command = (sys.executable, "-m", "kilonova", "console-proxy", "--config-file", str(file))
         return Child("console-proxy", command, self.log, f"{self.vnc.local_url}/healthcheck", self.folder)
@@ -71,8 +72,8 @@ class ConsolePart:
     def write(self, compute_url: str, login: Mapping[str, str] | None, operator: Sections) -> Path:
         """Write the proxy's configuration file and return its path.
 
-        ``login``: credentials of the proxy's user; None if ``operator``, the options of the operator's file, has
-        credentials.
+        ``operator``: options of the operator's file. ``login``: credentials of the proxy's user; None if ``operator``
+        contains credentials.
         """
         users = {name: operator[name] for name in _USERS if name in operator} if login is None else {"nova": login}
         taken: dict[str, dict[str, Any]] = {}
@@ -100,11 +101,11 @@ class ConsolePart:
         return file
 
     def lacks_novnc(self, operator: Sections) -> bool:
-        """Return whether noVNC is missing in the folder from which the proxy serves it."""
+        """Return True if noVNC is missing in the folder from which the proxy serves noVNC's pages."""
         folder = operator.get("DEFAULT", {}).get("web", _WEB)
         return bool(folder) and not (Path(folder) / _PAGE).is_file()
 
 
 def is_possible(operator: Sections) -> bool:
-    """Return whether the operator's file has credentials for looking up tokens."""
+    """Return True if the operator's file has credentials with which the proxy can look up console tokens."""
     return any(operator.get(name, {}).get("auth_type") for name in _USERS)

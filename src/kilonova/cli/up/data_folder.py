@@ -12,5 +12,5 @@ def default_folder() -> Path:
 
 
 def conf_of_folder(data: Path | None) -> Path:
-    """Return the path of the configuration file in a data folder. ``data`` None: in the default data folder."""
+    """Return the path of the configuration file in a data folder. ``data``: the folder; None: the default folder."""
     return (data or default_folder()).expanduser() / "kilonova.conf"

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scheduling rules of a cloud of ``kilonova up``: Nova's default filters, and filters that read aggregate metadata.
 
-``kilonova api`` has Nova's default filters only. With ``kilonova up``, aggregate metadata takes effect without any
-configuration. The added filters pass hosts without such metadata, except that AggregateIoOpsFilter and
-AggregateNumInstancesFilter then apply an option; both options are set so high that they reject no host.
+By default, ``kilonova api`` uses Nova's default filters only. ``kilonova up`` adds filters, so that aggregate metadata
+takes effect without any configuration. The added filters pass hosts whose aggregates have no such metadata, except that
+AggregateIoOpsFilter and AggregateNumInstancesFilter then apply the limit in an option; both limits are set so high that
+they reject no host.
 """
 
 from collections.abc import Mapping
@@ -25,14 +26,14 @@ _CHOOSING = (
     *(("filter_scheduler", name) for name in ("enabled_filters", "available_filters")),
     *(("DEFAULT", name) for name in ("scheduler_default_filters", "scheduler_available_filters")),
 )
-"""(section, option) of the options that select filters, including deprecated names."""
+"""(section, option) of each option that selects filters, including deprecated names."""
 
 Options = Mapping[str, Mapping[str, Any]]
 """Section → option → value."""
 
 
 def rule_options(*given: Options) -> Options:
-    """Return the filter options of a cloud of ``kilonova up``; {} if one of ``given`` already selects filters."""
+    """Return the filter options of a cloud of ``kilonova up``; {} if ``given`` options already select filters."""
     if any(name in options.get(section, {}) for options in given for section, name in _CHOOSING):
         return {}
     return {

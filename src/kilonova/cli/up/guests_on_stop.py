@@ -12,8 +12,8 @@ _LOOK_EVERY_S = 0.1
 
 
 def stop_guests(uri: str, timeout_s: float) -> None:
-    """Make every guest shut down (by ACPI), wait for ``timeout_s``, and power off the guests that still run."""
-    # otherwise libvirt would print errors to standard error
+    """Shut every guest down by ACPI, wait up to ``timeout_s`` seconds, and power off the guests that still run."""
+    # Without this handler, libvirt would print errors to standard error.
     libvirt.registerErrorHandler(lambda _context, _error: None, None)
     try:
         connection = libvirt.open(uri)

@@ -4,8 +4,8 @@
 ::
 
     kilonova up ── libvirtd             DIR/libvirt; not started if --config-file names a libvirtd
-               └── kilonova api         serves the host, whose guests are below DIR/instances; or, with --agents,
-                   kilonova compute     an agent process serves it
+               └── kilonova api         has the host's agent; the guests are below DIR/instances;
+                   kilonova compute     with --agents, this process has the host's agent instead
 """
 
 import platform
@@ -46,7 +46,7 @@ class GuestsOnStop(StrEnum):
 
 
 def require_libvirt(operator: Sections) -> None:
-    """Raise ConfigurationError naming missing programs, if this machine cannot run real guests.
+    """Raise ConfigurationError, which names the missing programs, if this machine cannot run real guests.
 
     ``operator``: options of the operator's file, which may name a remote libvirtd.
     """
@@ -66,7 +66,7 @@ def host_name(operator: Sections) -> str:
 
 
 def why_no_kvm_here() -> str | None:
-    """Return the reason why guests on this machine cannot use KVM, or None if they can. Takes up to 5 seconds."""
+    """Test KVM; return the reason why guests on this machine cannot use KVM, or None. Takes up to 5 seconds."""
     architecture = platform.machine()
     emulator = f"qemu-system-{architecture}"
     return virt_type.why_no_kvm(shutil.which(emulator) or emulator, architecture, {"kvm"})
@@ -104,7 +104,7 @@ class LibvirtSide:
 
         ``serves``: whether the control process runs its agent.
         """
-        # such a cloud often has only one host with libvirt, so no resize could go to another host
+        # Often only one host of such a cloud uses libvirt, so a resize must be possible on the same host.
         resizes: Sections = {"DEFAULT": {"allow_resize_to_same_host": True}}
         if not serves:
             return resizes
@@ -113,7 +113,7 @@ class LibvirtSide:
     def options(self) -> Sections:
         """Return the options of the process that runs the host's agent.
 
-        ``virt_type`` is among them if the KVM test failed.
+        The options include ``virt_type`` if the KVM test failed.
         """
         libvirt = {"connection_uri": self._uri or (self.libvirtd.uri if self.libvirtd else "")}
         if self.why_emulated is not None:
@@ -124,9 +124,9 @@ class LibvirtSide:
         }
 
     def stop(self, guests: GuestsOnStop) -> str:
-        """Stop libvirtd, and its guests if requested. Return a message about guests that keep running, or "".
+        """Stop libvirtd, and its guests if ``guests`` is STOP. Return a message about guests that keep running, or "".
 
-        Call this when no other process can act on the guests any more.
+        Call this after all other processes that can act on the guests have stopped.
         """
         if self.libvirtd is None:
             return ""

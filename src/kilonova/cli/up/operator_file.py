@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader for the file of ``kilonova up --config-file``. It checks no options: the started processes do that."""
+"""Reader of the file given as ``kilonova up --config-file``. Options are not checked here, but by started processes."""
 
 import configparser
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates the first flavors and the first image of a new cloud. Once deleted, they are not created again."""
+"""Creation of the first flavors and the first image of a new cloud. If they are deleted, they are not created again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class FirstContents:
         )
 
     def create(self, tick: Callable[[], None]) -> None:
-        """Create missing flavors and the image. If this is interrupted, the next start completes it.
+        """Create missing flavors and the image. If the creation is interrupted, the next start completes it.
 
         ``tick``: called after each flavor. Raises: Unavailable.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Display of the progress of a start: animated on a terminal; otherwise one line per event."""
+"""Display of the progress of ``kilonova up`` while it starts: animated on a terminal, otherwise one line per event."""
 
 import sys
 import time
@@ -13,7 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 class StartProgress:
     """Shows a line for each process that starts.
 
-    Redraws only in ``tick``: a thread that draws would be unsafe with fork.
+    The display is redrawn only in :meth:`tick`, because a thread that draws would be unsafe with fork.
     """
 
     def __init__(self, terminal: bool | None = None) -> None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A disk image of 512 KiB, with which a server can be tried without a download. Its guest counts its boots.
+"""A bootable disk image of 512 KiB, from which test servers can be created without downloading an image.
 
-A PC with a BIOS boots the image from any disk and from a CD. The guest writes to the first serial port and to the
-screen a line such as ``Kilonova test image: boot 2, disks 1``; the boot count is stored on its disk. The power button
-and the key ``q`` power the guest off; the key ``r`` resets it. The guest needs very little memory and processor time.
+A PC with a BIOS boots the image from any disk and from a CD. The guest counts its boots, and stores the count on its
+disk. At each boot it writes a line such as ``Kilonova test image: boot 2, disks 1`` to the first serial port and to the
+screen. The power button and the key ``q`` power the guest off; the key ``r`` resets it. The guest needs very little
+memory and processor time.
 """
 
 import struct
@@ -27,8 +28,9 @@ _CODE = bytes.fromhex(
     "6f77657220627574746f6e0d0a00706f776572696e67206f66660d0a00"
 )
 
-# A bootable CD has 16 reserved sectors, then a descriptor, then a boot record with the sector of the boot catalogue,
-# which names the sectors that the BIOS loads: here the boot sector of the disk. (El Torito, version 1.0)
+# A bootable CD has 16 reserved sectors, then a descriptor, then a boot record, which contains the number of the boot
+# catalogue's sector. The catalogue names the sectors that the BIOS loads: here the boot sector of the disk. (El Torito,
+# version 1.0)
 _CD_SECTOR_BYTES = 2048
 _CD_BOOT_RECORD = 17
 _CD_CATALOGUE = 18
@@ -36,7 +38,7 @@ _CD_LOADS_SECTORS = 4  # number of sectors of 512 bytes
 
 
 def tiny_image(*, obeys_acpi: bool = True) -> bytes:
-    """Build the image. It has the boot sector of a disk with one partition, and also the boot catalogue of a CD.
+    """Build the image. The image has the boot sector of a disk with one partition, and also a CD's boot catalogue.
 
     ``obeys_acpi``: whether the guest reacts to the power button.
     """
