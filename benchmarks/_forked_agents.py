@@ -19,7 +19,7 @@ for _name in ("cli.wiring.agent_process", "cli.commands.compute", "cli.wiring.lo
     importlib.import_module(f"kilonova.{_name}")
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([__name__])
-gc.freeze()  # keeps the garbage collector from unsharing inherited pages
+gc.freeze()  # the garbage collector then does not write to the memory pages that forked agents share
 
 
 def start_agent(config: str, log: str) -> BaseProcess:
@@ -30,7 +30,7 @@ def start_agent(config: str, log: str) -> BaseProcess:
 
 
 def _end_with_parent() -> None:
-    """Exit when the benchmark process ends. The fork server does not: it lives as long as its children."""
+    """Exit this agent when the benchmark process ends; the fork server would keep running as long as its agents run."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     wait([parent.sentinel])

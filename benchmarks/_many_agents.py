@@ -50,7 +50,7 @@ class Moment:
 
 
 class ManyAgents:
-    """A cloud of ``agents`` agent processes with ``hosts`` hosts each. Only ``server`` is running at first."""
+    """A cloud of ``agents`` agent processes with ``hosts`` hosts each. At first only its PostgreSQL ``server`` runs."""
 
     def __init__(self, folder: Path, server: PostgreSQL, agents: int, hosts: int, settings: str) -> None:
         self.hosts_each = hosts

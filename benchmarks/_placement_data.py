@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equal resource providers for Kilonova's and OpenStack's Placement, inserted directly into their tables."""
+"""Resource providers, the same for Kilonova's and OpenStack's Placement, inserted directly into the tables of both."""
 
 import random
 import uuid
@@ -78,7 +78,7 @@ def trees(count: int) -> list[Provider]:
 
 
 def claims(providers: Sequence[Provider], seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (consumer uuid, body of PUT /allocations) for one server on a random provider, endlessly."""
+    """Yield endlessly pairs of consumer uuid and body of PUT /allocations, each for one server on a random provider."""
     chooser = random.Random(seed)  # equal seeds give all targets the same sequence
     while True:
         provider = chooser.choice(providers)
@@ -95,7 +95,7 @@ def claims(providers: Sequence[Provider], seed: int) -> Iterator[tuple[str, dict
 
 
 def fill(connection: sa.Connection, tables: Mapping[str, sa.Table], providers: Sequence[Provider]) -> None:
-    """Insert providers into an upgraded, empty database; columns that a schema does not have are skipped."""
+    """Insert providers into a database that has a schema but no data; columns that the schema lacks are skipped."""
     now = datetime.now(UTC).replace(tzinfo=None)
     class_ids = _ids(connection, tables["resource_classes"])
     trait_ids = _ids(connection, tables["traits"])
@@ -167,7 +167,7 @@ def fill(connection: sa.Connection, tables: Mapping[str, sa.Table], providers: S
             if one.aggregate
         ),
     )
-    if connection.dialect.name == "postgresql":  # inserting explicit ids does not advance its sequences
+    if connection.dialect.name == "postgresql":  # PostgreSQL's sequences are not advanced by inserts of explicit ids
         for name in ("resource_providers", "placement_aggregates"):
             connection.execute(
                 sa.text(f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), coalesce(max(id), 0) + 1) FROM {name}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The writes of the Placement API that the benchmark of writes sends, in the order in which they follow each other."""
+"""The write requests of the Placement API that the benchmark ``placement_writes`` sends, in their order."""
 
 import json
 import uuid
@@ -26,7 +26,7 @@ class Cloud:
     turn: int = 0
 
     def refresh(self) -> None:
-        """Read the present generations, which is not timed."""
+        """Read the present generations of the hosts. The time of this request is not measured."""
         body = self.control.ask(self.target.request("GET", "/resource_providers"))[1]
         self.generations = {one["uuid"]: one["generation"] for one in json.loads(body)["resource_providers"]}
 
@@ -39,7 +39,7 @@ class Cloud:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A kind of write. ``calls``: builds the requested number of calls, or one for each object of an earlier kind."""
+    """A kind of write. ``calls``: builds a number of calls, or one call for each object that an earlier kind made."""
 
     name: str
     calls: Callable[[Cloud, int], list[Call]]

@@ -64,7 +64,7 @@ class Target:
 
 
 class Connection:
-    """A persistent HTTP connection on a raw socket, because a general client costs as much as the fastest replies."""
+    """A persistent HTTP connection on a raw socket. A general HTTP client would use as much CPU as the server does."""
 
     def __init__(self, target: Target, timeout_s: float) -> None:
         self._target = target

@@ -2,7 +2,7 @@
 """``POST /servers`` to ACTIVE: agent processes over RabbitMQ compared with agents in the control process.
 
 The two clouds (``_agent_clouds.py``) have the same hosts and run all the time. Rounds alternate between them; a ratio
-is the median of the ratios of the rounds. For each cloud it prints the latency of one client that creates servers one
+is the median of the ratios of the rounds. Printed for each cloud are the latency of one client that creates servers one
 by one (p99: over all rounds), servers per second with many clients and in requests of 100, the CPU time per server of
 each kind of process, and the final memory of each process.
 
@@ -54,7 +54,7 @@ def main(options: Sequence[str] = ()) -> None:
     server = PostgreSQL(durable=True)
     with running(server), TemporaryDirectory(prefix="kilonova-bench-") as name, ExitStack() as undo:
         folder = Path(name)
-        folder.chmod(0o711)  # the broker may run as another user
+        folder.chmod(0o711)  # the broker needs access, and may run as another user
         inside = undo.enter_context(cloud_in_one_process(folder / "inside", server, hosts))
         apart = undo.enter_context(cloud_over_a_broker(folder / "apart", server, hosts, agents))
         figures = {inside.name: _Figures(), apart.name: _Figures()}

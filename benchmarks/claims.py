@@ -47,7 +47,7 @@ def flush_floor_ms(repeats: int = 200) -> float:
 def measure(database: Database, hosts: int) -> None:
     add_hosts(database, hosts)
     started = time.time()
-    mirror = Mirror.follow(database, clock=lambda: started)  # a fixed clock: no heartbeats keep hosts up
+    mirror = Mirror.follow(database, clock=lambda: started)  # hosts stay up without heartbeats: the clock is fixed
     engine = build_engine(SchedulerConfig())
     claimer = Claimer(database, mirror, engine, "bench", DecisionLog(database, 0))
     _place(claimer, waiting_orders(database, "bench", 200), 1)  # warm-up

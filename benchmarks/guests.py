@@ -172,7 +172,8 @@ def by_libvirt(folder: Path, guests: int, made: "MadeGuest", uri: str) -> Spent:
 def _defined(connection: Any, folder: Path, base: Path, made: "MadeGuest") -> Any:
     folder.mkdir()
     make_overlay(base, folder / "disk")
-    xml = re.sub("<metadata>.*</metadata>", "", made.xml, flags=re.DOTALL)  # hides it from the agent
+    # The agent ignores a guest without Kilonova's metadata.
+    xml = re.sub("<metadata>.*</metadata>", "", made.xml, flags=re.DOTALL)
     xml = re.sub("<name>.*</name>", f"<name>script-{folder.name}</name>", xml)
     domain = connection.defineXML(
         xml.replace(str(made.folder), str(folder)).replace(made.folder.name, str(uuid.uuid4()))
@@ -200,7 +201,7 @@ class MadeGuest:
 
 @dataclass(frozen=True, slots=True)
 class Built(Spent):
-    """Time of the cloud. ``active_s``: until all servers were ACTIVE; the others: CPU time until then."""
+    """Times of the cloud. ``active_s``: until all servers were ACTIVE; all other fields: CPU time until then."""
 
     active_s: float
     agent_s: float

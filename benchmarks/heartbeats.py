@@ -200,7 +200,7 @@ def main(options: Sequence[str] = ()) -> None:
         undo.callback(parts.stop)
         core = start_core(load_settings([str(file)]), database, (), parts)
         _report_hosts(core)
-        add_hosts(database, agents * hosts, traits=2)  # few, because traits do not affect heartbeats
+        add_hosts(database, agents * hosts, traits=2)  # two traits are enough: they do not affect heartbeats
         core.mirror.reload()
         names = [host for host in core.mirror.snapshot().hosts if not host.startswith("new")]
         processes = [_AgentProcess(each, names[each * hosts : (each + 1) * hosts]) for each in range(agents)]

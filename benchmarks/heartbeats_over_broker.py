@@ -45,7 +45,7 @@ def main(options: Sequence[str] = ()) -> None:
     server = PostgreSQL(durable=True)
     with running(server), TemporaryDirectory(prefix="kilonova-bench-") as name, ExitStack() as undo:
         folder = Path(name)
-        folder.chmod(0o711)  # the broker may run as another user
+        folder.chmod(0o711)  # the broker needs access, and may run as another user
         cloud = ManyAgents(folder, server, agents, hosts, _SETTINGS)
         undo.callback(cloud.stop)
         cloud.start_broker()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time of server operations over HTTP on simulated hosts, which take no time, compared with Nova's.
 
-Nova's figures were measured with its services and fake driver on an idle machine of this kind; rows without a figure
-were not measured. Each row is the median of several repetitions on one cloud (noauth2, SQLite).
+Nova's figures were measured with Nova's services and fake driver on an idle machine of this kind; rows without such a
+figure were not measured with Nova. Each row is the median of several repetitions on one cloud (noauth2, SQLite).
 
     python -m benchmarks.lifecycle
 """

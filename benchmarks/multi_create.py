@@ -30,7 +30,7 @@ _DECISIONS_KEPT = 10_000
 def measure(database: Database, hosts: int, servers: int) -> None:
     add_hosts(database, hosts)
     started = time.time()
-    mirror = Mirror.follow(database, clock=lambda: started)  # a fixed clock: no heartbeats keep hosts up
+    mirror = Mirror.follow(database, clock=lambda: started)  # hosts stay up without heartbeats: the clock is fixed
     engine = build_engine(SchedulerConfig())
     claimer = Claimer(database, mirror, engine, "bench", DecisionLog(database, _DECISIONS_KEPT))
     deciding, placing, computing = [], [], []

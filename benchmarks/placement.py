@@ -86,7 +86,7 @@ def in_turn(targets: Sequence[Target], path: str, prepare: Callable[[Target], No
             spent[number] += seconds
             taken[number].times.append(seconds * 1e3)
     for target, before, one in zip(targets, worked, taken, strict=True):
-        if prepare is None:  # otherwise the CPU time would include the preparation
+        if prepare is None:  # with a preparation, the CPU time would include that of the preparation
             one.cpu = (target.cpu_s() - before) / len(one.times) * 1e3
     for connection in connections:
         connection.close()

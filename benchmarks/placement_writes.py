@@ -45,7 +45,7 @@ PAIRS, _WARM_UP = 1_500, 50
 def send_all(target: Target, connections: Sequence[Connection], calls: Iterable[Call]) -> float:
     """Send all calls over the connections until every call has succeeded; return the seconds it took.
 
-    A call that the peer answers with 409 is retried, as its clients do.
+    A call that OpenStack's Placement answers with 409 is retried, as that service's own clients do.
     """
     waiting = iter([(target.request(*call), call) for call in calls])
     chosen = selectors.DefaultSelector()

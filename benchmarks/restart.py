@@ -30,7 +30,7 @@ GOAL_S, GOAL_BYTES_A_HOST = 10.0, 1024
 def measure(url: str) -> None:
     """Load a mirror in this process, which must be new, and print time and memory."""
     database = Database(url)
-    database.read().__enter__()  # connects now, so the mirror's figures do not include it
+    database.read().__enter__()  # the connection is opened now, so that the mirror's figures do not include it
     gc.collect()
     before = _resident_bytes()
     start, busy = time.perf_counter(), time.process_time()
@@ -39,7 +39,7 @@ def measure(url: str) -> None:
     hosts = mirror.snapshot()
     ready, busy = time.perf_counter() - start, time.process_time() - busy
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # returns memory that only the load needed
+    ctypes.CDLL(None).malloc_trim(0)  # memory that was needed only while loading is returned to the system
     grown = _resident_bytes() - before
     servers = len(mirror._state.instances)  # noqa: SLF001 - number of servers for the report
     size = f"{grown / len(hosts):.0f} bytes per host"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Effect of slow clients on a normal client: bodies of one byte per second, partial heads, idle connections, and all.
+"""Effect of slow clients on the latency of a normal client.
 
-Each attack lasts ``--seconds``; an attacker whose connection the server closes reconnects at once. A normal client
-measures before, during and after, so the ratio compares the same server. The attackers disconnect all at once.
+The attacks are: bodies of one byte per second, partial heads, idle connections, and all of these together. Each attack
+lasts ``--seconds``; an attacker whose connection the server closes reconnects at once. The latency is measured before,
+during and after each attack, on the same server. At the end of an attack, all attackers disconnect at once.
 
     python -m benchmarks slow_clients [-- [--clients N] [--seconds S] [--other DIR]]
 """

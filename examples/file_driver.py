@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smallest hypervisor driver: its guests are entries in a file, and it has no optional ability.
+"""The smallest hypervisor driver: its guests are entries in a file, and the driver has no optional ability.
 
-docs/writing-a-driver.md explains it; ``kilonova.model.ability`` lists the optional abilities.
+docs/writing-a-driver.md explains this driver; ``kilonova.model.ability`` lists the optional abilities.
 """
 
 import json
@@ -57,7 +57,7 @@ class FileDriver:
         if model != "virtio":
             raise UnsupportedGuest(f"The hypervisor does not support hw_vif_model={model}.")
         if guest.image is not None:
-            self._setup.images.fetch(guest.image)  # returns the image file from which to create the disk
+            self._setup.images.fetch(guest.image)  # fetch() returns the image file; a real driver makes a disk of it
         self._put(guest.uuid, PowerState.RUNNING, str(guest.ordered_at))
 
     def destroy(self, uuid: str) -> None:
@@ -70,7 +70,7 @@ class FileDriver:
     def stop(self, uuid: str, timeout: ShutdownTimeout | None = None) -> None:
         runs = self._require(uuid) is PowerState.RUNNING
         if runs and timeout is not None:
-            timeout.wait(0.1)  # a real driver waits for the guest's shutdown until this returns False
+            timeout.wait(0.1)  # a real driver waits for the guest's shutdown until wait() returns False
         self._put(uuid, PowerState.SHUTDOWN)
 
     def close(self) -> None:
