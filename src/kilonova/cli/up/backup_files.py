@@ -114,7 +114,7 @@ class _written_as_a_whole:  # noqa: N801 - used as a function
             return
         for path in (*self._draft.rglob("*"), self._draft):
             _sync(path)
-        self._draft.replace(self._target)  # this also replaces an empty folder
+        self._draft.replace(self._target)  # the target may exist as an empty folder, which is replaced
         _sync(self._target.parent)
 
 

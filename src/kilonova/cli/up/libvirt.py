@@ -102,7 +102,7 @@ class LibvirtSide:
     def control_options(self, *, serves: bool) -> Sections:
         """Return the control process's options for this host.
 
-        ``serves``: whether the control process runs its agent.
+        ``serves``: whether the control process runs the host's agent.
         """
         # Often only one host of such a cloud uses libvirt, so a resize must be possible on the same host.
         resizes: Sections = {"DEFAULT": {"allow_resize_to_same_host": True}}

@@ -33,11 +33,11 @@ class Batched(Generic[T]):
     item: T
 
 
-#: A step's database write, done in the transaction that journals the step. Its run has the facts from before the step.
+#: A step's database write, in the transaction that journals the step. Its argument has the facts from before the step.
 Write = Batched[Any] | Callable[[Transaction, Run[Any]], object]
 
 
-#: A step's database write (:data:`Write`) that already has its run, so only the transaction is missing.
+#: A step's database write (:data:`Write`) whose second argument, the run, is bound; it is called with the transaction.
 BoundWrite = Batched[Any] | Callable[[Transaction], object]
 
 
@@ -84,7 +84,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Again(Generic[F]):
-    """Effect: run this step again, after the queued work of other workflows. ``facts`` are not journalled."""
+    """Effect: run this step again, after queued work of other workflows. ``facts``: kept in memory, not journalled."""
 
     facts: F
 

@@ -36,5 +36,5 @@ def decode(stored: Mapping[str, Any], kind: type[F], upgrades: Sequence[Upgrade]
         for upgrade in upgrades[version - 1 :]:
             stored = upgrade(stored)
         return msgspec.convert({name: value for name, value in stored.items() if name != _VERSION}, kind)
-    except (LookupError, TypeError, ValueError) as error:  # msgspec.ValidationError is a ValueError
+    except (LookupError, TypeError, ValueError) as error:  # msgspec raises a ValidationError, which is a ValueError
         raise UnknownFactsError(f"Facts of version {version} cannot be read: {error!r}") from error

@@ -66,7 +66,11 @@ def _supersede(tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:
 
 
 def _concerns(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> bool:
-    """Return True if a workflow reacts to an interrupt, or its sender waits, and no stronger interrupt came before."""
+    """Return True if an interrupt has to be recorded in a workflow's row.
+
+    It has to if no stronger interrupt was recorded before, and if the workflow reacts to the interrupt or the sender
+    waits until the workflow ends.
+    """
     return not _is_ended_by_stronger(row, why) and (why in _WAITED_FOR or workflow.takes(why))
 
 

@@ -58,7 +58,7 @@ class ProcessLease:
 
     def _note_life(self, tx: Transaction) -> bool:
         """Write a heartbeat; return True if the lease had not expired, so that no other process took over."""
-        if self._database.is_sole_process:  # no other process exists that could have taken over
+        if self._database.is_sole_process:  # there is no other process, so none could have taken over
             host_agents.register(tx, self._process, (), self._lease.duration)
             return True
         return self._owner in host_agents.keep_alive(tx, [self._owner], self._lease.duration)
@@ -88,7 +88,7 @@ class ProcessLease:
     def resume(self) -> int:
         """Take over the unfinished workflows of dead processes and resume them; return their number.
 
-        Return 0 while this process, after its start, still waits for agents.
+        Return 0 while this process, after its start, still waits for agents to register.
         """
         if self._waits and not self._has_all_agents() and self._clock() < self._waits_until:
             return 0

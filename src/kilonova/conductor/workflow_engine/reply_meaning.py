@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 
 def meaning_of(services: Services, step: Step[Any], run: Run[HasHost], reply: StepReply) -> Effect:
-    """Return the effect of a reply on the present step. Raises: UndoFailedError."""
+    """Return the effect that an agent's reply has on the present step of its workflow. Raises: UndoFailedError."""
     try:
         return (step.on_undone if run.row.undoing else step.on_reply)(services, run, reply)
     except UndoFailedError as error:
@@ -28,8 +28,8 @@ def meaning_of(services: Services, step: Step[Any], run: Run[HasHost], reply: St
 def _is_left(services: Services, run: Run[HasHost], host: str) -> bool:
     """Return True if the undo of a step may be skipped on ``host``, because its server is evacuated from that host.
 
-    The agent of that host is nevertheless ordered to undo the step, so that no guest keeps running there. The rollback
-    continues without it if it fails or is unreachable.
+    The agent of that host is nevertheless ordered to undo the step, so that no guest keeps running there. If the agent
+    fails or is unreachable, the rollback continues without it.
     """
     if run.interrupt is not Interrupt.EVACUATE or not run.row.undoing:
         return False

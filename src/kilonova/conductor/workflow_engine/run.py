@@ -28,12 +28,12 @@ class Interrupt(StrEnum):
     #: The workflow takes longer than the operator's configured timeout.
     TIMEOUT = "timeout"
     FORCE_COMPLETE = "force-complete"
-    #: The server's host is declared dead. Undo steps on that host are not waited for.
+    #: The server's host is declared dead. The rollback does not wait for undo steps on that host.
     EVACUATE = "evacuate"
 
 
 class HostIsBackError(Exception):
-    """A host that counted as unreachable has a live agent again, so the step must be sent to it."""
+    """A host that counted as unreachable has a live agent again, so the step must be sent to that agent."""
 
     def __init__(self, host: str) -> None:
         super().__init__(host)
@@ -153,7 +153,7 @@ class Run(Generic[F_co]):
 
     @property
     def interrupt(self) -> Interrupt | None:
-        """Reason for which the workflow must end, or finish sooner; None if it was not interrupted."""
+        """Reason for which the workflow must end or finish sooner; None if the workflow was not interrupted."""
         return None if self.row.interrupt is None else Interrupt(self.row.interrupt)
 
     @property

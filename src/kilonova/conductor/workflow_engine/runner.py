@@ -37,7 +37,7 @@ LOG = logging.getLogger(__name__)
 
 
 def nowhere(_host: str) -> bool:
-    """Return False: there is no second way to reach a host that is not on the bus."""
+    """Return False: the default of ``find_agent``, for a process without a directory of agents in the database."""
     return False
 
 

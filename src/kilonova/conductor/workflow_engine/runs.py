@@ -82,12 +82,12 @@ class Runs:
                 self._runs[run.row.uuid] = run
 
     def awaiting(self, hosts: Collection[str]) -> tuple[str, ...]:
-        """Return the workflows that wait for one of these hosts."""
+        """Return the UUIDs of the workflows that wait for one of these absent hosts."""
         with self._lock:
             return tuple(uuid for uuid, run in self._runs.items() if run.row.awaited_host in hosts)
 
     def forget(self, run: Run[HasHost]) -> bool:
-        """Remove an ended workflow from memory; return False if a newer version of it is known."""
+        """Remove an ended workflow from memory; return False, without doing so, if a newer version of it is known."""
         with self._lock:
             known = self._runs.get(run.row.uuid)
             if known is not None and known.row.version > run.row.version:

@@ -60,7 +60,7 @@ def one_way(
     blocking: bool = False,
     repeats: bool = False,
 ) -> Step[F]:
-    """Return a step without undo: a failed one leaves nothing behind, or the workflow can no longer be rolled back."""
+    """Return a step without undo: its failure leaves nothing to undo, or the workflow can no longer be rolled back."""
     return Step(
         name,
         do,
@@ -88,7 +88,7 @@ def sends(message: Message, to: Callable[[Any], str | None] = attrgetter("host")
 
 
 def writes(write: Write) -> Do[Any]:
-    """Return a hook that completes its step with a write."""
+    """Return a hook that completes its step and writes to the database in the same transaction."""
     return lambda _services, _run: Completed(write=write)
 
 

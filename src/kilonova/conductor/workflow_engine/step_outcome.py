@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Translation of a step's effect to the workflow's next row and database writes. Does no I/O outside workflow hooks."""
+"""Translation of a step's effect to the workflow's next row and database writes. Only workflow hooks do I/O here."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace

@@ -122,7 +122,7 @@ class Stepper:
             self._bus.run_in_conductor(work)
 
     def look_again_soon(self, uuid: str, *, resumed: bool = True) -> None:
-        """Run :meth:`look_again` in the background, ahead of ordinary work."""
+        """Queue :meth:`look_again`, ahead of ordinary work."""
         self._bus.run_urgently(partial(self._runs.post, uuid, partial(self.look_again, uuid, resumed=resumed)))
 
     def look_again(self, uuid: str, *, resumed: bool = True) -> None:
@@ -177,7 +177,7 @@ class Stepper:
         try:
             known += zip((run for run, _ in asked), self._claims.claim(asked), strict=True)
             lost = [(run, effect.failure) for run, effect in known if isinstance(effect, Failed)]
-            if len(lost) > 1:  # one transaction stores all failures, so that no reader sees a partly failed request
+            if len(lost) > 1:  # one transaction stores all failures, so that no client sees a partly failed request
                 self._commit([step_outcome.failed(self._services, self._workflow(run), run, why) for run, why in lost])
                 known = [(run, effect) for run, effect in known if not isinstance(effect, Failed)]
         except Exception as error:  # noqa: BLE001 - as above

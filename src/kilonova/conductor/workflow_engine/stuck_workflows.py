@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators' actions on workflows that do not continue: retry or abandon. Each is logged with the user.
+"""Operators' actions on workflows that do not continue: retry or abandon. Each action is logged with the user.
 
-A stuck workflow can be retried and abandoned. One that waits for an absent host continues automatically when the host
-returns, so it can only be abandoned.
+A stuck workflow can be retried or abandoned. A workflow that waits for an absent host continues automatically when the
+host returns, so it can only be abandoned.
 """
 
 from collections.abc import Sequence

@@ -153,7 +153,7 @@ class Step(Generic[F]):
 
 @dataclass(frozen=True, slots=True)
 class SettleTogether(Generic[F]):
-    """Final write that is batched for workflows that end at the same time."""
+    """Settle hook whose write is batched: workflows that end at the same time share one write."""
 
     write: Callable[[Services, Run[F]], Batched[Any]]
 
@@ -240,7 +240,7 @@ class Workflow(Generic[F]):
         return not self.can_walk_back(step) or (self.step(step).repeats and not failure.undone)
 
     def can_walk_back(self, step: str) -> bool:
-        """Return True if a failure of a step rolls the workflow back."""
+        """Return True if the workflow rolls back after a failure of this step."""
         if self.forward_only:
             return False
         return self.point_of_no_return is None or self.index(step) <= self.index(self.point_of_no_return)

@@ -73,7 +73,7 @@ class BuildMemo:
 
 
 def _claim(services: Services, run: Run[BuildFacts]) -> Effect:
-    """Return the effect that claims a host."""
+    """Return the effect that claims a host for the server of a build; ``Gone`` if the server was deleted."""
     memo = memos(services, [run]).get(run.row.uuid)
     return Gone() if memo is None else claim_of(run, memo)
 
@@ -92,13 +92,13 @@ def claim_of(run: Run[BuildFacts], memo: BuildMemo) -> ClaimHost[BuildFacts]:
 
 
 def require_room(services: Services, request: StoredRequest, count: int, one_of_them: str) -> None:
-    """Raise CannotPlaceError unless there is room for ``count`` servers of a request now."""
+    """Raise CannotPlaceError unless the hosts now have room for ``count`` servers of a request."""
     with refusals(request.spec.request_id):
         services.claimer.require_room(request.spec, request.group_uuid, count, one_of_them)
 
 
 def _release(services: Services, run: Run[BuildFacts]) -> Effect:
-    """Release the claim, if there is one. If the host is unreachable, also record that it must remove the guest.
+    """Release the claim, if there is one. Also record that the host must remove the guest, if the host is unreachable.
 
     That write raises HostIsBackError if the host has returned.
     """
@@ -141,7 +141,7 @@ def _spawn(services: Services, run: Run[BuildFacts]) -> Effect:
 
 
 def _remains_destroyed(_services: Services, run: Run[BuildFacts], reply: StepReply) -> Effect:
-    """Complete the undo of the spawn even on an error. If the host is unreachable, a removal record follows."""
+    """Complete the undo of the spawn even on an error. For an unreachable host, a removal record is written later."""
     if reply.error is not None:
         LOG.warning("Guest of server %s is left on host %s: %s", run.instance_uuid, reply.host, reply.error)
     return Completed(replace(run.facts, unreachable=is_unreachable(reply)), durable=False)
@@ -191,7 +191,7 @@ def _fail(tx: Transaction, unbuilt: Sequence[_Unbuilt]) -> None:
 def fault_of(uuid: str, facts: BuildFacts, failure: Failure, max_attempts: int) -> Fault:
     """Return the fault of a server whose build is given up."""
     message = failure.message
-    if failure.step == "claim":  # the scheduler found no host
+    if failure.step == "claim":  # the build failed because the scheduler found no host
         shown = f"{message} (after a failed build: {facts.last_error})" if facts.last_error else message
     elif max_attempts == 1 or len(facts.tried) < max_attempts:
         shown = message

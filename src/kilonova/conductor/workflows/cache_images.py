@@ -92,7 +92,7 @@ CACHE_IMAGES = Workflow(
     "cache-images",
     CacheFacts,
     (one_way("ask", _ask_next, on_reply=_answered, blocking=True),),
-    TRANSITIONS["build"],  # required by the constructor, but unused, since the workflow has no server
+    TRANSITIONS["build"],  # never used, since this workflow has no server; but every workflow must have a transition
     settle=WRITE_NOTHING,
     overtaken_by=frozenset(),
 )

@@ -17,9 +17,9 @@ from kilonova.model.transitions import TRANSITIONS
 
 
 def _dropped(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
-    """Reply handler of "drop-source". If the move is abandoned, an unreachable source counts as done.
+    """Reply handler of "drop-source". In an abandoned move, the step is also done if the source is unreachable.
 
-    It gets a removal record.
+    Then a removal record for the source is written.
     """
     said = done_without_its_host if run.facts.abandoned else complete_or_fail
     return said(services, run, reply)

@@ -17,7 +17,7 @@ from kilonova.model.transitions import TRANSITIONS
 
 
 def settled(tx: Transaction, run: Run[HasHost], power_state: PowerState | None, *, otherwise: bool = False) -> None:
-    """Settle the server in the final state of the action, without a task state.
+    """Set the server to the final state of the action, and remove its task state.
 
     ``otherwise``: use the second of the action's two final states.
     """
@@ -25,7 +25,7 @@ def settled(tx: Transaction, run: Run[HasHost], power_state: PowerState | None, 
 
 
 def as_before(tx: Transaction, run: Run[HasHost], _power_state: PowerState | None) -> None:
-    """Settle the server in its previous state, without a task state."""
+    """Leave the server in its previous state, and remove its task state."""
     settle(tx, run, None, None)
 
 
@@ -66,7 +66,7 @@ def _fail_at_host(tx: Transaction, run: Run[HasHost]) -> None:
     fail(tx, run, None if power_state is None else TRANSITIONS[run.row.kind].failed, power_state)
 
 
-#: Hook that records a fault and sets the server's failure state from the state table; without one, the state stays.
+#: Hook that records a fault and sets the server's failure state, if the state table has one for the action.
 failed = failing(_fail)
 #: Hook like ``failed``, but the server keeps its previous state if the host never received the order.
 failed_at_host = failing(_fail_at_host)
@@ -124,7 +124,7 @@ def require_absent(services: Services, tx: Transaction, host: str) -> None:
 
 
 def left_behind(services: Services, reply: StepReply, departure: RemovalReason = RemovalReason.LEFT) -> Write:
-    """Return the write (:func:`leave_behind`) that records the removal of a guest by an unreachable host."""
+    """Return the write that records that an unreachable host has to remove a guest (:func:`leave_behind`)."""
     return lambda tx, run: leave_behind(services, tx, reply.host, run.instance_uuid, departure)
 
 

@@ -69,7 +69,7 @@ def _woken(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
 
     The source was declared down. A pending rollback is recorded; the source's agent executes it at its next start.
     """
-    if not _was_left(run.facts):  # no host was claimed, but the migration must get its final status
+    if not _was_left(run.facts):  # no destination was claimed, but the migration must get its final status
         return give_destination_back(services, run)
     if reply.error is not None:
         LOG.warning("Server %s stays powered off on host %s: %s", run.instance_uuid, reply.host, reply.error)
@@ -151,7 +151,7 @@ def _evacuated(tx: Transaction, run: Run[MoveFacts], _power_state: PowerState | 
 
 
 def _unwound(services: Services, run: Run[MoveFacts]) -> Unwound:
-    """Try the next host, or leave the server in error on its source."""
+    """Retry the evacuation with the next destination, or leave the server in error on its source."""
     if run.interrupted is not None:
         return Ended()
     again = next_try(services, run)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guest descriptions for hypervisors, made from the instance and its stored request."""
+"""Descriptions of guests in orders to hosts, made from the instance and its stored request."""
 
 from dataclasses import replace
 from datetime import datetime

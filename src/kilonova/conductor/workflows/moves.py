@@ -181,7 +181,7 @@ def next_try(services: Services, run: Run[MoveFacts]) -> MoveFacts | None:
 
 
 def fault_of(run: Run[MoveFacts]) -> Fault:
-    """Return the fault of a failed move. If no other host was found, it includes the last destination's error."""
+    """Return the fault of a failed move. If no further destination was found, it includes the last one's error."""
     failure, last_error = run.failure, run.facts.last_error
     if failure.step == "claim" and last_error:
         failure = replace(failure, message=f"{failure.message} (after a failed move: {last_error})")
@@ -201,7 +201,7 @@ def elsewhere(tx: Transaction, run: Run[MoveFacts]) -> None:
 
 
 def came_to_nothing(services: Services, run: Run[MoveFacts]) -> Unwound:
-    """Retry on the next host if the destination failed; else end the move with the server on its source."""
+    """Retry the move with the next destination if this one failed; else end the move with the server on its source."""
     if run.interrupted not in {None, Interrupt.ABORT}:
         return Ended()
     again = next_try(services, run)

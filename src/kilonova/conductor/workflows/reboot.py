@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reboots: a soft one shuts the guest down first, a hard one powers it off, and recreates it if it is missing.
+"""Soft and hard reboot. A soft reboot shuts the guest down; a hard reboot powers it off, or recreates a missing guest.
 
 ::
 
@@ -7,8 +7,8 @@
      └─ soft: the guest does not run ──┐
      └─ hard: the guest is missing  ───┴──▶ act-hard, with the description of the guest ──▶ done
 
-A soft reboot of a guest that does not run continues as a hard one. This happens if the agent died between shutting the
-guest down and starting it.
+A soft reboot of a guest that does not run continues as a hard reboot. This happens if the agent died between shutting
+the guest down and starting it.
 """
 
 import logging

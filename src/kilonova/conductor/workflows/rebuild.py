@@ -5,8 +5,9 @@
 
     check ──▶ rebuild ──▶ done (active, or stopped if it was)
 
-The transaction that starts the rebuild changes the server's image, key and user data, so that clients see it at once. A
-failed rebuild restores them and leaves the server in error; it may be rebuilt again.
+The transaction that starts the rebuild changes the server's image, key and user data, so that clients see the new
+values at once. A failed rebuild restores the old values and leaves the server in error. The server may be rebuilt
+again.
 
 A delete does not cancel the rebuild order to the host: the server may be soft-deleted, then restored with the new
 guest. The host executes the order of a delete only after the rebuild order anyway.
@@ -108,7 +109,7 @@ def made_of(tx: Transaction, instance_uuid: str, wanted: MadeOf, *, keep_request
 
 def _rebuilt(tx: Transaction, run: Run[RebuildFacts], power_state: PowerState | None) -> None:
     before = run.facts.before.request_spec_uuid
-    if run.interrupt is not Interrupt.DELETE:  # the workflow of a pending delete sets the states
+    if run.interrupt is not Interrupt.DELETE:  # after a delete request, the delete sets the server's states
         settled(tx, run, power_state, otherwise=not run.facts.runs)
     if before is not None:
         request_specs.delete_unused(tx, [before])

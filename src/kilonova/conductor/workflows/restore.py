@@ -23,7 +23,7 @@ class RestoreFacts:
 
 def _restored(tx: Transaction, run: Run[RestoreFacts], power_state: PowerState | None) -> None:
     settled(tx, run, power_state)
-    shelved.forget_image(tx, run.instance_uuid)  # a server that was shelved before runs from its own disk again
+    shelved.forget_image(tx, run.instance_uuid)  # if the server was shelved, it now runs from its own disk again
     instances.change(tx, run.instance_uuid, deleted_at=None, shelved_image=None, shelved_at=None)
 
 

@@ -45,7 +45,7 @@ class ShelveFacts:
     """Facts of a shelve. ``host``: host of the guest. ``image_id``: image of its disk.
 
     ``brought``: the image has its data. ``offload``: the server leaves its host at once.
-    ``runs``: the guest was running before the shelve. ``off``: it was powered off.
+    ``runs``: the guest was running before the shelve. ``off``: the guest was powered off before the shelve.
     ``timeout_s``: seconds to shut a running guest down; None: the host's default.
     ``given_up``: an interrupt has cancelled the shelve.
     """
@@ -65,13 +65,13 @@ def _power_off(run: Run[ShelveFacts]) -> StopGuest | None:
 
 
 def _power_on(run: Run[ShelveFacts]) -> StartGuest | None:
-    """Start the guest again, unless it is about to be destroyed."""
+    """Return the order to start the guest again; None if the guest did not run or a delete will destroy it."""
     stays = run.interrupted is not Interrupt.DELETE
     return StartGuest(run.step_id, run.instance_uuid) if run.facts.runs and stays else None
 
 
 def _shut_down(run: Run[ShelveFacts]) -> StopGuest | None:
-    """Power off a guest that was paused or suspended until now."""
+    """Return the order to power off a guest that was paused or suspended until now; None for any other guest."""
     was_paused = not (run.facts.runs or run.facts.off)
     return StopGuest(run.step_id, run.instance_uuid, 0.0) if was_paused else None
 
@@ -86,7 +86,7 @@ def _keep(_services: Services, run: Run[ShelveFacts]) -> Effect:
 
 
 def _record_image(tx: Transaction, run: Run[ShelveFacts]) -> None:
-    # a server that was shelved before and then restored may still have an image
+    # The server may still have an image from an earlier shelve, if it was soft-deleted and restored since.
     shelved.forget_image(tx, run.instance_uuid)
     instances.change(
         tx,
@@ -137,7 +137,7 @@ def _leave_host(tx: Transaction, run: Run[ShelveFacts] | Run[HostFacts], offload
 
 
 def _failed(tx: Transaction, run: Run[ShelveFacts]) -> None:
-    """Settle the server in its previous state. The failure's power state is ignored: it is from before the rollback."""
+    """Leave the server in its previous state, with a fault. The failure's power state is older than the rollback."""
     fail(tx, run, None, None)
 
 

@@ -52,17 +52,17 @@ class ImageFacts(Protocol):
 
 
 def register(services: Services, run: Run[ImageFacts]) -> Effect:
-    """Check that the image exists and is queued; the API registers it before it starts the workflow."""
+    """Check that the image exists and is queued; the API registers the image before it starts the workflow."""
     return _require(services, run, {_QUEUED})
 
 
 def _unregister(tx: Transaction, run: Run[ImageFacts]) -> None:
-    """Record the image as unwanted, to be removed later."""
+    """Record the image as unwanted, so that a periodic task removes it."""
     unwanted_images.note(tx, [run.facts.image_id])
 
 
 def snapshot(services: Services, run: Run[ImageFacts]) -> Effect:
-    """Order the host to copy the disk."""
+    """Order the host to copy the guest's disk."""
     with services.database.read() as connection:
         instance = instances.find(connection, run.instance_uuid)
         if instance is None:

@@ -119,7 +119,7 @@ def _hidden(tx: Transaction, run: Run[SoftDeleteFacts], power_state: PowerState 
 
 
 def _failed(tx: Transaction, run: Run[SoftDeleteFacts]) -> None:
-    """Settle the server in its previous state, soft-deleted or not."""
+    """Leave the server in its previous state, with a fault. A server that was soft-deleted before remains so."""
     fail(tx, run, None, run.failure.known_power_state)
     instances.change(tx, run.instance_uuid, deleted_at=run.facts.deleted_before)
 
