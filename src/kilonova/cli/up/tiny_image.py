@@ -34,7 +34,7 @@ _CODE = bytes.fromhex(
 _CD_SECTOR_BYTES = 2048
 _CD_BOOT_RECORD = 17
 _CD_CATALOGUE = 18
-_CD_LOADS_SECTORS = 4  # number of sectors of 512 bytes
+_CD_LOADS_SECTORS = 4  # number of 512-byte sectors that the BIOS loads from the CD
 
 
 def tiny_image(*, obeys_acpi: bool = True) -> bytes:

@@ -59,7 +59,7 @@ class HostClaims:
         """Claim hosts for the members of a batch; return the effect with which the batch continues."""
         for result in self.claim(effect.members):
             if isinstance(result, Failed):
-                return Failed(replace(result.failure, undone=False))  # the undo releases hosts claimed earlier
+                return Failed(replace(result.failure, undone=False))  # claims of earlier members must be undone
         return effect.then
 
     def _at_host(self, run: Run[HasHost], effect: ClaimHost[Any], chosen: Chosen) -> NextStep:

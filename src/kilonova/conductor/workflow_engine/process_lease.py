@@ -129,7 +129,7 @@ class ProcessLease:
             self._search_at = self._clock() + _FORGOTTEN_AFTER.total_seconds()
         if self._search_at is None or self._clock() < self._search_at:
             return 0
-        known = self._present()  # read before and after the journal, because workflows start and end meanwhile
+        known = self._present()  # called before and after the journal is read, since workflows start and end meanwhile
         with self._database.read() as connection:
             own = workflows.of_owner(connection, self._owner)
         self._search_at = None

@@ -100,7 +100,7 @@ def _left(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
     """Record the server at the destination, if the source has powered its guest off or is unreachable."""
     is_away = is_unreachable(reply)
     if reply.error is not None and not is_away:
-        LOG.warning("Server %s could not leave host %s cleanly: %s", run.instance_uuid, reply.host, reply.error)
+        LOG.warning("Shutdown of guest of server %s on host %s failed: %s", run.instance_uuid, reply.host, reply.error)
         if reply.power_state not in _OFF:
             return Failed(Failure.of(reply))
 
