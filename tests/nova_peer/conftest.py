@@ -5,8 +5,10 @@ These tests run in ``.venv-nova``, where Nova is installed and Kilonova is not; 
 Nova, pytest collects nothing here.
 """
 
+import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -124,7 +126,9 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path, *, supervised: 
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return an unused port outside the ephemeral range: a connection to a free port inside could reach itself."""
+    for port in random.SystemRandom().sample(range(10_000, 32_768), 1_000):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no port is free")

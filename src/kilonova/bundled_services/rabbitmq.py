@@ -12,7 +12,6 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from typing import Any
 
 from kilonova.bundled_services.free_ports import LOOPBACK, can_listen, free_ports
 from kilonova.bundled_services.parent_death import die_with_parent
+from kilonova.bundled_services.port_probe import is_listening
 from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.settings import LOG_BYTES, LOGS_KEPT
 from kilonova.errors import ConfigurationError, Unavailable
@@ -32,6 +32,7 @@ _SERVER = _PROGRAMS / "rabbitmq-server"
 _START_S = 120.0
 _STOP_S = 30.0
 _CONTROL_S = 60.0
+_PROBE_S = 2.0
 _PORTS = ("amqp", "amqps", "erlang", "epmd")
 _CONF = f"""\
 # Written at every start.
@@ -128,7 +129,7 @@ class RabbitMQ:
         assert self._beam is not None
         if self._beam.poll() is not None:
             raise Unavailable(f"RabbitMQ ended with exit status {self._beam.returncode}:\n{self.last_words()}")
-        return _is_listening(self._ports["amqp"])
+        return is_listening(LOOPBACK, self._ports["amqp"], _PROBE_S)
 
     def wait(self) -> None:
         """Wait until the broker accepts connections. Raises: Unavailable."""
@@ -275,15 +276,9 @@ class RabbitMQ:
 
     def _wait_for_port(self, name: str, process: subprocess.Popen[bytes], timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
-        while not _is_listening(self._ports[name]):
+        while not is_listening(LOOPBACK, self._ports[name], _PROBE_S):
             if process.poll() is not None:
                 raise Unavailable(f"RabbitMQ ended with exit status {process.returncode}:\n{self.last_words()}")
             if time.monotonic() > deadline:
                 raise Unavailable(f"RabbitMQ is not listening after {timeout_s:g} s; see {self.folder / 'log'}")
             time.sleep(0.05)
-
-
-def _is_listening(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port), timeout=2):
-        return True
-    return False

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import IO, Protocol, TypeVar
 from urllib.parse import urlsplit
 
+from kilonova.bundled_services import port_probe
 from kilonova.bundled_services.parent_death import die_with_parent
 from kilonova.process_signals import Wakeup, wakeup
 
 _STOP_TIMEOUT_S = 8.0
+_PROBE_TIMEOUT_S = 2.0
 _LAST_WORDS = 15  # lines
 
 AnyWatched = TypeVar("AnyWatched", bound="Watched")
@@ -73,8 +75,10 @@ class Child:
     def answers(self) -> bool:
         """Return whether the service answers its probe successfully."""
         where = urlsplit(self.probe_url)
-        connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=2)
+        host, port = where.hostname or "", where.port or http.client.HTTP_PORT
+        connection = http.client.HTTPConnection(host, port)
         try:
+            connection.sock = port_probe.connect(host, port, _PROBE_TIMEOUT_S)
             connection.request("GET", where.path)
             return connection.getresponse().status in (200, 300)
         except (OSError, http.client.HTTPException):

@@ -100,7 +100,7 @@ def run(options: UpOptions) -> None:
     last_words: list[str] = []
     try:
         _stop_on_signals()
-        addresses.require_free(_needed(options))
+        parts.opened("ports", addresses.hold(_needed(options)).close)
         watched = _start(plan, parts, last_words, started)
         raise Unavailable(wait_for_an_end(watched).obituary())
     except KeyboardInterrupt:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses of services: parsing, URLs for clients, and a check that their ports are free."""
+"""Addresses of services: parsing, URLs for clients, and holding their ports."""
 
 import errno
 import ipaddress
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from kilonova.errors import ConfigurationError, Unavailable
@@ -58,11 +59,15 @@ def is_loopback(host: str) -> bool:
     return all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
 
 
-def require_free(addresses: Mapping[str, Address], timeout_s: float = 1.0) -> None:
-    """Check that each address can be bound. Keys of ``addresses``: the service, and the option that sets its address.
+def hold(addresses: Mapping[str, Address], timeout_s: float = 1.0) -> ExitStack:
+    """Bind each address without listening, until the result is closed; the service of the address can still listen.
 
-    ``timeout_s``: seconds to wait until the ports of a supervisor that has just been killed become free. Raises:
-    ConfigurationError if two services have the same port; Unavailable naming a port in use.
+    The kernel gives a bound port to no outgoing connection. Otherwise such a connection could take the port while its
+    service starts; one to this very port would even connect to itself.
+
+    Keys of ``addresses``: the service, and the option that sets its address. ``timeout_s``: seconds to wait until the
+    ports of a supervisor that has just been killed become free. Raises: ConfigurationError if two services have the
+    same port; Unavailable naming a port in use.
     """
     seen: dict[int, str] = {}
     for owner, address in addresses.items():
@@ -70,24 +75,26 @@ def require_free(addresses: Mapping[str, Address], timeout_s: float = 1.0) -> No
             raise ConfigurationError(f"port {address.port} is assigned to both {seen[address.port]} and {owner}")
         seen[address.port] = owner
     deadline = time.monotonic() + timeout_s
-    for owner, address in addresses.items():
-        while (problem := _problem(address)) is not None:
-            if problem.errno != errno.EADDRINUSE:
-                raise ConfigurationError(f"cannot listen on {address.text} for {owner}: {problem.strerror}")
-            if time.monotonic() > deadline:
-                raise Unavailable(f"port {address.port} on {address.host} is in use, and {owner} needs it")
-            time.sleep(0.05)
+    with ExitStack() as held:
+        for owner, address in addresses.items():
+            while (problem := _bind(address, held)) is not None:
+                if problem.errno != errno.EADDRINUSE:
+                    raise ConfigurationError(f"cannot listen on {address.text} for {owner}: {problem.strerror}")
+                if time.monotonic() > deadline:
+                    raise Unavailable(f"port {address.port} on {address.host} is in use, and {owner} needs it")
+                time.sleep(0.05)
+        return held.pop_all()
 
 
-def _problem(address: Address) -> OSError | None:
+def _bind(address: Address, held: ExitStack) -> OSError | None:
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        with socket.socket(family, kind, protocol) as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(place)
-            listener.listen(1)
+        holder = held.enter_context(socket.socket(family, kind, protocol))
+        # the service sets the option as well, so both may bind the port
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(place)
     except OSError as error:
         return error
     return None

@@ -3,8 +3,10 @@ import socket
 
 import pytest
 
-from kilonova.cli.wiring.addresses import Address, parse, require_free
+from kilonova.cli.wiring.addresses import Address, hold, parse
 from kilonova.errors import ConfigurationError, Unavailable
+from kilonova.server.listening import listen
+from support.narrow_sockets import ephemeral_port, narrow_sockets
 
 
 @pytest.mark.parametrize(
@@ -49,15 +51,28 @@ def test_a_taken_port_is_named_with_who_needs_it(reuse_port: bool) -> None:
     with _listen(reuse_port) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(Unavailable, match=rf"port {port} on 127.0.0.1 is in use, and Glance needs it"):
-            require_free({"Glance": Address("127.0.0.1", port)}, timeout_s=0)
-    require_free({"Glance": Address("127.0.0.1", port)}, timeout_s=0)
+            hold({"Glance": Address("127.0.0.1", port)}, timeout_s=0)
+    hold({"Glance": Address("127.0.0.1", port)}, timeout_s=0).close()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1"])
+def test_no_connection_gets_a_held_port_as_its_source_and_the_service_can_listen_there(host: str) -> None:
+    port = ephemeral_port()
+    address = Address(host, port)
+    with hold({"the control process": address}), narrow_sockets(port, port)() as client:
+        with pytest.raises(OSError, match="Cannot assign requested address"):
+            client.connect(("127.0.0.1", port))
+        for _ in range(2):  # the service may be started again
+            listen(host, port, "--bind").close()
+        with listen(host, port, "--bind"), pytest.raises(Unavailable):
+            hold({"another control process": address}, timeout_s=0)
 
 
 def test_two_services_cannot_have_one_port() -> None:
     with pytest.raises(ConfigurationError, match="port 5000 is assigned to both a and b"):
-        require_free({"a": Address("127.0.0.1", 5000), "b": Address("127.0.0.1", 5000)})
+        hold({"a": Address("127.0.0.1", 5000), "b": Address("127.0.0.1", 5000)})
 
 
 def test_an_address_that_is_not_this_machines_is_bad_input() -> None:
     with pytest.raises(ConfigurationError, match=r"cannot listen on 192\.0\.2\.7:80 for Glance"):
-        require_free({"Glance": Address("192.0.2.7", 80)})
+        hold({"Glance": Address("192.0.2.7", 80)})
