@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from kilonova.model.instance import PowerState
 from support.stock_client import run_client
@@ -127,6 +128,15 @@ class AgentCloud:
         listed = json.loads(done.stdout)["agents"]
         return {each["name"]: each["hosts"] for each in listed if each["revoked_at"] is None}
 
+    def serves(self) -> bool:
+        """Whether Keystone issues a token and the control process accepts it."""
+        try:
+            session = self.supervisor.session()
+            url = f"http://127.0.0.1:{self.supervisor.ports[0]}/compute/v2.1/servers"
+            return session.get(url, timeout=30).status_code == 200
+        except requests.ConnectionError:
+            return False
+
     def up(self) -> set[str]:
         services = self.get("/os-services?binary=nova-compute")["services"]
         return {each["host"] for each in services if each["state"] == "up"}
@@ -158,6 +168,27 @@ def tasks_from_now_on(folder: Path, uuid: str, seen: list[str | None]) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "cloud"
+
+
+def test_every_killed_process_of_a_cloud_with_agents_is_started_again(folder: Path) -> None:
+    with agent_cloud(folder, agents=2) as cloud:
+        hosts = {f"node{number}" for number in range(1, HOSTS + 1)}
+        marks = {
+            "agent1": "agent1.conf",
+            "broker": "beam.smp",
+            "control": f"kilonova\0api\0--config-file\0{folder}",
+            "keystone": "bundled_services.keystone",
+        }
+        victims = {cloud.supervisor.descendant(mark) for mark in marks.values()}
+        for victim in victims:
+            os.kill(victim, signal.SIGKILL)
+        lines = [cloud.supervisor.next_line("was killed by SIGKILL; starting it again in 1 s, log in ") for _ in marks]
+        assert {line.split()[0] for line in lines} == set(marks)
+        wait_until(cloud.serves, "the cloud to serve again", at_most_s=60, every_s=0.2)
+        assert victims.isdisjoint(cloud.supervisor.descendants())
+        cloud.boot(HOSTS)
+        wait_until(lambda: set(cloud.servers().values()) == hosts, "a server on every host", at_most_s=90, every_s=0.2)
+        assert cloud.supervisor.signal(signal.SIGTERM) == 0
 
 
 def test_a_cloud_with_agents_dies_with_its_supervisor_and_goes_on_with_fewer_agents(folder: Path) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``kilonova up --hypervisor libvirt`` with the stock client, from the first boot to the complete removal."""
 
+import os
 import re
 import signal
 import socket
@@ -45,6 +46,13 @@ class RealCloud:
         assert self.supervisor.process.returncode == (0 if number is signal.SIGINT else -number), complaints
         return said
 
+    def kill_libvirtd(self) -> None:
+        """Kill libvirtd, and wait until the supervisor announces its restart."""
+        assert self.supervisor is not None
+        (pid,) = (pid for pid, words in self.libvirtd.processes() if Path(words[0]).name == "libvirtd")
+        os.kill(pid, signal.SIGKILL)
+        self.supervisor.next_line("libvirtd ended; starting it again in 1 s, log in ")
+
     def libvirtd_runs(self) -> bool:
         return any(Path(words[0]).name == "libvirtd" for _, words in self.libvirtd.processes())
 
@@ -83,26 +91,31 @@ def test_a_guest_outlives_its_cloud_however_that_ends(cloud: RealCloud) -> None:
     guests = cloud.libvirtd.guests()
     assert len(guests) == 1
 
+    cloud.kill_libvirtd()
+    stock.do("server", "reboot", "--wait", "first")
+    wait_for_boots(stock, "first", 3)
+    assert cloud.libvirtd.guests() == guests
+
     cloud.end(signal.SIGKILL)
     wait_until(lambda: not cloud.libvirtd_runs(), "libvirtd to end with the supervisor", at_most_s=20)
     assert cloud.libvirtd.guests() == guests
 
     stock = cloud.start()
-    assert (status(stock, "first"), boots(stock, "first")) == ("ACTIVE", 2)
+    assert (status(stock, "first"), boots(stock, "first")) == ("ACTIVE", 3)
     (pid,) = guests.values()
     assert f"1 guest keeps running; the next start finds it. To kill it: kill {pid}\nstopped\n" in cloud.end()
     assert not cloud.libvirtd_runs()
     assert cloud.libvirtd.guests() == guests
 
     stock = cloud.start("--guests-on-stop", "stop")
-    assert (status(stock, "first"), boots(stock, "first")) == ("ACTIVE", 2)
+    assert (status(stock, "first"), boots(stock, "first")) == ("ACTIVE", 3)
     assert cloud.end().endswith("\nstopping\nstopped\n")
     wait_until(lambda: not list(cloud.libvirtd.processes()), "the helper processes of the guest to end")
 
     stock = cloud.start()
     wait_until(lambda: status(stock, "first") == "SHUTOFF", "the server to be SHUTOFF", at_most_s=30, every_s=0.2)
     stock.do("server", "start", "first")
-    wait_for_boots(stock, "first", 3)
+    wait_for_boots(stock, "first", 4)
     (folder,) = (path for path in (cloud.folder / "instances").iterdir() if path.is_dir() and path.name != "_base")
     stock.do("server", "delete", "--wait", "first")
     wait_until(lambda: not folder.exists(), "its disks to be removed")

@@ -48,13 +48,24 @@ class Supervisor:
         return self
 
     def until_ready(self) -> "Supervisor":
+        self.next_line("ready")
+        self.seconds = time.monotonic() - self.began
+        return self
+
+    def next_line(self, text: str) -> str:
+        """Return the next line of the output with ``text``, which must follow."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.lines.append(line)
-            if "ready" in line:
-                self.seconds = time.monotonic() - self.began
-                return self
+            if text in line:
+                return line
         raise AssertionError(self.lines, self.process.communicate())
+
+    def descendant(self, mark: str) -> int:
+        """Return the pid of the process below the supervisor whose command contains ``mark``."""
+        found = [pid for pid in self.descendants() if mark.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        assert len(found) == 1, (mark, found)
+        return found[0]
 
     def descendants(self) -> list[int]:
         """Return the pids of all processes below the supervisor."""

@@ -128,7 +128,7 @@ class Libvirtd:
         reading, writing = os.pipe()
         arguments = [str(os.getpid()), str(writing), str(int(self._guests_end))]
         arguments += [str(self.folder), self._host] if self._private else ["", ""]
-        with (self.folder / "log" / "start.log").open("wb") as output:
+        with (self.folder / "log" / "start.log").open("wb" if self._keeper is None else "ab") as output:
             self._keeper = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-m", "kilonova.bundled_services.libvirt_keeper", *arguments, *command],
                 stdin=subprocess.DEVNULL,
@@ -205,6 +205,14 @@ class Libvirtd:
         if self._keeper is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):  # the keeper runs until the last guest exits
                 self._keeper.wait(0.2)
+
+    def ending(self) -> str:
+        return "ended"  # its exit status is known to its keeper only
+
+    def restart(self) -> None:
+        """Start libvirtd again after it has exited; it finds its guests. Raises: ConfigurationError, Unavailable."""
+        self.kill()
+        self.start()
 
     def guests(self) -> dict[str, int]:
         """Return guest name → pid for all running guests, even if libvirtd does not run."""

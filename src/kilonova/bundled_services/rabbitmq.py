@@ -91,6 +91,7 @@ class RabbitMQ:
         self._epmd: subprocess.Popen[bytes] | None = None
         self._beam: subprocess.Popen[bytes] | None = None
         self._ports: Mapping[str, int] = {}
+        self._log_mode = "wb"
 
     @property
     def port(self) -> int:
@@ -107,7 +108,7 @@ class RabbitMQ:
         return self._beam.pid
 
     def start(self) -> None:
-        """Start the broker without waiting until it accepts connections."""
+        """Start the broker, again after ``kill``, without waiting until it accepts connections."""
         for name in ("data", "log", "home"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._choose_ports()
@@ -120,6 +121,7 @@ class RabbitMQ:
             self._epmd = self._spawn(epmd, environment, "epmd.log")
             self._wait_for_port("epmd", self._epmd, _STOP_S)
         self._beam = self._spawn([str(_SERVER)], environment, "start.log")
+        self._log_mode = "ab"  # a restart keeps the output of the broker that was killed
 
     def is_ready(self) -> bool:
         """Return whether the broker accepts connections.
@@ -179,14 +181,18 @@ class RabbitMQ:
         return (self.folder / "log" / "start.log").read_text(errors="replace")[-3000:]
 
     def _choose_ports(self) -> None:
-        """Choose the same ports as at the last start; replace those that are in use by free ports."""
+        """Choose the same ports as at the last start; replace those that are in use by free ports.
+
+        A killed broker always gets its ports again, because its clients keep them.
+        """
+        if self._ports:
+            return
         path = self.folder / "ports.json"
         kept: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
         others = iter(set(free_ports(2 * len(_PORTS))) - set(kept.values()))
         chosen: dict[str, int] = {}
         for name in _PORTS:
-            has_epmd = name == "epmd" and self._epmd is not None and self._epmd.poll() is None
-            is_usable = has_epmd or (name in kept and can_listen(kept[name]))
+            is_usable = name in kept and can_listen(kept[name])
             chosen[name] = kept[name] if is_usable else next(others)
         write_private(path, json.dumps(chosen))
         self._ports = chosen
@@ -261,7 +267,7 @@ class RabbitMQ:
 
     def _spawn(self, command: Sequence[str], environment: Mapping[str, str], log: str) -> subprocess.Popen[bytes]:
         parent = os.getpid()
-        with (self.folder / "log" / log).open("wb") as output:
+        with (self.folder / "log" / log).open(self._log_mode) as output:
             return subprocess.Popen(  # noqa: S603
                 command,
                 stdin=subprocess.DEVNULL,

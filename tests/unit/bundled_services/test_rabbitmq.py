@@ -55,9 +55,9 @@ def test_nothing_is_left_when_the_supervisor_is_killed(tmp_path: Path) -> None:
 
 
 def test_ports_are_kept_and_secrets_are_the_owners(tmp_path: Path) -> None:
-    server = RabbitMQ(tmp_path / "broker", {})
     chosen = []
     for _ in range(2):
+        server = RabbitMQ(tmp_path / "broker", {})
         server.start()
         chosen.append(json.loads((server.folder / "ports.json").read_text()))
         server.kill()
@@ -66,6 +66,23 @@ def test_ports_are_kept_and_secrets_are_the_owners(tmp_path: Path) -> None:
     assert len({*chosen[0].values()}) == 4
     for name in ("ports.json", "definitions.json", "home/.erlang.cookie"):
         assert (server.folder / name).stat().st_mode & 0o077 == 0, name
+    assert not of_folder(server.folder)
+
+
+def test_a_killed_server_has_its_ports_and_its_log_again(tmp_path: Path) -> None:
+    server = RabbitMQ(tmp_path / "broker", {})
+    server.start()
+    try:
+        server.wait()
+        port = server.port
+        server.kill()
+        (server.folder / "log" / "start.log").open("a").write("last words\n")
+        server.start()
+        server.wait()
+        assert server.port == port
+        assert "last words" in (server.folder / "log" / "start.log").read_text()
+    finally:
+        server.stop()
     assert not of_folder(server.folder)
 
 

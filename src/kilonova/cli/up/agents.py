@@ -27,7 +27,7 @@ from kilonova.bundled_services.private_file import write_private
 from kilonova.bundled_services.rabbitmq import RabbitMQ
 from kilonova.bundled_services.settings import LOG_BYTES, LOGS_KEPT
 from kilonova.cli.up.agent_account import AgentAccount, url_text
-from kilonova.cli.up.children import Child, has_ended
+from kilonova.cli.up.children import Child, ending, has_ended
 from kilonova.cli.up.libvirt import LibvirtSide
 from kilonova.config.compute import ComputeSettings
 from kilonova.config.consoles import ConsoleSettings
@@ -43,6 +43,7 @@ from kilonova.messaging.rabbit.transport_url import BrokerAddress, TransportUrl
 from kilonova.scenario.options import conf_text, with_defaults
 
 if TYPE_CHECKING:
+    from kilonova.db.agent_sessions import Session
     from kilonova.db.core.transaction import Transaction
     from kilonova.db.database import Database
 
@@ -141,8 +142,21 @@ class OwnBroker:
     def answers(self) -> bool:
         return self._server.is_ready()
 
+    def ending(self) -> str:
+        return ending(self.pidfd)
+
+    def kill(self) -> None:
+        self._server.kill()
+
+    def restart(self) -> None:
+        """Start the broker again, on the same ports. Raises: OSError, Unavailable."""
+        self._server.kill()
+        self._server.start()
+        os.close(self.pidfd)
+        self.pidfd = os.pidfd_open(self._server.pid)
+
     def obituary(self) -> str:
-        return f"{self.name} ended; the last lines of {self.log}:\n{self._server.last_words()}"
+        return f"{self.name} {self.ending()}; the last lines of {self.log}:\n{self._server.last_words()}"
 
     def stop(self) -> None:
         self._server.stop()
@@ -175,6 +189,7 @@ class AgentSide:
         self._database: Database | None = None
         self._read_at = float("-inf")
         self._reported: set[str] = set()
+        self._ended_sessions: set[str] = set()
 
     def enrol(self, conf: Sequence[Path]) -> None:
         """Enrol the agents in ``shares``, and revoke agents of earlier starts.
@@ -201,16 +216,32 @@ class AgentSide:
             yield AgentChild(self, name, files, self._folder, python_path)
 
     def has_reported(self, agent: str) -> bool:
-        """Return True if an agent has reported all its hosts to control processes since the start of this cloud."""
+        """Return whether an agent has reported all its hosts to control processes since its last start.
+
+        Raises: Unavailable.
+        """
+        if self._read_at + _READ_EVERY_S < time.monotonic():
+            self._read_at = time.monotonic()
+            self._reported = {host for hosts in self._sessions().values() for host in hosts}
+        return self._reported.issuperset(self.shares[agent])
+
+    def expect_report(self, agent: str) -> None:
+        """Ignore the report of an agent process that has ended, whose lease may still be valid. Raises: Unavailable."""
+        self._ended_sessions |= {session.uuid for session in self._sessions() if session.agent == agent}
+        self._read_at = float("-inf")
+
+    def _sessions(self) -> Mapping["Session", Sequence[str]]:
+        """Return session → its reported hosts, for agent processes that may run."""
         from kilonova.db import agent_sessions  # noqa: PLC0415 - start-up time
 
         assert self._database is not None
-        if self._read_at + _READ_EVERY_S < time.monotonic():
-            self._read_at = time.monotonic()
-            with self._database.read() as connection:
-                sessions = agent_sessions.with_lease(connection, self._database.clock.now())
-                self._reported = {host for each in sessions for host in agent_sessions.hosts(connection, each.uuid)}
-        return self._reported.issuperset(self.shares[agent])
+        with self._database.read() as connection:
+            sessions = agent_sessions.with_lease(connection, self._database.clock.now())
+            return {
+                each: agent_sessions.hosts(connection, each.uuid)
+                for each in sessions
+                if each.uuid not in self._ended_sessions
+            }
 
     def stop(self) -> None:
         """Stop the broker. Call this after all other processes have been stopped."""
@@ -266,6 +297,10 @@ class AgentChild(Child):
 
     def answers(self) -> bool:
         return self._side.has_reported(self.name)
+
+    def restart(self) -> None:
+        self._side.expect_report(self.name)
+        super().restart()
 
 
 def _for_agents(options: Sections) -> dict[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from kilonova.bundled_services import port_probe
 from kilonova.bundled_services.parent_death import die_with_parent
-from kilonova.process_signals import Wakeup, wakeup
+from kilonova.process_signals import Wakeup
 
 _STOP_TIMEOUT_S = 8.0
 _PROBE_TIMEOUT_S = 2.0
@@ -25,15 +25,27 @@ AnyWatched = TypeVar("AnyWatched", bound="Watched")
 
 
 class Watched(Protocol):
-    """A process that must run as long as the supervisor. ``pidfd``: of the process."""
+    """A process of a cloud. ``pidfd``: of the process, -1 without one."""
 
     name: str
     log: Path
     pidfd: int
 
     def ended(self) -> bool: ...
-    def answers(self) -> bool: ...
-    def obituary(self) -> str: ...
+    def answers(self) -> bool:
+        """Return whether the process is ready. Raises: Unavailable."""
+
+    def ending(self) -> str:
+        """Return how the process ended, as a predicate: "was killed by SIGKILL"."""
+
+    def obituary(self) -> str:
+        """Return how the process ended, with the last lines of its log."""
+
+    def kill(self) -> None:
+        """Kill the process; ended is success."""
+
+    def restart(self) -> None:
+        """Start the process again after it has ended. Call it in the main thread. Raises: OSError, KilonovaError."""
 
 
 class Child:
@@ -51,17 +63,23 @@ class Child:
         self.name = name
         self.log = log
         self.probe_url = probe_url
-        with _open_log(log) as output:
+        self._command = list(command)
+        self._cwd = cwd
+        self._python_path = tuple(python_path)
+        self._start()
+
+    def _start(self) -> None:
+        with _open_log(self.log) as output:
             self._log_start = output.tell()
             self._log_inode = os.fstat(output.fileno()).st_ino
             parent = os.getpid()
             self._process = subprocess.Popen(  # noqa: S603
-                list(command),
+                self._command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                cwd=cwd,
-                env=_environment(os.environ, python_path),
+                cwd=self._cwd,
+                env=_environment(os.environ, self._python_path),
                 start_new_session=True,  # Ctrl-C must reach the supervisor only
                 preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  # safe: one thread, no import after fork
             )
@@ -89,20 +107,32 @@ class Child:
     def ask_to_stop(self) -> None:
         signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
 
-    def reap(self) -> None:
-        """Kill the process and its process group, and reap it."""
+    def kill(self) -> None:
+        """Kill the process and its process group."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
+
+    def reap(self) -> None:
+        """Kill the process and its process group, and reap it."""
+        self.kill()
         self._process.wait()
         os.close(self.pidfd)
 
+    def restart(self) -> None:
+        """Start the process again after it has ended. Call it in the main thread. Raises: OSError."""
+        self.kill()  # the rest of its process group
+        ended, pidfd = self._process, self.pidfd
+        self._start()
+        ended.wait()  # last, so that the object has a process to stop even if the start fails
+        os.close(pidfd)
+
+    def ending(self) -> str:
+        """Return the exit status or signal. Waits for the exit."""
+        return ending(self.pidfd)
+
     def obituary(self) -> str:
         """Return the exit status or signal and the last lines of the log. Waits for the exit."""
-        end = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
-        if end is None or end.si_code == os.CLD_EXITED:
-            how = f"ended with exit status {end.si_status if end else 'unknown'}"
-        else:
-            how = f"was killed by {signal.Signals(end.si_status).name}"
+        how = self.ending()
         with self.log.open("rb") as file:
             found = os.fstat(file.fileno())
             start = self._log_start if found.st_ino == self._log_inode else 0  # the log may have been rotated
@@ -118,12 +148,20 @@ def has_ended(child: Watched) -> bool:
     return bool(_ended([child], 0))
 
 
-def wait_for_an_end(children: Sequence[Watched]) -> Watched:
-    """Wait until one of the children exits, and return it. A signal ends the wait by the exception of its handler."""
-    with wakeup() as signals:
-        while not (ended := _ended(children, None, signals)):
-            signals.wait()
-    return ended[0]
+def ending(pidfd: int) -> str:
+    """Return how a process ended: its exit status or signal, if it is an unreaped child. Waits for the exit."""
+    try:
+        end = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOWAIT)
+    except ChildProcessError:
+        return "ended"
+    if end is None or end.si_code == os.CLD_EXITED:
+        return f"ended with exit status {end.si_status if end else 'unknown'}"
+    return f"was killed by {signal.Signals(end.si_status).name}"
+
+
+def wait(children: Sequence[Watched], timeout_s: float | None, signals: Wakeup) -> None:
+    """Wait until one of the children exits or a signal arrives. ``timeout_s``: None for no timeout."""
+    _ended(children, timeout_s, signals)
 
 
 def stop(children: Sequence[Child], timeout_s: float = _STOP_TIMEOUT_S) -> None:
@@ -149,8 +187,10 @@ def _ended(children: Sequence[AnyWatched], timeout_s: float | None, signals: Wak
         poll.register(signals, select.POLLIN)
     for child in children:
         poll.register(child.pidfd, select.POLLIN)
-    ended = dict(poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
-    return [child for child in children if child.pidfd in ended]
+    ready = dict(poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
+    if signals is not None and signals.fileno() in ready:
+        signals.wait()  # returns at once; the handler may raise an exception here
+    return [child for child in children if child.pidfd in ready]
 
 
 def _open_log(path: Path) -> IO[bytes]:

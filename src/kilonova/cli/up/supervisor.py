@@ -10,7 +10,8 @@
                ├── with --agents, the broker and the agent processes, which then run the hosts (``agents.py``)
                └── with --hypervisor libvirt, the libvirtd of a host of real guests (``libvirt.py``)
 
-One folder holds all data. All children stop when the supervisor stops, even by SIGKILL; if one exits, all are stopped.
+One folder holds all data. All children stop when the supervisor stops, even by SIGKILL. A child that exits is started
+again (``supervision.py``); only if that fails again and again, or at the first start, all are stopped.
 """
 
 import contextlib
@@ -26,7 +27,7 @@ from pathlib import Path
 from kilonova.cli.up import backup_files
 from kilonova.cli.up.agents import AgentSide, Sections, require_possible, share_out
 from kilonova.cli.up.announcement import Announcement
-from kilonova.cli.up.children import Child, Watched, stop, wait_for_an_end
+from kilonova.cli.up.children import Child, Watched, stop
 from kilonova.cli.up.cloud_files import (
     Accounts,
     Cloud,
@@ -43,6 +44,7 @@ from kilonova.cli.up.data_folder import default_folder
 from kilonova.cli.up.libvirt import GuestsOnStop, Hypervisor, LibvirtSide, host_name, require_libvirt
 from kilonova.cli.up.operator_file import operator_options
 from kilonova.cli.up.start_progress import StartProgress
+from kilonova.cli.up.supervision import Supervision
 from kilonova.cli.wiring import addresses
 from kilonova.cli.wiring.addresses import Address
 from kilonova.errors import ConfigurationError, Unavailable
@@ -102,7 +104,7 @@ def run(options: UpOptions) -> None:
         _stop_on_signals()
         parts.opened("ports", addresses.hold(_needed(options)).close)
         watched = _start(plan, parts, last_words, started)
-        raise Unavailable(wait_for_an_end(watched).obituary())
+        Supervision(watched, _say).run()
     except KeyboardInterrupt:
         _say("\nstopping")
     finally:

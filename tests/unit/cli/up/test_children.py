@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kilonova.cli.up.children import Child, stop, wait_for_an_end
+from kilonova.cli.up.children import Child, stop
 from support.waiting import wait_until
 
 Starter = Callable[[str], Child]
@@ -28,7 +28,8 @@ def start(tmp_path: Path) -> Iterator[Starter]:
 
 def test_a_child_that_ends_is_found_and_its_last_words_are_told(start: Starter) -> None:
     (lasting, failing) = (start("import time; time.sleep(1000)"), start("import sys; print('hm'); sys.exit('oh no')"))
-    assert wait_for_an_end([lasting, failing]) is failing
+    wait_until(failing.ended, "the child ends")
+    assert not lasting.ended()
     story = failing.obituary()
     assert story.startswith("worker ended with exit status 1; the last lines of ")
     assert story.splitlines()[1:] == ["  hm", "  oh no"]
@@ -38,7 +39,7 @@ def test_a_child_that_ends_is_found_and_its_last_words_are_told(start: Starter) 
 def test_only_what_this_run_wrote_is_told(start: Starter, tmp_path: Path) -> None:
     (tmp_path / "w.log").write_text("from the run before\n")
     child = start("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
-    wait_for_an_end([child])
+    wait_until(child.ended, "the child ends")
     assert child.obituary() == f"worker was killed by SIGSEGV; it wrote nothing to {tmp_path / 'w.log'}"
 
 
@@ -72,7 +73,7 @@ def test_a_child_sees_no_openstack_settings_and_no_false_headers(
     monkeypatch.setenv("OS_CLOUD", "elsewhere")
     monkeypatch.setenv("HTTP_X_ROLES", "admin")
     child = start("import os; print(sorted(n for n in os.environ if n.startswith(('OS_', 'HTTP_X_'))))")
-    wait_for_an_end([child])
+    wait_until(child.ended, "the child ends")
     assert (tmp_path / "w.log").read_text() == "[]\n"
 
 
@@ -83,14 +84,35 @@ def test_a_child_imports_from_the_folders_it_is_given(tmp_path: Path, monkeypatc
     program = "import rule_of_ours, sys; print(sys.path)"
     command = (sys.executable, "-c", program)
     child = Child("c", command, tmp_path / "c.log", "http://127.0.0.1:1/", tmp_path, [str(tmp_path / "rules")])
-    wait_for_an_end([child])
+    wait_until(child.ended, "the child ends")
     stop([child])
     assert "imported" in (tmp_path / "c.log").read_text()
     assert "from outside" in (tmp_path / "c.log").read_text()
 
 
+def test_a_restarted_child_tells_its_own_last_words_in_the_same_log(start: Starter, tmp_path: Path) -> None:
+    child = start("import os; print('life of', os.getpid())")
+    wait_until(child.ended, "the first life ends")
+    first = child.pid
+    child.restart()
+    assert child.pid != first
+    assert not Path(f"/proc/{first}").exists()
+    wait_until(child.ended, "the second life ends")
+    assert child.ending() == "ended with exit status 0"
+    assert child.obituary().splitlines()[1:] == [f"  life of {child.pid}"]
+    assert (tmp_path / "w.log").read_text() == f"life of {first}\nlife of {child.pid}\n"
+
+
+def test_a_restart_leaves_nothing_of_the_life_before(start: Starter, tmp_path: Path) -> None:
+    child = start("import subprocess; print(subprocess.Popen(['sleep', '1000']).pid)")
+    wait_until(child.ended, "the child ends")
+    grandchild = int((tmp_path / "w.log").read_text())
+    child.restart()
+    wait_until(lambda: not Path(f"/proc/{grandchild}").exists() or _is_zombie(grandchild), "the grandchild ends")
+
+
 def test_a_log_is_private(start: Starter, tmp_path: Path) -> None:
-    wait_for_an_end([start("")])
+    wait_until(start("").ended, "the child ends")
     assert (tmp_path / "w.log").stat().st_mode & 0o777 == 0o600
 
 
