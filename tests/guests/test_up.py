@@ -52,6 +52,7 @@ class RealCloud:
         (pid,) = (pid for pid, words in self.libvirtd.processes() if Path(words[0]).name == "libvirtd")
         os.kill(pid, signal.SIGKILL)
         self.supervisor.next_line("libvirtd ended; starting it again in 1 s, log in ")
+        wait_until(self.libvirtd_runs, "libvirtd to run again", at_most_s=20)
 
     def libvirtd_runs(self) -> bool:
         return any(Path(words[0]).name == "libvirtd" for _, words in self.libvirtd.processes())
@@ -92,9 +93,10 @@ def test_a_guest_outlives_its_cloud_however_that_ends(cloud: RealCloud) -> None:
     assert len(guests) == 1
 
     cloud.kill_libvirtd()
+    assert cloud.libvirtd.guests() == guests
     stock.do("server", "reboot", "--wait", "first")
     wait_for_boots(stock, "first", 3)
-    assert cloud.libvirtd.guests() == guests
+    guests = cloud.libvirtd.guests()
 
     cloud.end(signal.SIGKILL)
     wait_until(lambda: not cloud.libvirtd_runs(), "libvirtd to end with the supervisor", at_most_s=20)
