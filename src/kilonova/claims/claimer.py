@@ -23,6 +23,7 @@ from kilonova.claims.decision_inputs import DecisionInputs
 from kilonova.claims.decision_log import DecisionLog
 from kilonova.claims.decision_trace import DecisionTrace
 from kilonova.claims.image_traits import require_traits
+from kilonova.claims.no_valid_host import no_valid_host
 from kilonova.claims.observers import ClaimObservers
 from kilonova.claims.outside_driver import Answer, AnsweredBatch, OutsideDriver
 from kilonova.claims.placing import Chosen, Claim, NextStep, Placing
@@ -230,7 +231,7 @@ class Claimer:
             decision = batch.decide()
             best, devices = first_that_gives(decision, plan.hosts, needs)
             if best is None:
-                self._refuse(spec.request_id, plan, decision, index, count, one_of_them)
+                self._refuse(spec, plan, decision, index, count, one_of_them)
             batch.place(best.row, self._engine.allocations(plan.hosts, spec, best.row), devices)
 
     def require_fit(self, spec: RequestSpec, instance_uuid: str) -> None:
@@ -242,7 +243,7 @@ class Claimer:
         assert plan.hosts is not None
         decision = self._engine.decide(plan.hosts, with_resources(spec), limit=1)
         if not decision.ranked:
-            self._refuse(spec.request_id, plan, decision, 0, 1, instance_uuid)
+            self._refuse(spec, plan, decision, 0, 1, instance_uuid)
         with self._database.read() as connection:
             require_traits(connection, instance_uuid, spec.image)
         plan.decisions, plan.server_indices = [(instance_uuid, decision, decision.ranked[0].host)], (0,)
@@ -278,7 +279,7 @@ class Claimer:
                     self._forget(plan.claims)
                     raise
         except _NoHost as none:
-            self._refuse(order.spec.request_id, plan, none.decision, none.index, len(order.jobs), none.instance)
+            self._refuse(order.spec, plan, none.decision, none.index, len(order.jobs), none.instance)
         finally:
             if plan.trace is not None:
                 plan.trace.log()
@@ -391,12 +392,14 @@ class Claimer:
         for claim in claims:
             self._mirror.forget(claim.claim_id)
 
-    def _refuse(self, request_id: str, plan: _Plan, decision: Decision, index: int, count: int, uuid: str) -> NoReturn:
+    def _refuse(
+        self, spec: RequestSpec, plan: _Plan, decision: Decision, index: int, count: int, uuid: str
+    ) -> NoReturn:
         """Record the refusal once for all servers of the order, and raise NoValidHost."""
         plan.decisions = [(uuid, decision, None)]
         plan.server_indices = (index,)
-        self._record(request_id, plan, 1)
-        raise _no_valid_host(decision, index, count)
+        self._record(spec.request_id, plan, 1)
+        raise no_valid_host(decision, spec, index, count)
 
     def _record(self, request_id: str, plan: _Plan, count: int) -> None:
         """Store the first ``count`` decisions of a plan in the decision log."""
@@ -431,14 +434,3 @@ class Claimer:
 def _context_of(spec: RequestSpec) -> RequestContext:
     """Return the request context, which log lines of rules and drivers show."""
     return RequestContext(spec.request_id, spec.user_id, spec.project_id)
-
-
-def _no_valid_host(decision: Decision, index: int, count: int) -> NoValidHost:
-    of_many = f" for server {index + 1} of {count}" if count > 1 else ""
-    reasons = decision.summary() or "There are no hosts."
-    if decision.ranked:
-        reasons = "The best hosts cannot provide the NUMA cells or PCI devices that the flavor requests."
-    return NoValidHost(
-        decision.refusal or f"No valid host was found{of_many}. {reasons}",
-        steps=[(step.rule, step.reason, step.hosts_in, step.hosts_out) for step in decision.steps],
-    )

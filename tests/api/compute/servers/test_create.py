@@ -176,6 +176,21 @@ def test_an_administrator_may_force_a_host(control: Control, zone: str) -> None:
     assert refused.status == 403
 
 
+def test_a_forced_host_is_outside_the_default_zone_once_an_aggregate_has_its_name(control: Control) -> None:
+    """As in Nova the request is accepted and the server fails; its fault says why and what to do."""
+    new = {"name": "a", "availability_zone": "nova"}
+    number = control.admin.post("/os-aggregates", {"aggregate": new}).body["aggregate"]["id"]
+    control.admin.post(f"/os-aggregates/{number}/action", {"add_host": {"host": "node1"}})
+    refused = control.boot(control.admin, availability_zone="nova:node2")
+    assert refused["status"] == "ERROR"
+    assert refused["fault"]["code"] == 500
+    assert (
+        "The requested host is in no aggregate with availability zone nova, as requests" in refused["fault"]["message"]
+    )
+    assert control.boot(control.admin, availability_zone=":node2")["OS-EXT-SRV-ATTR:host"] == "node2"
+    assert control.boot(control.admin, availability_zone="nova:node1")["OS-EXT-SRV-ATTR:host"] == "node1"
+
+
 def test_an_administrator_may_ask_for_a_host(control: Control) -> None:
     assert control.boot(control.admin, host="node2")["OS-EXT-SRV-ATTR:host"] == "node2"
     assert control.boot(control.admin, hypervisor_hostname="node1")["OS-EXT-SRV-ATTR:host"] == "node1"
