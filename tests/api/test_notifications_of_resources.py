@@ -52,8 +52,10 @@ def test_images_that_are_fetched_before_anybody_asks(notified: World) -> None:
     (service,) = admin.get("/os-services?host=node4&binary=nova-compute").body["services"]
     assert admin.put(f"/os-services/{service['id']}", {"forced_down": True}).status == 200
     notified.mark()
-    gone = "0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4"
-    body = {"cache": [{"id": IMAGE}, {"id": gone}]}
+    lost = "0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4"
+    notified.glance.images[lost] = b"lost"
+    notified.glance.lost.add(lost)
+    body = {"cache": [{"id": IMAGE}, {"id": lost}]}
     assert admin.post(f"/os-aggregates/{number}/images", body).status == 202
     told = notified.new()
     events = [f"aggregate.cache_images.{phase}" for phase in ("start", "progress", "progress", "progress", "end")]
@@ -61,9 +63,12 @@ def test_images_that_are_fetched_before_anybody_asks(notified: World) -> None:
     assert names(notified, Format.UNVERSIONED) == []
     steps = {data(each)["host"]: data(each) for each in told[1:4]}
     assert [(data(each)["index"], data(each)["total"]) for each in told[1:4]] == [(1, 3), (2, 3), (3, 3)]
-    assert (steps["node1"]["images_cached"], steps["node1"]["images_failed"]) == ([IMAGE], [gone])
-    assert (steps["node4"]["images_cached"], steps["node4"]["images_failed"]) == ([], [IMAGE, gone])
+    assert (steps["node1"]["images_cached"], steps["node1"]["images_failed"]) == ([IMAGE], [lost])
+    assert (steps["node4"]["images_cached"], steps["node4"]["images_failed"]) == ([], [IMAGE, lost])
     assert [each.publisher.partition(":")[0] for each in told] == ["nova-api", *["nova-conductor"] * 3, "nova-api"]
+    unknown = {"cache": [{"id": "3f0d1c5e-8a52-4a8a-9c3e-6f3b7f3e2b11"}]}
+    assert admin.post(f"/os-aggregates/{number}/images", unknown).status == 400
+    assert len(notified.new()) == len(told)
     assert data(told[4])["hosts"] == ["node1", "node2", "node4"]
     assert admin.put(f"/os-services/{service['id']}", {"forced_down": False}).status == 200
 

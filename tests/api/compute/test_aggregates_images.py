@@ -14,14 +14,15 @@ from support.control import IMAGE, Control, start_control
 from support.glance_stand_in import GlanceStandIn, image_cloud
 
 DATA = os.urandom(50_000)
-OTHER, GONE = "155d900f-4e14-4e4c-a73d-069cbf4541e6", "0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4"
+OTHER, LOST = "155d900f-4e14-4e4c-a73d-069cbf4541e6", "0c4c4a3a-42d5-4a6a-8a6b-16f1d7a0b7a4"
+UNKNOWN = "3f0d1c5e-8a52-4a8a-9c3e-6f3b7f3e2b11"
 THREE = "images: [{name: cirros}]\nhosts:\n" + "".join(f"  - {{name: node{number}}}\n" for number in (1, 2, 3))
 
 
 @pytest.fixture
 def started(tmp_path: Path, sqlite_template: Path) -> Iterator[tuple[Control, GlanceStandIn]]:
     (tmp_path / "kilonova.db").write_bytes(sqlite_template.read_bytes())
-    with image_cloud({IMAGE: DATA, OTHER: b"other"}) as cloud:
+    with image_cloud({IMAGE: DATA, OTHER: b"other", LOST: b"lost"}) as cloud:
         more = f"{cloud.options}[image_cache]\nprecache_concurrency = 2\n"
         control = start_control(tmp_path, scenario=THREE, more=more)
         cloud.application = control.process.application
@@ -52,7 +53,8 @@ def test_hosts_that_are_up_fetch_what_there_is(
     services = control.admin.get("/os-services?binary=nova-compute&host=node3").body["services"]
     assert control.admin.put(f"/os-services/{services[0]['id']}", {"forced_down": True}).status == 200
     number = aggregate(control, "node1", "node2", "node3")
-    assert ask(control, number, IMAGE, OTHER, GONE).status == 202
+    glance.lost.add(LOST)
+    assert ask(control, number, IMAGE, OTHER, LOST).status == 202
     assert sorted(glance.reads) == sorted([IMAGE, OTHER])
     kept = sorted(path.read_bytes() for path in (control.folder / "hypervisors" / "_base").glob("*"))
     assert kept == sorted([DATA, b"other"])
@@ -79,3 +81,20 @@ def test_what_is_refused(started: tuple[Control, GlanceStandIn]) -> None:
     assert ask(control, number, IMAGE, client=Client(control.process.application, version="2.80")).status == 404
     assert glance.reads == []
     assert ask(control, number, IMAGE, client=Client(control.process.application, version="2.81")).status == 202
+
+
+def test_an_image_that_hosts_could_not_fetch_is_refused_by_its_id_and_no_other_is_fetched(
+    started: tuple[Control, GlanceStandIn],
+) -> None:
+    """As in Nova, an image that the caller cannot see is a 400; Nova accepts one without data, which no host can fetch.
+
+    Glance hides an image of another project by the same 404 as an unknown one.
+    """
+    control, glance = started
+    glance.images[OTHER] = None
+    number = aggregate(control, "node1")
+    for image_id, why in ((UNKNOWN, "could not be found."), (OTHER, "is not active.")):
+        refused = ask(control, number, IMAGE, image_id)
+        assert (refused.status, refused.fault) == (400, ("badRequest", f"Image {image_id} {why}"))
+    assert glance.reads == []
+    assert control.operator.get("/workflows").body["workflows"] == []

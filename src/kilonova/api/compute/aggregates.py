@@ -18,7 +18,7 @@ from kilonova.api.schemas import queries
 from kilonova.db import aggregates
 from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
-from kilonova.errors import InvalidRequest
+from kilonova.errors import InvalidRequest, NotFound
 from kilonova.model.aggregate import ZONE_KEY, Aggregate
 from kilonova.notifications.events import AggregateActed
 from kilonova.notifications.message import Phase
@@ -154,12 +154,24 @@ def cache_images(ctx: Context, request: Request) -> Reply:
     if not conductor.makes_images:
         raise InvalidRequest("No image service is configured, so images cannot be cached.")
     wanted = [each["id"] for each in request.body["cache"]]
+    for image_id in wanted:
+        _check_image(ctx, image_id)
     at_once = ctx.backend.settings.images.precache_concurrency
     ctx.announce(AggregateActed("cache_images", Phase.START, aggregate))
     if not aggregate.hosts:
         ctx.announce(AggregateActed("cache_images", Phase.END, aggregate))
     conductor.operations.image_caching.cache(aggregate, wanted, ctx.requester, at_once)
     return Reply(202)
+
+
+def _check_image(ctx: Context, image_id: str) -> None:
+    """Raise InvalidRequest unless the caller can see the image and it has data."""
+    try:
+        image = ctx.backend.images.get(image_id, token=ctx.credentials.token, project_id=ctx.project_id)
+    except NotFound as error:
+        raise InvalidRequest(error.message, field="cache") from None
+    if image.status != "active":
+        raise InvalidRequest(f"Image {image_id} is not active.", field="cache")
 
 
 def aggregate_view(aggregate: Aggregate, version: Version) -> dict[str, Any]:
