@@ -12,7 +12,11 @@ _ONE = "each process has one connection."
 _STATIC = "vendor data come from vendordata_jsonfile_path only."
 _QUOTAS = "see docs/quotas.md."
 _PROCESSES = "a control process has [api] threads; start more of them for more cores, see docs/configuration.md."
-_EXACT = "the scheduler always knows exactly which servers are on a host."
+_EXACT = "the scheduler always knows exactly which servers are on a host, so there is nothing to synchronize."
+_TRACKED = (
+    "the scheduler always knows exactly which servers are on a host, from the change log of its database. "
+    "Hosts send it no instance updates that false could turn off, and no filter queries the database for each request."
+)
 _SPICE = "this release has no SPICE console proxy."
 _RETRIED = "the guest of a deleted server is removed as soon as its host is reachable, see docs/failures.md."
 
@@ -45,7 +49,7 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         cfg.IntOpt("discover_hosts_in_cells_interval", default=-1, min=-1, help="a host exists as soon as it reports."),
     ),
     "filter_scheduler": (
-        cfg.BoolOpt("track_instance_changes", default=True, help=_EXACT),
+        cfg.BoolOpt("track_instance_changes", default=True, help=_TRACKED),
         cfg.BoolOpt("pci_in_placement", default=False, help="PCI devices are counted in pools outside Placement."),
     ),
     "quota": (

@@ -40,6 +40,15 @@ BASE = "[database]\nconnection = sqlite://\n"
             "[DEFAULT] scheduler_host_manager has no effect: Nova removed it, too.",
         ),
         ("[filter_scheduler]\npci_in_placement = true\n", "pci_in_placement has no effect: PCI devices are counted in"),
+        (
+            "[filter_scheduler]\ntrack_instance_changes = false\n",
+            "Hosts send it no instance updates that false could turn off, and no filter queries",
+        ),
+        (
+            "[filter_scheduler]\ntrack_instance_changes = true\n",
+            "track_instance_changes has no effect: the scheduler always knows exactly which servers are on a host",
+        ),
+        ("[DEFAULT]\nscheduler_instance_sync_interval = 60\n", "so there is nothing to synchronize."),
         ("[filter_scheduler]\nisolated_hosts = a\n", "IsolatedHostsFilter is not enabled."),
     ],
 )
