@@ -15,7 +15,7 @@ def no_valid_host(decision: Decision, spec: RequestSpec, index: int, count: int)
     """Return the error for server ``index`` of the ``count`` servers of a request. Its text has no host names."""
     of_many = f" for server {index + 1} of {count}" if count > 1 else ""
     if decision.ranked:
-        reasons = "The best hosts cannot give the NUMA cells or PCI devices that the flavor asks for."
+        reasons = "The best hosts cannot provide the NUMA cells or PCI devices that the flavor requests."
     else:
         reasons = f"{_of_requested_host(decision, spec)}{decision.summary() or 'There are no hosts.'}"
     return NoValidHost(
