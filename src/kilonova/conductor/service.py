@@ -88,7 +88,8 @@ class Conductor:
     ``directory``: the agents in other processes; None without a broker.
     ``image_data``: returns the source from which a host downloads an image. ``image_upload``: returns the destination
     to which a host uploads an image. ``image_keeper``: access to Glance as Kilonova's own user.
-    ``config_drives``: builder of the contents of config drives.
+    ``config_drives``: builder of the contents of config drives. ``predecessors``: uuids of the ended control processes
+    that this one replaces.
 
     Attributes: ``operations``: actions on existing servers. ``runner``: runs the workflows.
     ``stuck``: operators' actions on stuck workflows. ``strays``: removal of stray guests by operators.
@@ -120,6 +121,7 @@ class Conductor:
         image_upload: Callable[[str, str], ImageData | None] = lambda _host, _image_id: None,
         image_keeper: ImageKeeper | None = None,
         config_drives: ConfigDrives | None = None,
+        predecessors: Collection[str] = (),
     ) -> None:
         self.database = database
         self._bus = bus
@@ -165,6 +167,7 @@ class Conductor:
             self.process,
             self.lease,
             (lambda: True) if directory is None else directory.has_all,
+            predecessors=predecessors,
         )
         self.heartbeats = Heartbeats(database, self.lease.duration)
         self.questions = AgentQuestions(bus, owner, find_agent, question_limits)

@@ -19,6 +19,16 @@ class ApiSettings:
 
     auth_strategy: Annotated[str, Option(choices=("keystone", "noauth2"))] = "keystone"
     bind: Annotated[Address, Option("HOST:PORT to listen on (Kilonova's own).", read=parse_address)] = _LOOPBACK
+    workers: Annotated[
+        int,
+        Option(
+            "Number of control processes that serve the APIs on one port, more than 1 only on PostgreSQL and MariaDB.",
+            name="osapi_compute_workers",
+            group="DEFAULT",
+            min=1,
+            max=64,
+        ),
+    ] = 1
     max_limit: Annotated[int, Option("Most items in one answer of a list.", min=1)] = 1000
     max_servers_per_request: Annotated[int, Option("Most servers of one request (Kilonova's own).", min=1)] = 1000
     max_query_length: Annotated[int, Option("Longest query string in bytes (Kilonova's own).", min=1)] = 32_768

@@ -11,7 +11,7 @@ _QUORUM = "queues are always durable quorum queues."
 _ONE = "each process has one connection."
 _STATIC = "vendor data come from vendordata_jsonfile_path only."
 _QUOTAS = "see docs/quotas.md."
-_PROCESSES = "a control process has [api] threads; start more of them for more cores, see docs/configuration.md."
+_PROCESSES = "each control process is API, scheduler and conductor; [DEFAULT] osapi_compute_workers sets their number."
 _EXACT = "the scheduler always knows exactly which servers are on a host, so there is nothing to synchronize."
 _TRACKED = (
     "the scheduler always knows exactly which servers are on a host, from the change log of its database. "
@@ -31,7 +31,6 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
         cfg.IntOpt("volume_usage_poll_interval", default=0, help="there is no volume service."),
         cfg.IntOpt("instance_delete_interval", default=300, help=_RETRIED),
         cfg.IntOpt("maximum_instance_delete_attempts", default=5, help=_RETRIED),
-        cfg.IntOpt("osapi_compute_workers", min=1, help=_PROCESSES),
         cfg.IntOpt("metadata_workers", min=1, help="there is no metadata service."),
         cfg.IntOpt(
             "periodic_fuzzy_delay", default=60, help="periodic tasks of different processes do not delay each other."
@@ -45,7 +44,7 @@ INEFFECTIVE: Mapping[str, tuple[cfg.Opt, ...]] = {
     ),
     "scheduler": (
         cfg.IntOpt("max_placement_results", default=1000, min=1, help="a scheduling decision considers every host."),
-        cfg.IntOpt("workers", min=0, help="the process that handles a request makes its scheduling decision."),
+        cfg.IntOpt("workers", min=0, help=_PROCESSES),
         cfg.IntOpt("discover_hosts_in_cells_interval", default=-1, min=-1, help="a host exists as soon as it reports."),
     ),
     "filter_scheduler": (

@@ -99,6 +99,12 @@ def end_control_processes(tx: Transaction, *, besides: str) -> None:
     tx.execute(sa.update(t.processes).where(others).values(lease_until=tx.now))
 
 
+def end_leases(tx: Transaction, processes: Collection[str]) -> None:
+    """End the leases of processes that have ended for certain, so that their work is taken over at once."""
+    going_on = sa.and_(_P.uuid.in_(sorted(processes)), _P.lease_until > tx.now)
+    tx.execute(sa.update(t.processes).where(going_on).values(lease_until=tx.now))
+
+
 def end_sessions_with(tx: Transaction, agent: str, hosts: Collection[str]) -> None:
     """End the sessions of an agent that have one of ``hosts``; the agent must then start a new session.
 

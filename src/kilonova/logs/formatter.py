@@ -10,7 +10,8 @@ User input cannot send control sequences to a terminal that shows the log, eithe
      |   File "…", line 7, in create
      | ValueError: what the user sent, with \n for each line break in it
 
-Lines that begin with `` | `` belong to the record above them; no record begins like that.
+Lines that begin with `` | `` belong to the record above them; no record begins like that. If several processes write to
+the same log, the name of the process follows the name of the logger: ``[worker 2]``.
 """
 
 import copy
@@ -23,7 +24,8 @@ from kilonova.logs import request_context
 MAX_LINE = 8_192
 MAX_TRACEBACK_LINE = 400
 MAX_TRACEBACK_LINES = 60
-_FORMAT = "%(asctime)s %(levelname)s %(name)s %(request)s%(message)s"
+_FORMAT = "%(asctime)s %(levelname)s %(name)s %(worker)s%(request)s%(message)s"
+_ONLY_PROCESS = "MainProcess"
 _FIRST_LINES = 15
 
 #: Characters that are escaped: C0 and C1 controls, line and paragraph separators, bidirectional controls, lone
@@ -45,7 +47,8 @@ def bounded(text: str, limit: int) -> str:
 class OneLineFormatter(logging.Formatter):
     """Formats a record with ``inner``, escapes and cuts the line, and appends traceback lines that begin with `` | ``.
 
-    ``%(request)s`` in the inner format is replaced by the ids of the request that the thread handles.
+    ``%(request)s`` in the inner format is replaced by the ids of the request that the thread handles, ``%(worker)s`` by
+    the name of the process if the process has been given a name.
     """
 
     def __init__(self, inner: logging.Formatter | None = None) -> None:
@@ -55,6 +58,7 @@ class OneLineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         request = request_context.current()
         record.request = "" if request is None else f"[{request}] "
+        record.worker = "" if record.processName in (None, _ONLY_PROCESS) else f"[{record.processName}] "
         alone = record
         if record.exc_info or record.exc_text or record.stack_info:
             alone = copy.copy(record)

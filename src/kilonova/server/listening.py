@@ -41,6 +41,34 @@ def listen(host: str, port: int, name: str) -> socket.socket:
             return listener
 
 
+def listen_together(host: str, port: int, name: str, count: int) -> tuple[socket.socket, ...]:
+    """Listen on an address with several sockets, among which the kernel distributes connections (SO_REUSEPORT).
+
+    A socket that no process accepts from gets its share of the connections, too. ``name``: as for :func:`listen`. Other
+    processes cannot use the address unless they share it, too, and have the same user. Raises: Unavailable.
+    """
+    first = listen(host, port, name)  # exclusively: no other process listens on the address
+    sockets = [first]
+    if count > 1:
+        first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        for _ in range(count - 1):
+            another = socket.socket(first.family, first.type, first.proto)
+            sockets.append(another)
+            another.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            another.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if first.family == socket.AF_INET6:
+                another.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            another.bind(first.getsockname())
+            another.listen(_BACKLOG)
+            another.setblocking(False)
+    except OSError as error:
+        for each in sockets:
+            each.close()
+        raise Unavailable(f"{name}: {host}:{port} cannot be shared: {error.strerror}.") from error
+    return tuple(sockets)
+
+
 def tls_context(cert_file: str, key_file: str | None, name: str) -> ssl.SSLContext:
     """Return a TLS context with a certificate and its key. Raises: ConfigurationError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -38,7 +38,10 @@ _ROOM_MADE = 16  # when there are too many connections, one 16th of those that a
 
 
 class Server:
-    """Serves one application on one listening socket. ``tls``: TLS context; None for connections without TLS."""
+    """Serves one application on its own listening socket, and on those of other servers (:meth:`accept_also_from`).
+
+    ``tls``: TLS context; None for connections without TLS.
+    """
 
     def __init__(
         self,
@@ -53,6 +56,8 @@ class Server:
         self._swept_enough = threading.Event()
         self._application = application
         self._listener = listener
+        #: File descriptor → socket of all listeners.
+        self._listeners = {listener.fileno(): listener}
         self._threads = threads
         self._tls = tls
         self._connections: dict[int, Connection] = {}
@@ -87,10 +92,28 @@ class Server:
         for thread in self._workers:
             thread.start()
 
+    def accept_also_from(self, listeners: Iterable[socket.socket]) -> None:
+        """Accept connections from these listeners, too, and no longer from those of an earlier call.
+
+        Call it after :meth:`start`, from one thread at a time. The caller keeps the listeners open.
+        """
+        if self.stopping:
+            return
+        wanted = {each.fileno(): each for each in (self._listener, *listeners)}
+        before, self._listeners = self._listeners, wanted
+        with contextlib.suppress(OSError, ValueError):  # the server may have been stopped concurrently
+            for number in before.keys() - wanted.keys():
+                self._epoll.unregister(number)
+            for number in wanted.keys() - before.keys():
+                self._epoll.register(number, READ | select.EPOLLONESHOT)
+
     def stop(self) -> None:
         """Accept no new requests, wait at most ``stop_s`` for running requests, and close all connections."""
         self.stopping = True
         self._swept_enough.set()
+        for number in self._listeners:  # closing is not enough: other processes may have the sockets open
+            with contextlib.suppress(OSError):
+                self._epoll.unregister(number)
         self._listener.close()
         deadline = time.monotonic() + self.limits.stop_s
         while time.monotonic() < deadline:
@@ -124,18 +147,16 @@ class Server:
     # --- the threads --------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        listening, end = self._listener.fileno(), self._end
-        poll, connections = self._epoll.poll, self._connections
+        end, poll, connections = self._end, self._epoll.poll, self._connections
         while True:
             for number, _ in poll(-1, 1):
                 if number == end:
                     return
-                if number == listening:
-                    self._accept()
-                    continue
                 connection = connections.get(number)
                 if connection is not None:
                     self._take_turn(connection)
+                elif (listener := self._listeners.get(number)) is not None:
+                    self._accept(listener)
 
     def _take_turn(self, connection: Connection) -> None:
         with connection.lock:  # the thread of the previous turn may still hold the lock
@@ -146,13 +167,13 @@ class Server:
                 LOG.exception("The handling of a connection failed")
                 connection.close()
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         if self.stopping:
             return
         accepted: list[Connection] = []
         try:
             for _ in range(_ACCEPTED_AT_ONCE):
-                sock, address = self._listener.accept()
+                sock, address = listener.accept()
                 connection = self._connect(sock, address)
                 if connection is not None:
                     accepted.append(connection)
@@ -163,7 +184,7 @@ class Server:
                 LOG.warning("A connection could not be accepted: %s", error.strerror)
                 self._make_room(lambda connection: connection.since)
         with contextlib.suppress(OSError, ValueError):  # the server may have been stopped concurrently
-            self._epoll.modify(self._listener, READ | select.EPOLLONESHOT)
+            self._epoll.modify(listener, READ | select.EPOLLONESHOT)
         for connection in accepted[1:]:  # other threads handle these connections, as _take_turn() may take long
             with connection.lock:
                 self.arm(connection, READ)

@@ -42,6 +42,13 @@ def test_a_process_that_takes_a_host_ends_the_session_of_its_predecessor(databas
         }  # fmt: skip
 
 
+def test_processes_that_have_ended_for_certain_lose_their_leases(database: Database) -> None:
+    for name in ("one", "other", "third"):
+        register(database, Process(name))
+    database.write(lambda tx: host_agents.end_leases(tx, ["one", "third", "unknown"]))
+    assert living(database) == {"other"}
+
+
 def test_mirrors_follow_hosts_that_change_processes_within_a_transaction(database: Database) -> None:
     """The last logged change of a process does not give it back hosts that other processes have by then."""
     mirror = Mirror.follow(database, clock=lambda: 1.0)

@@ -14,6 +14,13 @@ def formatted(message: str, *args: object, error: BaseException | None = None) -
     return OneLineFormatter(logging.Formatter("%(levelname)s %(message)s")).format(record)
 
 
+def test_the_process_is_named_where_there_are_several() -> None:
+    record = logging.LogRecord("kilonova.test", logging.INFO, __file__, 1, "said", (), None)
+    assert OneLineFormatter().format(record).endswith(" INFO kilonova.test said")
+    record.processName = "worker 2"
+    assert OneLineFormatter().format(record).endswith(" INFO kilonova.test [worker 2] said")
+
+
 def raised(error: Exception) -> Exception:
     def fail() -> None:
         raise error

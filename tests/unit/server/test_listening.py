@@ -3,12 +3,13 @@ import resource
 import socket
 import ssl
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from kilonova.errors import ConfigurationError, Unavailable
-from kilonova.server.listening import connections_possible, listen, tls_context
+from kilonova.server.listening import connections_possible, listen, listen_together, tls_context
 from support.http_clients import get, request, serving
 
 
@@ -63,6 +64,38 @@ def test_a_port_that_is_in_use_is_named_and_not_shared() -> None:
             Unavailable, match=rf"\[api\] bind: 127.0.0.1:{port} cannot be used: Address already in use"
         ):
             listen("127.0.0.1", port, "[api] bind")
+
+
+def test_listeners_that_share_a_port_each_get_connections_and_exclude_others() -> None:
+    listeners = listen_together("127.0.0.1", 0, "test", 3)
+    port = listeners[0].getsockname()[1]
+    assert {each.getsockname()[1] for each in listeners} == {port}
+    with ExitStack() as stack:
+        for each in listeners:
+            stack.enter_context(each)
+        for count in (1, 2):  # shared and not shared
+            with pytest.raises(Unavailable, match="Address already in use"):
+                listen_together("127.0.0.1", port, "[api] bind", count)
+        clients = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(300)]
+        accepted = [_accept_all(each) for each in listeners]
+    assert sum(accepted) == len(clients)
+    assert all(count > 40 for count in accepted)
+
+
+def test_a_single_listener_is_not_shared() -> None:
+    (listener,) = listen_together("127.0.0.1", 0, "test", 1)
+    with listener:
+        assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT) == 0
+
+
+def _accept_all(listener: socket.socket) -> int:
+    count = 0
+    while True:
+        try:
+            listener.accept()[0].close()
+        except BlockingIOError:
+            return count
+        count += 1
 
 
 def test_an_address_that_is_none_is_named() -> None:

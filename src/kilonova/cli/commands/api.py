@@ -4,15 +4,21 @@
 import atexit
 import gc
 import os
+import socket
 import sys
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kilonova.cli.wiring import addresses
 from kilonova.cli.wiring.log import configure_log, reread_debug
 from kilonova.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from kilonova.cli.wiring.control import ControlProcess
+    from kilonova.cli.workers.processes import Worker, WorkerIdentity
+    from kilonova.config.settings import Settings
 
 CONFIG_VARIABLE = "KILONOVA_CONFIG"
 _SWITCH_INTERVAL_S = 0.0005
@@ -26,18 +32,38 @@ def api(
 ) -> None:
     """Serve the compute, Placement and operator APIs on the configured address."""
     from kilonova.cli.wiring.http_server import http_server, open_port  # noqa: PLC0415 - start-up time
+    from kilonova.cli.workers.settings import require_ports  # noqa: PLC0415 - start-up time
     from kilonova.config.load import load_settings  # noqa: PLC0415 - slow to import, needed by this command only
+    from kilonova.config.workers import require_server_database  # noqa: PLC0415 - start-up time
     from kilonova.server.serving import serve_until_told  # noqa: PLC0415 - start-up time
 
     settings = load_settings(config_file)
     os.environ[CONFIG_VARIABLE] = os.pathsep.join(os.path.abspath(path) for path in config_file)  # noqa: PTH100
     require_protected(settings.api)
-    listener, tls = open_port(settings)
+    require_server_database(settings.api.workers, settings.database.connection)
+    require_ports(settings)
+    listeners, tls = open_port(settings)
     require_known_scenario_options(settings)
-    wsgi_application = application()
-    with listener:
-        again = reread_debug(lambda: load_settings(config_file).log)
-        serve_until_told(http_server(settings, wsgi_application, listener, tls), again)
+    again = reread_debug(lambda: load_settings(config_file).log)
+    if len(listeners) == 1:
+        wsgi_application = application()
+        with listeners[0]:
+            serve_until_told(http_server(settings, wsgi_application, listeners[0], tls), again)
+        return
+    worker = run_workers(settings, listeners, again)
+    if isinstance(worker, int):
+        raise typer.Exit(worker)
+    wsgi_application = application(worker.identity)
+    serve_until_told(worker.serving(http_server(settings, wsgi_application, worker.listener, tls)), again)
+
+
+def run_workers(settings: Any, listeners: Sequence[socket.socket], on_hangup: Callable[[], None]) -> "Worker | int":
+    """Fork the workers; return the worker in each of them, and in their parent, at its end, the exit status."""
+    from kilonova.cli.wiring import control  # noqa: F401, PLC0415 - workers share the memory of what is imported now
+    from kilonova.cli.workers import processes  # noqa: PLC0415 - start-up time
+
+    configure_log(settings.log)
+    return processes.run_workers(listeners, on_hangup)
 
 
 def require_protected(api: Any) -> None:
@@ -50,8 +76,11 @@ def require_protected(api: Any) -> None:
     )
 
 
-def application() -> Callable[..., Any]:
-    """Return the WSGI application for the configuration files named in ``KILONOVA_CONFIG`` (separated by ``:``)."""
+def application(worker: "WorkerIdentity | None" = None) -> Callable[..., Any]:
+    """Return the WSGI application for the configuration files named in ``KILONOVA_CONFIG`` (separated by ``:``).
+
+    ``worker``: of this process, None if it is the only one.
+    """
     from kilonova.api.auth import strip_environment_headers  # noqa: PLC0415 - start-up time
     from kilonova.cli.wiring.control import start_control_process  # noqa: PLC0415 - start-up time
     from kilonova.config.load import load_settings  # noqa: PLC0415 - start-up time
@@ -64,10 +93,20 @@ def application() -> Callable[..., Any]:
     gc.set_threshold(_COLLECT_AFTER)
     settings = load_settings(files)
     configure_log(settings.log)
-    control = start_control_process(settings)
+    control = start_control_process(settings) if worker is None else start_worker(settings, worker)
     gc.freeze()  # exempt modules, routes and schemas, which live as long as the process, from garbage collection
     atexit.register(control.close)
     return control.application
+
+
+def start_worker(settings: "Settings", worker: "WorkerIdentity") -> "ControlProcess":
+    """Start the control process of a worker: hosts belong to the first one, and each has its own port for metrics."""
+    from kilonova.cli.wiring.control import start_control_process  # noqa: PLC0415 - start-up time
+    from kilonova.cli.wiring.core import Parts  # noqa: PLC0415 - start-up time
+    from kilonova.cli.workers.settings import settings_of  # noqa: PLC0415 - start-up time
+
+    parts = Parts(owner=worker.owner, predecessors=worker.predecessors, serves_hosts=worker.serves_hosts)
+    return start_control_process(settings_of(worker.number, settings), parts)
 
 
 def require_known_scenario_options(settings: Any) -> None:

@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -143,7 +143,7 @@ def _start(settings: Settings, policy: Policy, given: Parts) -> ControlProcess:
         if core.resumed:
             LOG.info("Resuming %d unfinished workflows", core.resumed)
         parts.start(core.upkeep)
-        _start_periodic_tasks(settings, core, parts)
+        _start_periodic_tasks(settings, core, parts, _image_folders(settings) if given.serves_hosts else [])
         backend = _backend(settings, policy, core, scenario, parts)
         app = application_of(settings, backend, _agents_api(settings, core, image_store(settings, given.image_session)))
         metrics_server = serve_metrics(settings.prometheus, core.metrics)
@@ -169,7 +169,7 @@ def _open_database(settings: Settings, parts: ProcessParts) -> Database:
     return database
 
 
-def _start_periodic_tasks(settings: Settings, core: Core, parts: ProcessParts) -> None:
+def _start_periodic_tasks(settings: Settings, core: Core, parts: ProcessParts, image_folders: Sequence[Path]) -> None:
     """Start the periodic tasks of this process: tasks for the whole cloud, and tasks for the hosts of this process."""
     database, conductor, kept, compute = core.database, core.conductor, settings.operator, settings.compute
     if core.notifying.audit is not None:
@@ -185,7 +185,7 @@ def _start_periodic_tasks(settings: Settings, core: Core, parts: ProcessParts) -
     power = PowerReports(bus, agents, power_reporting_of(compute))
     power.came_up()
     parts.start(power)
-    parts.start(image_cache_of(_image_folders(settings), settings.image_cache))
+    parts.start(image_cache_of(image_folders, settings.image_cache))
     parts.start(ReportTimer(bus, agents, compute.running_deleted_instance_poll_interval_s))
 
 

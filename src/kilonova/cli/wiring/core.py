@@ -79,7 +79,9 @@ class Parts:
     control processes. ``sinks``: replace the configured destinations of notifications. ``piece``: maximum number of
     servers claimed in one transaction.
     ``pause_s``: function that returns the seconds until a step's retry, given how often the step has failed;
-    ``max_tries``: maximum number of tries of a step.
+    ``max_tries``: maximum number of tries of a step. ``owner``: uuid of the control process. ``predecessors``: uuids of
+    control processes that have ended for certain, so that this process takes over their work at once.
+    ``serves_hosts``: whether this process has the configured hosts.
     """
 
     rules: Rules | None = None
@@ -96,6 +98,9 @@ class Parts:
     piece: int = PIECE
     pause_s: Callable[[int], float] = pause_s
     max_tries: int = MAX_TRIES
+    owner: str | None = None
+    predecessors: tuple[str, ...] = ()
+    serves_hosts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +171,7 @@ def start_core(
     keeper = base.parts.image_keeper or image_keeper(settings, base.parts.image_session)
     offers = ImageOffers(settings, office, available=keeper is not None)
     conductor = _conductor(base, claimer, bus, directory, offers, keeper)
-    agents = _agents(settings, hosts, bus, lambda: conductor.runner.may_act, base.parts.transfers)
+    agents = _agents(base, hosts, bus, lambda: conductor.runner.may_act)
     _note_agents(agents, started)
 
     def announce() -> None:
@@ -211,7 +216,7 @@ def _base(settings: Settings, database: Database, parts: Parts, started: Process
         settings=settings,
         parts=parts,
         database=database,
-        owner=new_uuid(),
+        owner=parts.owner or new_uuid(),
         lease=lease,
         metrics=metrics,
         notifying=notifying,
@@ -291,6 +296,7 @@ def _conductor(
         ),
         process=Process(base.owner, os.uname().nodename, None, kilonova.__version__, VERSION),
         directory=directory,
+        predecessors=parts.predecessors,
     )
 
 
@@ -332,13 +338,11 @@ def _note_agents(agents: Sequence[Agent], started: ProcessParts) -> None:
 
 
 def _agents(
-    settings: Settings,
-    hosts: Sequence[SimulatedHost],
-    bus: AgentBus,
-    may_act: Callable[[], bool],
-    transfers: ImageTransfers | None,
+    base: _Base, hosts: Sequence[SimulatedHost], bus: AgentBus, may_act: Callable[[], bool]
 ) -> tuple[Agent, ...]:
-    compute = settings.compute
+    if not base.parts.serves_hosts:
+        return ()
+    settings, compute, transfers = base.settings, base.settings.compute, base.parts.transfers
     agents = simulate(hosts, settings.fake, compute, settings.image_cache, settings.consoles, bus, may_act, transfers)
     if not compute.control_serves_host or is_simulated(compute):
         return agents

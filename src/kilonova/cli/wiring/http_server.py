@@ -10,17 +10,20 @@ from kilonova.api.agents.application import is_image_data
 from kilonova.config.settings import Settings
 from kilonova.errors import ConfigurationError
 from kilonova.server.limits import Limits
-from kilonova.server.listening import listen, tls_context
+from kilonova.server.listening import listen_together, tls_context
 from kilonova.server.server import Server
 
 
-def open_port(settings: Settings) -> tuple[socket.socket, ssl.SSLContext | None]:
-    """Listen on the configured address, and load the TLS certificate. Raises: ConfigurationError, Unavailable."""
+def open_port(settings: Settings) -> tuple[tuple[socket.socket, ...], ssl.SSLContext | None]:
+    """Listen on the configured address with a socket for each worker, and load the TLS certificate.
+
+    Raises: ConfigurationError, Unavailable.
+    """
     api = settings.api
     if api.key_file and not api.cert_file:
         raise ConfigurationError("[api] key_file is set without cert_file: set both.")
     tls = tls_context(api.cert_file, api.key_file, "[api] cert_file and key_file") if api.cert_file else None
-    return listen(*api.bind, "[api] bind"), tls
+    return listen_together(*api.bind, "[api] bind", api.workers), tls
 
 
 def http_server(

@@ -3,7 +3,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 
 from kilonova.conductor.workflow_engine.runner import Runner
@@ -24,7 +24,8 @@ class ProcessLease:
 
     ``has_all_agents``: returns whether all hosts of enrolled agents are registered. A new process takes over unfinished
     workflows as soon as this returns True, or after the duration of one lease. Without this wait, the workflows would
-    fail after a restart of the whole cloud, since no host is reachable yet. ``clock``: in seconds.
+    fail after a restart of the whole cloud, since no host is reachable yet. ``clock``: in seconds. ``predecessors``:
+    uuids of control processes that have ended for certain; their leases end when this process registers.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class ProcessLease:
         lease: Lease,
         has_all_agents: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.monotonic,
+        predecessors: Collection[str] = (),
     ) -> None:
         self._database = database
         self._runner = runner
@@ -45,6 +47,7 @@ class ProcessLease:
         self._clock = clock
         self._waits_until = clock() + lease.duration.total_seconds()
         self._waits = True
+        self._predecessors = frozenset(predecessors)
         self._unheard = database.unheard_writes
         self._search_at: float | None = None
 
@@ -84,6 +87,8 @@ class ProcessLease:
         host_agents.register(tx, self._process, (), self._lease.duration)
         if self._database.is_sole_process:
             host_agents.end_control_processes(tx, besides=self._owner)
+        if self._predecessors:
+            host_agents.end_leases(tx, self._predecessors)
 
     def resume(self) -> int:
         """Take over the unfinished workflows of dead processes and resume them; return their number.

@@ -33,7 +33,8 @@ BASE = "[database]\nconnection = sqlite://\n"
         ),
         ("[DEFAULT]\ndebgu = true\n", "[DEFAULT] debgu has no effect: the option does not exist."),
         ("[oslo_messaging_rabbit]\nconn_pool_ttl = 7\n", "conn_pool_ttl has no effect: each process has one"),
-        ("[scheduler]\nworkers = 4\n", "[scheduler] workers has no effect: the process that handles a request"),
+        ("[scheduler]\nworkers = 4\n", "[scheduler] workers has no effect: each control process is API, scheduler and"),
+        ("[conductor]\nworkers = 4\n", "[conductor] workers has no effect: each control process is API, scheduler and"),
         ("[filter_scheduler]\nmax_io_ops_per_host = 4\n", "IoOpsFilter and AggregateIoOpsFilter are not enabled."),
         (
             "[DEFAULT]\nscheduler_host_manager = x\n",
@@ -64,6 +65,7 @@ def test_an_option_without_effect_is_named_with_its_file(tmp_path: Path, text: s
         "[keystone_authtoken]\nauth_url = x\nuser = y\n[oslo_policy]\npolicy_file = p\n[cors]\nallowed_origin = z\n",
         "[DEFAULT]\nscheduler_default_filters = ComputeFilter\nscheduler_max_attempts = 2\nquota_cores = 7\n",
         "[filter_scheduler]\nenabled_filters = IoOpsFilter\nmax_io_ops_per_host = 4\n",
+        "[DEFAULT]\nosapi_compute_workers = 1\n",
         "[oslo_messaging_notifications]\ndriver = messagingv2\n[oslo_messaging_rabbit]\nconn_pool_ttl = 7\n",
         '[metrics]\nweight_multiplier = 2.0\n[pci]\nalias = {"name": "a", "vendor_id": "10de", "product_id": "20b0"}\n',
     ],

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers as forked processes: parent and worker are connected by a socket pair, and the worker dies with its parent.
+
+Messages: the worker sends :data:`READY` once; the parent sends the numbers of workers, one byte each, after a first
+byte.
+"""
+
+import contextlib
+import gc
+import logging
+import multiprocessing
+import os
+import select
+import signal
+import socket
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from kilonova.bundled_services.parent_death import die_with_parent
+from kilonova.cli.workers.supervision import CannotServeError, Ending, Supervision
+from kilonova.errors import Unavailable
+from kilonova.identifiers import new_uuid
+from kilonova.process_signals import wakeup
+
+LOG = logging.getLogger(__name__)
+#: Most workers; their numbers fit into one byte.
+MOST = 64
+READY = b"ready"
+_NUMBERS = b"#"
+_LONGEST = 1 + MOST
+#: Number of ended processes that a new worker is told about; those before have no lease any more.
+_PREDECESSORS = 8
+_STOPS = (signal.SIGTERM, signal.SIGINT)
+_HANDLED = (*_STOPS, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerIdentity:
+    """A worker. ``owner``: uuid of its control process; ``predecessors``: of the ended processes that it replaces."""
+
+    number: int
+    owner: str
+    predecessors: tuple[str, ...] = ()
+
+    @property
+    def serves_hosts(self) -> bool:
+        """Whether the hosts inside the control processes belong to this one."""
+        return self.number == 1
+
+
+class ListeningServer(Protocol):
+    """The part of a server that a worker uses."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def accept_also_from(self, listeners: Collection[socket.socket]) -> None: ...
+
+
+class Worker:
+    """The current process as a worker. ``listeners``: one for each worker, in the order of their numbers."""
+
+    def __init__(self, identity: WorkerIdentity, listeners: Sequence[socket.socket], parent: socket.socket) -> None:
+        self.identity = identity
+        self._listeners = tuple(listeners)
+        self._parent = parent
+
+    @property
+    def listener(self) -> socket.socket:
+        return self._listeners[self.identity.number - 1]
+
+    def serving(self, server: ListeningServer) -> "_WorkerServer":
+        """Return the server of this worker, which reports its start to the parent and obeys the parent's messages."""
+        return _WorkerServer(server, self._listeners, self._parent)
+
+
+class _WorkerServer:
+    """A server that accepts connections from those listeners, too, that the parent names."""
+
+    def __init__(self, server: ListeningServer, listeners: Sequence[socket.socket], parent: socket.socket) -> None:
+        self._server = server
+        self._listeners = listeners
+        self._parent = parent
+
+    def start(self) -> None:
+        self._server.start()
+        self._parent.send(READY)
+        threading.Thread(target=self._obey, name="workers", daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.stop()
+
+    def _obey(self) -> None:
+        with contextlib.suppress(OSError):
+            while message := self._parent.recv(_LONGEST):
+                self._server.accept_also_from([self._listeners[number - 1] for number in message[1:]])
+
+
+class Forked:
+    """A forked worker, as its parent sees it."""
+
+    def __init__(self, pid: int, channel: socket.socket) -> None:
+        self.pid = pid
+        self.pidfd = os.pidfd_open(pid)
+        self.channel = channel
+        self._is_ready = False
+
+    def is_ready(self) -> bool:
+        if not self._is_ready:
+            with contextlib.suppress(OSError):
+                self._is_ready = self.channel.recv(len(READY)) == READY
+        return self._is_ready
+
+    def has_ended(self) -> bool:
+        return bool(_readable([self.pidfd], 0))
+
+    def accept_from(self, numbers: Collection[int]) -> None:
+        with contextlib.suppress(OSError):  # it has just ended
+            self.channel.send(_NUMBERS + bytes(sorted(numbers)))
+
+    def send_signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, number)
+
+    def ending(self) -> Ending:
+        _, status = os.waitpid(self.pid, 0)
+        self.forget()
+        code = os.waitstatus_to_exitcode(status)
+        if code >= 0:
+            return Ending(code, f"ended with exit status {code}")
+        return Ending(None, f"was killed by {signal.Signals(-code).name}")
+
+    def forget(self) -> None:
+        """Close the descriptors."""
+        os.close(self.pidfd)
+        self.channel.close()
+
+
+class _InWorkerError(BaseException):
+    """Unwinds the stack of the parent's functions in a new worker."""
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__()
+        self.worker = worker
+
+
+def run_workers(listeners: Sequence[socket.socket], on_hangup: Callable[[], None]) -> Worker | int:
+    """Fork a worker for each listener, and replace workers that end, until SIGTERM or SIGINT stops all of them.
+
+    Return the worker in each worker, and the exit status in the parent. Call it from the main thread, without other
+    threads. ``on_hangup``: handler of SIGHUP in the parent; serving workers get the signal, too. Raises: Unavailable.
+    """
+    try:
+        return _Parent(listeners, on_hangup).run()
+    except _InWorkerError as forked:
+        return forked.worker
+
+
+class _Parent:
+    """The parent of the workers. It keeps all listeners open and never accepts a connection."""
+
+    def __init__(self, listeners: Sequence[socket.socket], on_hangup: Callable[[], None]) -> None:
+        self._listeners = listeners
+        self._on_hangup = on_hangup
+        #: Worker number → uuids of its control processes, in the order of their starts.
+        self._owners: dict[int, tuple[str, ...]] = {}
+        self._forked: dict[int, Forked] = {}
+        self._supervision = Supervision(len(listeners), self._fork)
+
+    def run(self) -> int:
+        received: set[int] = set()
+        failure: CannotServeError | None = None
+        gc.freeze()  # a collection in a worker would copy the pages that it shares with the others
+        with wakeup() as signals, _handlers(received.add):
+            while not received & {*_STOPS}:
+                if signal.SIGHUP in received:
+                    received.discard(signal.SIGHUP)
+                    self._hang_up()
+                try:
+                    timeout_s = self._supervision.step()
+                except CannotServeError as error:
+                    failure = error
+                    break
+                if _readable([signals.fileno(), *self._descriptors()], timeout_s) & {signals.fileno()}:
+                    signals.wait()
+            for number in _HANDLED:
+                signal.signal(number, signal.SIG_IGN)
+            self._stop()
+        if failure is None:
+            return 0
+        if failure.ending.status is None:
+            raise Unavailable(f"Worker {failure.number} {failure.ending.text} at its start.")
+        return failure.ending.status or 1
+
+    def _descriptors(self) -> Iterator[int]:
+        for number, worker in self._forked.items():
+            if number in self._supervision.running:
+                yield worker.pidfd
+                if number not in self._supervision.serving:
+                    yield worker.channel.fileno()
+
+    def _hang_up(self) -> None:
+        self._on_hangup()
+        for number in self._supervision.serving:
+            self._forked[number].send_signal(signal.SIGHUP)
+
+    def _stop(self) -> None:
+        """Close the port, stop all workers, and wait for their ends."""
+        for listener in self._listeners:
+            listener.close()
+        running = [self._forked[number] for number in self._supervision.running]
+        for worker in running:
+            worker.send_signal(signal.SIGTERM)
+        for worker in running:
+            worker.ending()
+
+    def _fork(self, number: int) -> Forked:
+        """Start a worker. Raises: OSError; _InWorkerError in the worker."""
+        identity = WorkerIdentity(number, new_uuid(), self._owners.get(number, ())[-_PREDECESSORS:])
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        parent = os.getpid()
+        # A signal that the worker gets before it has replaced the parent's handlers would be lost.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
+        try:
+            pid = os.fork()
+        except OSError:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            ours.close()
+            theirs.close()
+            raise
+        if pid == 0:
+            self._become_worker(identity, parent)
+            ours.close()
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            raise _InWorkerError(Worker(identity, self._listeners, theirs))
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        theirs.close()
+        self._owners[number] = (*identity.predecessors, identity.owner)
+        self._forked[number] = Forked(pid, ours)
+        return self._forked[number]
+
+    def _become_worker(self, identity: WorkerIdentity, parent: int) -> None:
+        """Turn the forked process into a worker, or end it: an exception would make it a second parent."""
+        try:
+            die_with_parent(parent)
+            for each in _HANDLED:
+                signal.signal(each, signal.SIG_DFL)
+            for running in self._supervision.running:
+                self._forked[running].forget()
+            multiprocessing.current_process().name = f"worker {identity.number}"
+        except BaseException:
+            LOG.exception("Worker %d could not be started", identity.number)
+            os._exit(1)
+
+
+@contextmanager
+def _handlers(on_signal: Callable[[int], object]) -> Iterator[None]:
+    """Handle signals until the end of the block; a worker leaves it with the defaults."""
+    before = {number: signal.signal(number, lambda got, _frame: on_signal(got)) for number in _HANDLED}
+    try:
+        yield
+    except _InWorkerError:
+        raise
+    except BaseException:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        raise
+
+
+def _readable(descriptors: Sequence[int], timeout_s: float | None) -> set[int]:
+    """Wait until one of the descriptors is readable; return those that are."""
+    poll = select.poll()
+    for each in descriptors:
+        poll.register(each, select.POLLIN)
+    return {number for number, _ in poll.poll(None if timeout_s is None else timeout_s * 1000)}
