@@ -46,9 +46,9 @@ _ASKED = (
 )
 
 
-def fill(file: Path, servers: int) -> None:
+def fill(url: str, servers: int) -> None:
     """Create a database with servers of project ``p``."""
-    database = Database(f"sqlite:///{file}")
+    database = Database(url)
     schema.upgrade(database)
     add_hosts(database, servers // _ON_EACH_HOST, servers_on_each=_ON_EACH_HOST)
 
@@ -131,7 +131,7 @@ def main(arguments: list[str]) -> None:
     servers = int(arguments[0]) if arguments else SERVERS
     with TemporaryDirectory(prefix="kilonova-bench-") as name:
         folder = Path(name)
-        fill(folder / "kilonova.db", servers)
+        fill(f"sqlite:///{folder}/kilonova.db", servers)
         cloud = Cloud(folder, hosts=1)
         try:
             for path, version, token in _ASKED:

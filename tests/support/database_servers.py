@@ -102,6 +102,12 @@ class DatabaseServer(ABC):
             else:
                 return
 
+    @property
+    def pid(self) -> int:
+        """Pid of the server's first process, while it runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """Kill the server with SIGKILL."""
         self._signal(signal.SIGKILL)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A log file that is rotated by size while the process runs."""
 
+import fcntl
 import logging
 import os
 import sys
@@ -25,7 +26,9 @@ class LogFile:
 
 
 class RotatingLog(RotatingFileHandler):
-    """Handler that writes to a log file with mode 0600 and rotates it.
+    """Handler that writes to a log file with mode 0600 and rotates it. Several processes may write to the same file.
+
+    The process that finds the file full renames it; the others then find their file full, too, and open the new one.
 
     A supervisor may have redirected standard output and error to the same file, for text that is printed, not logged. A
     rotation redirects these two streams to the new file; otherwise they would write to the renamed file for ever.
@@ -47,7 +50,17 @@ class RotatingLog(RotatingFileHandler):
 
     def doRollover(self) -> None:  # noqa: N802
         followers = [number for number in _OUTPUT_AND_ERROR if self._goes_here(number)]
-        super().doRollover()
+        full = os.dup(self._stream().fileno())
+        try:
+            fcntl.flock(full, fcntl.LOCK_EX)
+            if self._is_the_path(full):
+                super().doRollover()
+            else:  # another process has renamed it
+                self._stream().close()
+                self.stream = self._open()
+        finally:
+            fcntl.flock(full, fcntl.LOCK_UN)  # a forked process may have the same open file as its standard output
+            os.close(full)
         for number in followers:
             os.dup2(self._stream().fileno(), number)
 
@@ -60,6 +73,12 @@ class RotatingLog(RotatingFileHandler):
         if self.stream is None:  # the last rotation closed the file and then failed
             self.stream = self._open()
         return self.stream
+
+    def _is_the_path(self, number: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(number), os.stat(self.baseFilename))  # noqa: PTH116 - as the base class
+        except FileNotFoundError:
+            return False
 
     def _goes_here(self, number: int) -> bool:
         try:

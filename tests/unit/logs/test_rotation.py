@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import logging
+import multiprocessing
 import os
 from pathlib import Path
 
@@ -23,6 +24,40 @@ def test_a_log_is_rotated_while_it_is_written_and_a_bounded_number_stays(tmp_pat
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in tmp_path.iterdir())
     lines = [line for name in reversed(files) for line in (tmp_path / name).read_text().splitlines()]
     assert lines == [f"line {number:04}" for number in range(500 - len(lines), 500)]
+
+
+def test_several_processes_rotate_one_log_once(tmp_path: Path) -> None:
+    """A process that finds its file full after another one has renamed it only opens the new file."""
+    handlers = [RotatingLog(LogFile(tmp_path / "a.log", max_bytes=1000, kept=9)) for _ in range(3)]
+    for number in range(600):
+        handlers[number * number % 3].handle(record(f"line {number:04}"))
+        handlers[number % 3].handle(record("another"))
+    for handler in handlers:
+        handler.close()
+    old = [tmp_path / f"a.log.{number}" for number in range(1, 10)]
+    assert all(990 <= path.stat().st_size <= 1010 for path in old)
+    kept = [line for path in [*reversed(old), tmp_path / "a.log"] for line in path.read_text().splitlines()]
+    lines = [line for line in kept if line != "another"]
+    assert lines == [f"line {number:04}" for number in range(600 - len(lines), 600)]
+
+
+def _fill(path: Path, name: int) -> None:
+    handler = RotatingLog(LogFile(path, max_bytes=4000, kept=1000))
+    for number in range(2000):
+        handler.handle(record(f"{name} {number:04}"))
+    handler.close()
+
+
+def test_processes_that_rotate_at_the_same_time_lose_no_line(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=_fill, args=(tmp_path / "a.log", name)) for name in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    found = sorted(line for path in tmp_path.iterdir() for line in path.read_text().splitlines())
+    assert found == sorted(f"{name} {number:04}" for name in range(3) for number in range(2000))
+    assert len(list(tmp_path.iterdir())) <= 6000 * 7 // 4000 + 2
 
 
 def test_without_a_size_nothing_is_rotated(tmp_path: Path) -> None:

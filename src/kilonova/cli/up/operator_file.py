@@ -5,7 +5,10 @@ import configparser
 from collections.abc import Mapping
 from pathlib import Path
 
+from kilonova.config.workers import require_server_database
 from kilonova.errors import ConfigurationError
+
+_OWN_DATABASE = "sqlite://"
 
 
 def operator_options(file: Path | None) -> Mapping[str, Mapping[str, str]]:
@@ -20,3 +23,11 @@ def operator_options(file: Path | None) -> Mapping[str, Mapping[str, str]]:
             first = str(error).splitlines()[0]
             raise ConfigurationError(f"--config-file {file} cannot be read: {first}") from error
     return {section: dict(parser.items(section)) for section in parser.sections()}
+
+
+def require_possible_workers(operator: Mapping[str, Mapping[str, str]]) -> None:
+    """Raise ConfigurationError if several workers would share the SQLite database of ``kilonova up``."""
+    workers = operator.get("DEFAULT", {}).get("osapi_compute_workers") or ""
+    connection = operator.get("database", {}).get("connection") or _OWN_DATABASE
+    if workers.isdecimal():  # other values are refused by the control process
+        require_server_database(int(workers), connection)

@@ -42,7 +42,7 @@ from kilonova.cli.up.cloud_files import (
 from kilonova.cli.up.consoles import ConsolePart, is_possible
 from kilonova.cli.up.data_folder import default_folder
 from kilonova.cli.up.libvirt import GuestsOnStop, Hypervisor, LibvirtSide, host_name, require_libvirt
-from kilonova.cli.up.operator_file import operator_options
+from kilonova.cli.up.operator_file import operator_options, require_possible_workers
 from kilonova.cli.up.start_progress import StartProgress
 from kilonova.cli.up.supervision import Supervision
 from kilonova.cli.wiring import addresses
@@ -121,6 +121,7 @@ def _plan(options: UpOptions) -> _Plan:
     options = _with_configured_bind(options)
     scenario = load_scenario(options.scenario) if options.scenario else Scenario(name="")
     operator = operator_options(options.config_file)
+    require_possible_workers(operator)
     if not options.bundled_services and not is_possible(operator):
         options = replace(options, consoles=None)  # the proxy would have no credentials for looking up tokens
     hosts = tuple(host.name for host in (scenario.hosts if options.scenario else default_hosts(options.hosts)))
