@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import psutil
@@ -139,6 +140,19 @@ def test_no_connection_is_refused_or_lost_while_a_worker_is_replaced() -> None:
         cloud.process.terminate()
         _, _, err = cloud.end()
     assert f"MainProcess: Worker 1 (pid {workers[1]}) was killed by SIGKILL; starting another one in 0 s" in err
+
+
+def test_connections_that_a_killed_worker_had_not_accepted_are_answered_by_the_other() -> None:
+    with program(WORKER1="30:") as cloud:
+        workers = cloud.workers()
+        os.kill(workers[1], signal.SIGSTOP)
+        with ThreadPoolExecutor(40) as pool:
+            asked = [pool.submit(cloud.ask) for _ in range(40)]
+            time.sleep(0.5)
+            waiting = [future for future in asked if not future.done()]
+            assert waiting
+            os.kill(workers[1], signal.SIGKILL)
+            assert {future.result(20)[0] for future in waiting} == {2}
 
 
 def test_connections_wait_while_no_worker_serves() -> None:
