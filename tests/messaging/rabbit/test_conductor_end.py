@@ -109,6 +109,24 @@ def test_a_reply_goes_to_the_control_process_that_awaits_it(broker: Broker, ends
     second.close()
 
 
+def test_replies_to_the_first_messages_of_a_process_are_not_lost(
+    broker: Broker, ends: RabbitEnds, heard: Heard, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another control process hears some of them, and forwards them to a queue that has to exist by then."""
+    others: list[Any] = []
+    ends.agent.serve_agent("node1", lambda message: ends.tell(StepReply(message.step, "node1", "a")))
+    second = RabbitConductorBus(broker.transport(CONTROL), new_uuid(), ends.routes, LocalBus())
+    second.serve_conductor(others.append, heard.answer)
+    for number in range(20):  # as a process that resumes the workflows of another one at its start
+        second.cast("node1", StopGuest(StepId("theirs", "s", number), "a"))
+    second._link.start()
+    time.sleep(0.5)  # the queue of the process is declared by another thread, over another connection
+    second._keeper.start()
+    wait_until(lambda: len(others) == 20, lambda: f"all replies: {len(others)} came; {caplog.text}", at_most_s=10)
+    assert not heard.messages
+    second.close()
+
+
 def test_an_answer_about_a_guest_goes_to_the_control_process_that_asked(
     broker: Broker, ends: RabbitEnds, heard: Heard
 ) -> None:

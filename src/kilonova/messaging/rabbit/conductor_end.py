@@ -74,7 +74,8 @@ class RabbitConductorBus:
         self._handler: Callable[[ConductorMessage], None] | None = None
         self._answerer: Answerer | None = None
         name = f"control {process}"
-        self._link = Link(transport, name, self._connected)
+        # A reply that another control process forwards is lost unless the queue of this process exists.
+        self._link = Link(transport, name, self._connected, lambda: self._keeper.has_own_queue)
         self._keeper = QueueKeeper(transport, name, self._link, routes, process, self._hear, self._take_passed_on)
         #: Received messages that wait for a thread; each queue is fair to all senders.
         self._questions, self._heartbeats = FairTurns(), FairTurns()

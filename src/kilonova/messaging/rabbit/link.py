@@ -52,10 +52,18 @@ class Link:
     """A connection to the broker, with the thread that uses it. A broken connection is replaced.
 
     Call ``start`` first and ``close`` at the end. ``name``: name of the connection at the broker. ``on_connected``:
-    called on the link's thread after each connect.
+    called on the link's thread after each connect. ``may_write``: returns whether queued messages may be sent; call
+    :meth:`write_now` when that becomes true.
     """
 
-    def __init__(self, transport: Transport, name: str, on_connected: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        name: str,
+        on_connected: Callable[[], None] = lambda: None,
+        may_write: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._may_write = may_write
         self._transport = transport
         self._name = name
         self._on_connected = on_connected
@@ -113,6 +121,10 @@ class Link:
     def cancel(self, epoch: int, queue: str) -> None:
         """Stop consuming a queue over connection number ``epoch``."""
         self._consumptions.append((epoch, queue, None))
+        self._ring()
+
+    def write_now(self) -> None:
+        """Send the queued messages, for which ``may_write`` may have become true."""
         self._ring()
 
     def close(self, timeout_s: float = 5.0) -> None:
@@ -183,7 +195,7 @@ class Link:
         while not self._is_over():
             self._change_consumption(inbox, acknowledgements)
             acknowledgements.acknowledge(inbox, self._newly_acknowledged())
-            if not self._is_blocked:
+            if self._can_write:
                 self._outbox.write(out, address.user)
             is_drained = not self._take_in(connection, inbox, acknowledgements)
             # The heartbeat check comes after reading: frames that arrived while this thread was not scheduled prove
@@ -269,8 +281,12 @@ class Link:
             self._acknowledged
             or self._consumptions
             or (self._closing.is_set() and not self._outbox)
-            or (self._outbox.can_write and not self._is_blocked)
+            or (self._outbox.can_write and self._can_write)
         )
+
+    @property
+    def _can_write(self) -> bool:
+        return not self._is_blocked and self._may_write()
 
     def _is_over(self) -> bool:
         return self._closing.is_set() and (not self._outbox or time.monotonic() > self._closes_by)

@@ -76,6 +76,11 @@ class QueueKeeper:
         """Whether the queues of all enrolled agents are consumed."""
         return self._epoch == self._link.epoch and self._read >= set(self._routes.enrolled())
 
+    @property
+    def has_own_queue(self) -> bool:
+        """Whether the queue of this process has been declared. The queue survives short interruptions of the link."""
+        return self._epoch > 0
+
     def look(self) -> None:
         self._look.set()
 
@@ -134,6 +139,7 @@ class QueueKeeper:
             raise why
         self._link.consume(epoch, to_control(self._process), self._take)
         self._epoch = epoch
+        self._link.write_now()
 
     def _is_there(self, connection: amqp.Connection, agent: str) -> bool:
         """Declare the queues of an agent; return whether they exist."""
