@@ -16,6 +16,7 @@ from tests.properties.device_definitions import fits_cells, has_devices
 from tests.properties.strategies import NOW, Cloud, clouds, requests
 
 from kilonova.cli.wiring.rules import build_engine
+from kilonova.model.address import canonical_address
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.numa import Ratios
 from kilonova.model.request_spec import RequestSpec
@@ -102,6 +103,7 @@ def capabilities(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) ->
         "cpu_allocation_ratio": host.inventories[0].allocation_ratio,
         "failed_builds": host.failed_builds,
         "host": host.host,
+        "host_ip": canonical_address(host.host_ip),
     }
     specs = dict(spec.flavor.extra_specs)
     if (bits := specs.pop("hw:maxphysaddr_bits", None)) is not None:
@@ -167,9 +169,12 @@ def near(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
     (address,), (cidr,) = spec.hints.get("build_near_host_ip", ("",)), spec.hints.get("cidr", ("/24",))
     if not address:
         return True
+    place, slash, mask = (address + cidr).partition("/")
+    if "%" in place:
+        return False
     try:
-        mine, wanted = ipaddress.ip_address(host.host_ip), ipaddress.ip_address(address)
-        marked = mask_bits(cidr.removeprefix("/"), wanted)
+        mine, wanted = ipaddress.ip_address(host.host_ip), ipaddress.ip_address(place)
+        marked = mask_bits(mask, wanted) if slash else 2**wanted.max_prefixlen - 1
     except ValueError:
         return False
     return mine.version == wanted.version and int(mine) & marked == int(wanted) & marked
@@ -178,15 +183,16 @@ def near(host: HostRecord, aggregates: Aggregates, spec: RequestSpec) -> bool:
 def mask_bits(text: str, address: Any) -> int:
     """Return the bits of an address that a prefix length or a mask selects. Raises: ValueError."""
     width = address.max_prefixlen
-    if not text:
-        return 2**width - 1
-    if text.isdigit():
-        if int(text) > width:
+    try:
+        count = int(text)
+    except ValueError:
+        mask = ipaddress.ip_address(text)
+    else:
+        if not 0 <= count <= width:
             raise ValueError(text)
-        return (2**width - 1) & ~(2 ** (width - int(text)) - 1)
-    mask = ipaddress.ip_address(text)
+        return int("1" * count + "0" * (width - count), 2)
     bits = f"{int(mask):0{width}b}"
-    if mask.version == 4 and "10" not in bits:  # a mask such as 0.0.0.255 selects the host part
+    if "10" not in bits and "1" in bits and "0" in bits:  # a mask such as 0.0.0.255 selects the host part
         bits = bits.translate(str.maketrans("01", "10"))
     if mask.version != address.version or "01" in bits:
         raise ValueError(text)
@@ -268,7 +274,7 @@ def attribute(host: HostRecord, path: str) -> Any:
         "hypervisor_type": make.hypervisor_type,
         "hypervisor_version": make.hypervisor_version,
         "host": host.host,
-        "host_ip": host.host_ip,
+        "host_ip": canonical_address(host.host_ip),
         **{f"stats.{name}": value for name, value in make.extra.items()},
     }
     return known.get(path)

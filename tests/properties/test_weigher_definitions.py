@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every vectorized weigher equals its reference definition for one host, written as plainly as the admin guide."""
 
+import math
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -114,9 +115,10 @@ DEFINITIONS: dict[str, tuple[Definition, float | None, str, float]] = {
 
 def multiplier(aggregates: list[Aggregate], key: str, default: float) -> float:
     try:
-        return min((float(each.metadata[key]) for each in aggregates if key in each.metadata), default=default)
+        numbers = [float(each.metadata[key]) for each in aggregates if key in each.metadata]
     except ValueError:
         return default
+    return min(numbers, default=default) if all(map(math.isfinite, numbers)) else default
 
 
 def defined(name: str, cloud: Cloud, spec: RequestSpec) -> list[float]:

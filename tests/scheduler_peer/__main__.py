@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare Nova's filters and weighers with Kilonova's on the same random hosts and requests.
+"""Compare Nova's filters, weighers and decisions with Kilonova's on the same random hosts and requests.
 
 Runs in ``.venv-nova`` with Kilonova's sources on the path: ``make conformance-scheduler``. Fails on a disagreement that
 ``differences.py`` does not explain.
@@ -23,13 +23,15 @@ from kilonova.scheduler.filters import FILTERS
 from kilonova.scheduler.host_table import ALL_ROWS, HostTable
 from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers import WEIGHERS
-from scheduler_peer import nova_world, placement_queries, readings
+from scheduler_peer import decisions, nova_world, placement_queries, readings
 from scheduler_peer.differences import DIFFERENCES, OF_READINGS, Case
 from support import device_clouds
 from support.random_clouds import Cloud, random_cloud, random_request
 
 _HOSTS = 25
 _REQUESTS = 10
+_PAIRS_PER_DECISION = 5
+"""A decision compares all hosts under all rules, so that fewer of them take as long."""
 _CLOSE = 1e-9
 
 COMMON = SchedulerConfig(
@@ -162,6 +164,23 @@ def compare(
     raise AssertionError
 
 
+def compare_decisions(count: int, seed: int) -> Tally:
+    """Compare the wanted number of decisions for single servers of requests for several."""
+    tally = Tally()
+    for question in decisions.questions(Random(seed)):
+        for same, why, example in decisions.compared(question):
+            if same:
+                tally.agree += 1
+            elif why:
+                tally.explained[why] += 1
+            else:
+                tally.unexplained.append(example)
+            tally.passed += same
+        if tally.pairs >= count:
+            return tally
+    raise AssertionError
+
+
 def _compare_filter(
     name: str, rule: Any, nova: Any, hosts: HostTable, states: list[Any], spec: RequestSpec, theirs: Any, tally: Tally
 ) -> None:
@@ -169,7 +188,7 @@ def _compare_filter(
     tally.passed += sum(passed)
     for row, state in enumerate(states):
         answer = nova_world.passes(nova, state, theirs)
-        case = Case(rule, hosts, spec, row, state, passed[row], answer)
+        case = Case(rule, nova, hosts, states, spec, row, passed[row], answer)
         tally.judge(name, case, same=answer is passed[row])
 
 
@@ -183,12 +202,12 @@ def _compare_weigher(
     except RuleFailed as failure:
         added = failure
     if isinstance(answers, Exception) or isinstance(added, Exception):
-        case = Case(rule, hosts, spec, 0, None, added, answers)
+        case = Case(rule, nova, hosts, states, spec, 0, added, answers)
         tally.judge(name, case, same=False, count=len(hosts))
         return
     for row, (one, other) in enumerate(zip(added, answers, strict=True)):
         tally.passed += bool(one)
-        case = Case(rule, hosts, spec, row, states[row], one, other)
+        case = Case(rule, nova, hosts, states, spec, row, one, other)
         tally.judge(name, case, same=math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_CLOSE))
 
 
@@ -208,7 +227,9 @@ def _print(results: dict[str, Tally]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=10_000, help="pairs of host and request for each rule")
+    parser.add_argument(
+        "--pairs", type=int, default=10_000, help="pairs of host and request for each rule; decisions: a fifth"
+    )
     parser.add_argument("--seed", type=int, default=34)
     parser.add_argument("rules", nargs="*", help="compare only these rules")
     arguments = parser.parse_args()
@@ -223,6 +244,8 @@ def main() -> int:
         of_devices = wanted & OF_DEVICES
         results |= compare(COMMON, of_devices, arguments.pairs, arguments.seed, questions_of_devices)
     results = dict(sorted(results.items()))
+    if not arguments.rules or decisions.DECISIONS in arguments.rules:
+        results[decisions.DECISIONS] = compare_decisions(arguments.pairs // _PAIRS_PER_DECISION, arguments.seed)
     placement_queries.configure()
     for name in readings.READINGS:
         if not arguments.rules or any(word in name for word in arguments.rules) or wanted & OF_DEVICES:

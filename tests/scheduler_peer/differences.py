@@ -6,7 +6,7 @@ difference.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,15 +25,23 @@ from scheduler_peer.readings import CELLS, DEVICES, PLACEMENT, REFUSED, Reading,
 
 @dataclass(frozen=True)
 class Case:
-    """One rule, one host (the whole request for weighers), and both answers."""
+    """One rule, one host (the whole request for weighers), and both answers.
+
+    ``nova``: Nova's rule. ``states``: all hosts as Nova's host states.
+    """
 
     rule: Any
+    nova: Any
     hosts: HostTable
+    states: Sequence[Any]
     spec: RequestSpec
     row: int
-    state: Any
     ours: Any
     theirs: Any
+
+    @property
+    def state(self) -> Any:
+        return self.states[self.row]
 
 
 @dataclass(frozen=True)
@@ -85,34 +93,90 @@ class _HonestNot(JsonFilter):
     commands: Mapping[str, Any] = {**JsonFilter.commands, "not": lambda _, cooked: any(not each for each in cooked)}
 
 
-def _asked_again(case: Case, *, rule: Any, numbers: bool) -> bool:
+def _asked_again(case: Case, *, rule: Any, numbers: bool = False, address: bool = False) -> bool:
     """Return whether this filter gives Kilonova's answer.
 
     ``numbers``: the io_workload in the stats is a number; Nova has text.
+    ``address``: the address of the host is text; Nova has an object.
     """
     state = copy(case.state)
     if numbers:
         state.stats = {**state.stats, "io_workload": state.num_io_ops}
+    if address:
+        state.host_ip = str(state.host_ip)
     return nova_world.passes(rule, state, nova_world.request_spec(case.spec)) == case.ours
 
 
 def _nested_not(case: Case) -> bool:
-    return _asked_again(case, rule=_HonestNot(), numbers=False)
+    return _asked_again(case, rule=_HonestNot())
 
 
 def _number_as_number(case: Case) -> bool:
     return _asked_again(case, rule=JsonFilter(), numbers=True)
 
 
-def _both_of_these(case: Case) -> bool:
-    return _asked_again(case, rule=_HonestNot(), numbers=True)
+def _address_as_text(case: Case) -> bool:
+    return _asked_again(case, rule=case.nova, address=True)
+
+
+def _several_of_these(case: Case) -> bool:
+    return any(
+        _asked_again(case, rule=rule, numbers=numbers, address=address)
+        for rule in (JsonFilter(), _HonestNot())
+        for numbers in (False, True)
+        for address in (False, True)
+    )
+
+
+def _weigh_the_same(case: Case, *, known_properties: bool, finite: bool) -> bool:
+    """Return whether the shares are equal.
+
+    ``known_properties``: Kilonova sees only the image properties that Nova knows.
+    ``finite``: in Nova, multipliers that are not finite numbers are unreadable.
+    """
+    ours, theirs = case.ours, case.theirs
+    if known_properties and case.spec.image is not None:
+        (share,) = shares([case.rule], case.hosts, _of_known_properties(case.spec), ALL_ROWS, len(case.hosts))
+        ours = 0.0 if share.values is None else share.values[case.row]
+    if finite:
+        states = [_with_finite_multipliers(state) for state in case.states]
+        found = nova_world.shares(case.nova, states, nova_world.request_spec(case.spec))
+        theirs = found if isinstance(found, Exception) else found[case.row]
+    if isinstance(theirs, Exception) or isinstance(ours, Exception):
+        return isinstance(theirs, exception.ComputeHostMetricNotFound) and isinstance(ours, RuleFailed)
+    return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def _with_finite_multipliers(state: Any) -> Any:
+    state = copy(state)
+    state.aggregates = [nova_world.with_metadata(each, _finite_only(each.metadata)) for each in state.aggregates]
+    return state
+
+
+def _finite_only(metadata: Mapping[str, str]) -> dict[str, str]:
+    return {
+        key: "unreadable" if key.endswith("_weight_multiplier") and _is_not_finite(value) else value
+        for key, value in metadata.items()
+    }
+
+
+def _is_not_finite(text: str) -> bool:
+    try:
+        return not math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _known_properties_weigh_the_same(case: Case) -> bool:
-    if isinstance(case.theirs, Exception) or case.spec.image is None:
-        return False
-    (share,) = shares([case.rule], case.hosts, _of_known_properties(case.spec), ALL_ROWS, len(case.hosts))
-    return math.isclose(0.0 if share.values is None else share.values[case.row], case.theirs, abs_tol=1e-9)
+    return _weigh_the_same(case, known_properties=True, finite=False)
+
+
+def _finite_multipliers_weigh_the_same(case: Case) -> bool:
+    return _weigh_the_same(case, known_properties=False, finite=True)
+
+
+def _both_weigh_the_same(case: Case) -> bool:
+    return _weigh_the_same(case, known_properties=True, finite=True)
 
 
 def _both_fail(case: Case) -> bool:
@@ -215,13 +279,15 @@ def _traits_of_no_group(reading: Reading) -> bool:
     """Explained if moving the traits of groups without resources to the unsuffixed group makes the queries equal."""
     if not isinstance(reading.theirs, tuple):
         return False
-    groups, *others, again = reading.theirs
-    return reading.ours == (_joined(groups), *others, None if again is None else _joined(again))
+    groups, *others, policy, again = reading.theirs
+    joined = _joined(groups)
+    policy = policy if len(joined) > 2 else None
+    return reading.ours == (joined, *others, policy, None if again is None else _joined(again))
 
 
 def _joined(groups: frozenset[Any]) -> frozenset[Any]:
     alone = [each for each in groups if each[0] and not each[1]]
-    (plain,) = (each for each in groups if not each[0])
+    plain = next((each for each in groups if not each[0]), ("", frozenset(), frozenset(), frozenset()))
     required = plain[2].union(*(each[2] for each in alone))
     forbidden = plain[3].union(*(each[3] for each in alone))
     return (groups - {plain, *alone}) | {(*plain[:2], required, forbidden)}
@@ -250,9 +316,21 @@ _EVERY_PROPERTY_WEIGHS = Difference(
     "all image properties are compared; Nova only the ones it knows", _known_properties_weigh_the_same
 )
 
+_FINITE = Difference(
+    "multipliers of aggregates that are not finite are invalid; Nova multiplies with them",
+    _finite_multipliers_weigh_the_same,
+)
+_WITH_MULTIPLIERS = (
+    *("RAM", "CPU", "Disk", "IoOps", "NumInstances", "HypervisorVersion", "PCI", "BuildFailure", "CrossCell"),
+    *("ServerGroupSoftAffinity", "ServerGroupSoftAntiAffinity"),
+)
+
 DIFFERENCES: Mapping[str, tuple[Difference, ...]] = {
     "AggregateInstanceExtraSpecsFilter": (_OPERANDS,),
-    "ComputeCapabilitiesFilter": (_OPERANDS,),
+    "ComputeCapabilitiesFilter": (
+        _OPERANDS,
+        Difference("an address is text without parts; in Nova it is an object", _address_as_text),
+    ),
     "AggregateImagePropertiesIsolation": (
         Difference("all image properties are compared; Nova only the ones it knows", _known_properties_only),
     ),
@@ -266,7 +344,8 @@ DIFFERENCES: Mapping[str, tuple[Difference, ...]] = {
         Difference("an invalid or unordered comparison is false; Nova fails the request", _query_raises),
         Difference("a nested not negates its operand; in Nova it is always true", _nested_not),
         Difference("counts in the stats are numbers; in Nova they are text", _number_as_number),
-        Difference("both a nested not and counts in the stats", _both_of_these),
+        Difference("the address of a host is text; in Nova it is an object that equals no text", _address_as_text),
+        Difference("several of these differences", _several_of_these),
     ),
     "NUMATopologyFilter": (
         Difference("each cell is fitted as requested; Nova's search modifies the cells it tries", _fits_cell_by_cell),
@@ -284,8 +363,13 @@ DIFFERENCES: Mapping[str, tuple[Difference, ...]] = {
             "devices are assigned so that all requests are served; Nova assigns them in order", _served_in_another_order
         ),
     ),
-    "MetricsWeigher": (_METRIC,),
-    "ImagePropertiesWeigher": (_EVERY_PROPERTY_WEIGHS,),
+    **{f"{name}Weigher": (_FINITE,) for name in _WITH_MULTIPLIERS},
+    "MetricsWeigher": (_METRIC, _FINITE),
+    "ImagePropertiesWeigher": (
+        _EVERY_PROPERTY_WEIGHS,
+        _FINITE,
+        Difference("both unknown image properties and multipliers that are not finite", _both_weigh_the_same),
+    ),
 }
 
 OF_READINGS: Mapping[str, tuple[ReadingDifference, ...]] = {

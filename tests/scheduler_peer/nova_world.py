@@ -2,7 +2,7 @@
 """Hosts and requests as Nova's objects, and calls of Nova's filters and weighers on them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from nova import conf, objects, weights
 from nova.objects import fields
-from nova.scheduler import filters, host_manager
+from nova.scheduler import filters, host_manager, request_filter
 from nova.scheduler import weights as host_weights
 from nova.scheduler.weights import image_props
 from oslo_utils import timeutils
@@ -34,9 +34,14 @@ _MEASURED = (
     "image_properties_default_architecture",
     "aggregate_image_properties_isolation_namespace",
     "aggregate_image_properties_isolation_separator",
-    "num_instances_weight_multiplier",
-    "image_props_weight_multiplier",
     "image_props_weight_setting",
+    *(
+        f"{name}_weight_multiplier"
+        for name in (
+            *("ram", "cpu", "disk", "io_ops", "num_instances", "hypervisor_version", "image_props", "build_failure"),
+            *("pci", "soft_affinity", "soft_anti_affinity"),
+        )
+    ),
 )
 
 
@@ -51,7 +56,15 @@ def start(now: float = NOW) -> None:
     timeutils.set_time_override(datetime.fromtimestamp(now, UTC).replace(tzinfo=None))
     image_props.objects.CellMapping.get_by_uuid = lambda _context, uuid: uuid
     image_props.nova_context.target_cell = lambda context, _cell: nullcontext(context)
-    image_props.objects.InstanceList.fill_metadata = lambda _self: None
+    image_props.objects.InstanceList.fill_metadata = _fill_metadata
+    objects.service.get_minimum_version_all_cells = lambda *_: request_filter.MIN_COMPUTE_VERSION_OWNER_TRAIT
+
+
+def _fill_metadata(instances: Any) -> None:
+    """Set the metadata of instances that the database does not know yet, as Nova's query does."""
+    for each in instances:
+        if "system_metadata" not in each:
+            each.system_metadata = {}
 
 
 def configure(config: SchedulerConfig) -> None:
@@ -97,6 +110,11 @@ def host_states(cloud: Cloud) -> list[Any]:
     return [_host_state(host, [listed[each.id] for each in cloud.aggregates_of(host.host)]) for host in cloud.records]
 
 
+def with_metadata(aggregate: Any, metadata: Mapping[str, str]) -> Any:
+    """Return a copy of an aggregate with other metadata."""
+    return objects.Aggregate(id=aggregate.id, name=aggregate.name, hosts=aggregate.hosts, metadata=dict(metadata))
+
+
 def _host_state(host: HostRecord, aggregates: list[Any]) -> Any:
     state = host_manager.HostState(host.host, host.node or host.host, cell_uuid(host.cell_uuid))
     have = {each.resource_class: each for each in host.inventories}
@@ -116,7 +134,7 @@ def _host_state(host: HostRecord, aggregates: list[Any]) -> Any:
     state.disk_mb_used = state.total_usable_disk_gb * 1024 - state.free_disk_mb
     state.num_instances, state.num_io_ops = host.num_instances, host.num_io_ops
     state.failed_builds = host.failed_builds
-    state.host_ip = host.host_ip
+    state.host_ip = fields.IPAddress().coerce(None, "host_ip", host.host_ip)
     make = host.capabilities
     state.hypervisor_type, state.hypervisor_version = make.hypervisor_type, make.hypervisor_version
     state.hypervisor_hostname = host.node or host.host
@@ -140,14 +158,15 @@ def _host_state(host: HostRecord, aggregates: list[Any]) -> Any:
         "last_seen_up": datetime.fromtimestamp(host.last_seen, UTC),
         "created_at": datetime.fromtimestamp(0, UTC),
     }
-    state.instances = {instance_uuid(name): _instance(instance_uuid(name), {}) for name in host.instances}
+    state.instances = {instance_uuid(name): instance(instance_uuid(name), {}) for name in host.instances}
     for number, guest in enumerate(host.guests):
         uuid = instance_uuid(f"{host.host} {number}")
-        state.instances[uuid] = _instance(uuid, dict(guest.image_properties))
+        state.instances[uuid] = instance(uuid, dict(guest.image_properties))
     return state
 
 
-def _instance(uuid: str, properties: dict[str, str]) -> Any:
+def instance(uuid: str, properties: dict[str, str]) -> Any:
+    """Return an instance whose image has these properties."""
     system = {f"image_{name}": value for name, value in properties.items()}
     return objects.Instance(uuid=uuid, image_ref="image", system_metadata=system)
 
@@ -159,7 +178,7 @@ def with_members(states: list[Any], spec: RequestSpec) -> None:
             state.instances.pop(member_uuid(state.host, number), None)
         for number in range(spec.group.hosts.get(state.host, 0) if spec.group else 0):
             uuid = member_uuid(state.host, number)
-            state.instances[uuid] = _instance(uuid, {})
+            state.instances[uuid] = instance(uuid, {})
 
 
 def request_spec(spec: RequestSpec) -> Any:

@@ -52,8 +52,8 @@ EXTRA_SPECS: Mapping[str, tuple[str, ...]] = {
     **{f"resources:{name}": _AMOUNTS for name in ("NOSUCH", "CUSTOM_lower")},
     "resources:MEM_ENCRYPTION_CONTEXT": ("2", "0"),
     "resources:CUSTOM_PMEM_NAMESPACE_GOLD": ("3", "0"),
-    "resources:VCPU": ("2", "4", "0", "+4"),
-    "resources:PCPU": ("4", "5", "0", "+4"),
+    "resources:VCPU": ("2", "4", "0", "+1", "+4", "", " 4 "),
+    "resources:PCPU": ("4", "5", "0", "+1", "+4", "1_0"),
     "resources1:VGPU": _AMOUNTS,
     "resources1:NOSUCH": _AMOUNTS,
     "resources_net:CUSTOM_NIC": ("1",),
@@ -63,6 +63,7 @@ EXTRA_SPECS: Mapping[str, tuple[str, ...]] = {
     **{f"trait:{name}": _TRAITS for name in ("custom_lower", "CUSTOM-DASH", "")},
     "trait:HW_CPU_HYPERTHREADING": ("required", "forbidden"),
     "trait1:CUSTOM_A": _TRAITS,
+    "trait1:CUSTOM_SSD": ("required", "forbidden"),
     "trait_net:CUSTOM_B": _TRAITS,
     "group_policy": ("none", "isolate", "both"),
     "hw:cpu_policy": ("dedicated", "dedicated", "mixed", "shared"),
@@ -154,6 +155,8 @@ _TOGETHER = (
     ("hw:cpu_policy", "hw:cpu_thread_policy", "hw:emulator_threads_policy"),
     ("resources:PCPU", "hw:cpu_thread_policy", "hw:emulator_threads_policy"),
     ("hw:ephemeral_encryption", "hw_ephemeral_encryption_format"),
+    ("resources:VCPU", "trait1:CUSTOM_SSD"),
+    ("resources1:VGPU", "trait1:CUSTOM_SSD", "trait1:CUSTOM_A", "resources_net:CUSTOM_NIC", "trait_net:CUSTOM_B"),
 )
 
 
@@ -288,4 +291,3 @@ def configure() -> None:
     """Enable all optional request filters."""
     for name in _SWITCHES:
         conf.CONF.set_override(name, getattr(CONFIG, name), "scheduler")
-    objects.service.get_minimum_version_all_cells = lambda *_: request_filter.MIN_COMPUTE_VERSION_OWNER_TRAIT

@@ -39,30 +39,42 @@ REQUIREMENTS = (
     "s< b",
     "<or>",
     ">= x",
+    *(" >= 5", ">=5", ">=  5 6", "\t= 5", "== 5e0", "== +5", "<= 1_0", "!= nan", "<= inf", "= 0x5"),
+    *("<or>a<or>b", "<or> b a", "<or> <or>", "<in>", "<in> a b", "<all-in>", "s== a b", "s== A", "s>= ", "=", "> 4"),
 )
-_VALUES = (*WORDS, "a,b", "a b", " b , 9")
-_TENANTS = (*PROJECTS, "p,q", "p, r")
+_VALUES = (*WORDS, "a,b", "a b", " b , 9", "A", ",a", "a,,b", ",", " a ", "5.0", "+5", "05")
+_TENANTS = (*PROJECTS, "p,q", "p, r", "", ",", ",p", "P", " p ")
 _RATIOS = ("0.5", "1.5", "16", "many", "1,2")
-_LIMITS = ("20", "3", "2,3", "many")
+_LIMITS = ("20", "3", "2,3", "many", "0", "-1", "+3", " 3 ", "1_0", "3.0", "3e0", "", "99999999999999999999")
+_MULTIPLIERS = ("2", "-1", "0.5", "0", "-0.0", "many", "", " 2 ", "+2", "1e3", "1_0", "0x1", "nan", "inf", "-inf")
 METADATA = {
     "ssd": _VALUES,
     "k": _VALUES,
     "os_distro": _VALUES,
     "filter_tenant_id": _TENANTS,
     "filter_tenant_id2": _TENANTS,
-    "instance_type": ("m1", "m2", "m1, m2"),
+    "instance_type": ("m1", "m2", "m1, m2", "", "M1", "m1,", " m1 "),
     "max_io_ops_per_host": _LIMITS,
     "max_instances_per_host": _LIMITS,
-    "availability_zone": ("a", "b", "a,b"),
+    "availability_zone": ("a", "b", "a,b", "", "A", " a"),
     "cpu_allocation_ratio": _RATIOS,
     "ram_allocation_ratio": _RATIOS,
     "disk_allocation_ratio": _RATIOS,
-    "ram_weight_multiplier": ("2", "-1", "0.5", "many"),
-    "build_failure_weight_multiplier": ("2", "-1", "0"),
-    "metrics_weight_multiplier": ("2", "-1", "0"),
-    "image_props_weight_multiplier": ("2", "-1", "many"),
-    "soft_affinity_weight_multiplier": ("2", "0.5"),
+    **{
+        f"{name}_weight_multiplier": _MULTIPLIERS
+        for name in (
+            *("ram", "cpu", "disk", "io_ops", "num_instances", "hypervisor_version", "pci", "image_props"),
+            *("build_failure", "metrics", "soft_affinity", "soft_anti_affinity"),
+        )
+    },
 }
+#: Addresses that agents report, and hints and extra specs name, in several spellings.
+ADDRESSES = (
+    *("10.0.0.1", "10.0.0.1", "10.0.1.1", "192.168.0.1", "192.168.0.95", "fd00::1", "fd00:0:1::1"),
+    *("2001:db8::0:91", "2001:DB8::91", "2001:db8::91", "2001:0db8:0:0:0:0:0:91"),
+    *("::ffff:10.0.0.1", "::ffff:a00:1", "::10.0.0.1", "fd00:0:0:1:0:0:0:1"),
+)
+ADDRESSES_ASKED = (*ADDRESSES, "<in> :", "<in> db8::91", "s> 2", "s== fd00::1", "== 10", "<or> fd00::1 <or> 10.0.0.1")
 EXTRA_SPECS = {
     "aggregate_instance_extra_specs:ssd": REQUIREMENTS,
     "ssd": REQUIREMENTS,
@@ -82,6 +94,9 @@ EXTRA_SPECS = {
     "capabilities:hypervisor_version": (">= 6002000", "== 7000001.0", "<= +7000001", "6002000", "<in> 00"),
     "capabilities:cpu_allocation_ratio": ("== 16", "<= 1.5", "16.0"),
     "capabilities:failed_builds": ("<= 1", "0"),
+    "capabilities:host_ip": ADDRESSES_ASKED,
+    "host_ip": ADDRESSES_ASKED,
+    "capabilities:host_ip:version": ("4",),
     "capabilities:host": ("s<= node2", "<or> node1 <or> node3", "== 1"),
     "capabilities:cpu_info:maxphysaddr:bits": (">= 40", "46"),
     "hw:maxphysaddr_bits": ("40", "+46", "50"),
@@ -113,7 +128,7 @@ ATTRIBUTES = {
     "$hypervisor_type": ("QEMU", "a"),
     "$hypervisor_version": (0, 6002000),
     "$host": ("node1", "node2", "NODE1"),
-    "$host_ip": ("10.0.0.1",),
+    "$host_ip": ("10.0.0.1", "2001:db8::91"),
     "$nope": (1,),
     "$stats.nope": ("a",),
     "$vcpus_used.a": (1,),
@@ -159,6 +174,14 @@ CIDRS = (
     "/",
     "",
     "/99",
+    *("/ffff::", "/::", "/abc", "/::ffff", "/ffff:0:0:0:0:0:0:0", "/ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+    *("/0.0.0.0", "/255.255.255.255", "/255.0.255.0", "/255.255", "/256.0.0.0", "/24.0", "/.", "/:"),
+    *("/08", "/+8", "/ 8", "/8 ", "/1_6", "/-1", "/129", "/0x10", "/a", "24", "//24", "/24/24"),
+)
+NEAR = (
+    *("10.0.0.9", "10.0.0.9", "10.0.0.1", "fd00::9", "192.168.0.95", "", "node1"),
+    *("2001:db8:0:0::90", "2001:DB8::90", "fd00:0::9", "::ffff:10.0.0.9", "::10.0.0.9", "fd00::9%eth0"),
+    *("10.0.0", "010.0.0.9", "10.0.0.9 ", "0x0a000009", "10.0.0.9/8"),
 )
 
 
@@ -244,7 +267,7 @@ def random_host(rng: Random, name: str, instances: Sequence[str], cell: str, met
         metrics={name: rng.choice(values) for name, values in METRICS.items() if rng.random() < metered}
         | kept_images(name),
         cell_uuid=cell,
-        host_ip=rng.choice(("10.0.0.1", "10.0.1.1", "192.168.0.1", "fd00::1", "fd00:0:1::1")),
+        host_ip=rng.choice(ADDRESSES),
     )
 
 
@@ -284,8 +307,8 @@ def random_request(rng: Random) -> RequestSpec:
             hints[name] = tuple(rng.sample((*INSTANCES, "unknown", ""), rng.randint(1, 3)))
             hints[name] = ("",) if rng.random() < 0.1 else hints[name]
     if rng.random() < 0.3:
-        hints["build_near_host_ip"] = (rng.choice(("10.0.0.9", "10.0.0.1", "10.0.0.9", "fd00::9", "", "node1")),)
-    if rng.random() < 0.3:
+        hints["build_near_host_ip"] = (rng.choice(NEAR),)
+    if rng.random() < 0.5:
         hints["cidr"] = (rng.choice(CIDRS),)
     if rng.random() < 0.5:
         hints["query"] = (random_hint(rng),)

@@ -19,6 +19,7 @@ from kilonova.db.core.transaction import Transaction
 from kilonova.deadline import heeding
 from kilonova.errors import NotFound
 from kilonova.identifiers import new_uuid
+from kilonova.model.address import canonical_address
 from kilonova.model.host import Capabilities, ComputeNode, NodeReport
 
 _FAILING = Prepared(
@@ -86,7 +87,7 @@ def report_all(tx: Transaction, said: Sequence[NodeReport]) -> list[ComputeNode]
     for key, each in newest.items():
         row = known.get(key)
         said_of_itself: dict[str, Any] = {
-            "host_ip": each.host_ip,
+            "host_ip": canonical_address(each.host_ip),
             "capabilities": capabilities_as_json(each.capabilities),
             "abilities": abilities_as_json(each.capabilities),
         }

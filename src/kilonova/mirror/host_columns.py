@@ -18,6 +18,7 @@ from kilonova.db.change_log.changes import (
 )
 from kilonova.db.compute_nodes import capabilities_from_logged
 from kilonova.mirror.node_ids import NodeIds
+from kilonova.model.address import canonical_address
 from kilonova.model.host import Capabilities
 
 
@@ -108,7 +109,7 @@ class HostColumns:
         profile = self._profile_number(value.capabilities)
         node_id = self.ids_of_nodes[uuid] = self.node_ids.node(value.host, value.node)
         self._make_room()
-        self._host_ips[node_id], self._profile[node_id] = value.host_ip, profile
+        self._host_ips[node_id], self._profile[node_id] = canonical_address(value.host_ip), profile
         self._failed_builds[node_id] = value.failed_builds
 
     def count(self, node_id: int, instances: int, io_ops: int) -> None:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kilonova.model.address import canonical_address
 from kilonova.model.aggregate import Aggregate
 from kilonova.model.host import Capabilities
 from kilonova.model.host_devices import NOTHING, DeviceShare, HostDevices
@@ -460,7 +461,7 @@ def build_host_table(
         devices=np.array([states.number(record.devices) for record in records], dtype=np.int32),
         aggregates=AggregateIndex.of(aggregates, hosts),
         instance_rows={uuid: row for row, record in enumerate(records) for uuid in record.instances},
-        host_ips=tuple(record.host_ip for record in records),
+        host_ips=tuple(canonical_address(record.host_ip) for record in records),
         disabled_reasons={row: record.disabled_reason for row, record in enumerate(records) if record.disabled},
         guests=TableGuests.of([record.guests for record in records]),
         taken_at=taken_at,
