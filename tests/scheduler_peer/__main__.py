@@ -26,6 +26,7 @@ from kilonova.scheduler.weighers import WEIGHERS
 from scheduler_peer import decisions, nova_world, placement_queries, readings
 from scheduler_peer.differences import DIFFERENCES, OF_READINGS, Case
 from support import device_clouds
+from support.decision_cases import CASES
 from support.random_clouds import Cloud, random_cloud, random_request
 
 _HOSTS = 25
@@ -167,6 +168,11 @@ def compare(
 def compare_decisions(count: int, seed: int) -> Tally:
     """Compare the wanted number of decisions for single servers of requests for several."""
     tally = Tally()
+    for case in CASES:
+        if decisions.as_documented(case):
+            tally.explained["a case of the documentation, on which both decide as it says"] += 1
+        else:
+            tally.unexplained.append(f"not as documented: {case}")
     for question in decisions.questions(Random(seed)):
         for same, why, example in decisions.compared(question):
             if same:
@@ -246,6 +252,7 @@ def main() -> int:
     results = dict(sorted(results.items()))
     if not arguments.rules or decisions.DECISIONS in arguments.rules:
         results[decisions.DECISIONS] = compare_decisions(arguments.pairs // _PAIRS_PER_DECISION, arguments.seed)
+        nova_world.configure(COMMON)
     placement_queries.configure()
     for name in readings.READINGS:
         if not arguments.rules or any(word in name for word in arguments.rules) or wanted & OF_DEVICES:

@@ -32,6 +32,7 @@ from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.rule import rule_name
 from kilonova.scheduler.settings import SchedulerConfig
 from scheduler_peer import nova_world
+from support.decision_cases import CONFIG, DecisionCase
 from support.random_clouds import Cloud, random_cloud, random_request
 
 DECISIONS = "Decisions"
@@ -338,6 +339,17 @@ def _amounts(request: Any) -> Mapping[str, int]:
         for name, amount in group.resources.items():
             wanted[name] = wanted.get(name, 0) + amount
     return wanted
+
+
+def as_documented(case: DecisionCase) -> bool:
+    """Tell whether both projects choose the hosts that the documentation names."""
+    question = Question(Cloud(case.records, ()), case.spec, len(case.ours), CONFIG)
+    mine = tuple(choice.chosen for choice in ours(question))[: question.count]
+    nova = Theirs(question)
+    theirs = [nova.decide().chosen]
+    while len(theirs) < question.count:
+        theirs.append(nova.after(theirs).chosen)
+    return (mine, tuple(theirs)) == (case.ours, case.theirs)
 
 
 def differs(one: Choice, other: Choice) -> bool:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from tests.unit.scheduler.small_cloud import host, request, table
 
+from kilonova.cli.wiring.rules import build_engine
 from kilonova.errors import RuleFailed
 from kilonova.model.request_spec import RequestSpec
 from kilonova.model.server_group import GroupView
@@ -13,10 +14,12 @@ from kilonova.scheduler.engine.batch import Batch
 from kilonova.scheduler.engine.engine import Engine
 from kilonova.scheduler.filters import AllHostsFilter, NumInstancesFilter, ServerGroupAffinityFilter
 from kilonova.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
-from kilonova.scheduler.host_table import FloatArray, HostTable, Rows
+from kilonova.scheduler.guests import guest_of
+from kilonova.scheduler.host_table import FloatArray, HostTable, Rows, build_host_table
 from kilonova.scheduler.nova_compat.adapters import HostFilterAdapter, HostWeigherAdapter
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.weighers import RAMWeigher
+from support.decision_cases import CASES, CONFIG, DecisionCase, fits_afterwards
 
 GROUP = GroupView("group", "anti-affinity", 1, {})
 
@@ -131,3 +134,17 @@ def test_a_rating_that_is_no_number_is_found_where_only_the_host_is_rated_again(
     batch.place(0)
     with pytest.raises(RuleFailed, match="Local"):
         batch.decide()
+
+
+@pytest.mark.parametrize("case", CASES, ids=["volume-backed", "full host"])
+def test_a_request_for_several_servers_decides_like_several_requests(case: DecisionCase) -> None:
+    engine, spec = build_engine(CONFIG), with_resources(case.spec)
+    batch = Batch(engine, build_host_table(case.records).with_own_use(), spec, limit=3)
+    alone = build_host_table(case.records).with_own_use()
+    for expected in case.ours:
+        later, single = batch.decide(), engine.decide(alone, spec, limit=3)
+        assert (later.ranked[0].host, later.ranked) == (expected, single.ranked)
+        batch.place(later.ranked[0].row)
+        alone.count_server(later.ranked[0].row, {expected: spec.query.totals}, guest_of(spec))
+    assert fits_afterwards(case, case.ours)
+    assert not fits_afterwards(case, case.theirs), "the case shows who is better off"
