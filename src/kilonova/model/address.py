@@ -51,9 +51,9 @@ def _prefix_length(text: str, address: IPv4Address | IPv6Address) -> int:
         mask = _address(text)
     if mask.version != address.version:
         raise ValueError("the mask is of another IP version")
-    width: int = address.max_prefixlen
+    width = address.max_prefixlen
     selected = int(mask)
-    hosts = selected ^ (2**width - 1)
+    hosts = selected ^ ((1 << width) - 1)
     if not hosts & (hosts + 1):
         return width - hosts.bit_length()
     if not selected & (selected + 1):

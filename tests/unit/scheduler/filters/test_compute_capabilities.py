@@ -83,3 +83,10 @@ def test_each_make_of_host_is_judged_once_and_each_host_gets_its_verdict() -> No
 def test_a_flavor_without_extra_specs_passes_everywhere() -> None:
     hosts = table(host("a"), host("b"))
     assert ComputeCapabilitiesFilter().passes(hosts, request()) is hosts.all_hosts
+
+
+@pytest.mark.parametrize(("requirement", "expected"), [("2001:db8::91", True), ("2001:DB8::0:91", False)])
+def test_an_address_is_compared_in_its_canonical_spelling(requirement: str, expected: bool) -> None:
+    hosts = table(host(host_ip="2001:DB8::0:91"))
+    spec = request({"capabilities:host_ip": requirement})
+    assert ComputeCapabilitiesFilter().passes(hosts, spec).tolist() == [expected]
