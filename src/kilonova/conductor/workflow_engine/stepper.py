@@ -34,6 +34,7 @@ from kilonova.conductor.workflow_engine.reply_meaning import meaning_of
 from kilonova.conductor.workflow_engine.retries import Retries
 from kilonova.conductor.workflow_engine.run import (
     TAKEN_OVER,
+    UNREACHABLE,
     Failure,
     HasHost,
     HostAwayError,
@@ -382,7 +383,7 @@ class Stepper:
         """
         row = run.row
         if run.interrupted is Interrupt.DELETE:
-            self._end_quietly(run)
+            self._leave_to_delete(run)
             return
         if row.awaited_host != host:
             try:
@@ -397,6 +398,18 @@ class Stepper:
             self._give_up(run, HostAwayError(host))
             return
         self._retries.wait(row.uuid)
+
+    def _leave_to_delete(self, run: Run[HasHost]) -> None:
+        """Roll back a workflow of a server that is being deleted, without its absent host.
+
+        A move ends at once, because the delete finds both hosts in the open migration.
+        """
+        if self._workflow(run).is_move or not (run.row.undoing or self._workflow(run).can_walk_back(run.row.step)):
+            self._end_quietly(run)
+        elif run.row.undoing:
+            self.advance(run, Completed())
+        else:
+            self.advance(run, Failed(Failure(UNREACHABLE)))
 
     def _hand_over(self, run: Run[HasHost], host: str) -> bool:
         """Hand a workflow over to the process that runs a host's agent; return False if this process keeps it.

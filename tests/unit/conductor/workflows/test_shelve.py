@@ -184,3 +184,23 @@ def test_a_shelve_that_lost_its_host_leaves_the_server_as_it_was(
         (event,) = instance_actions.events(connection, uuid, "req-shelve")
     assert (event.event, event.result, event.host) == ("compute_shelve_instance", "Error", "a")
     assert event.details == "The host of the instance cannot be reached."
+
+
+@pytest.mark.parametrize("act", [Cell.shelve, Cell.create_image, Cell.create_backup])
+def test_a_delete_that_does_not_wait_for_the_host_leaves_no_image(
+    cell_of: NewCell, images: FolderImages, act: Callable[[Cell, str], object]
+) -> None:
+    cell = cell_of(host("a"), images=images)
+    (uuid,) = booted(cell)
+    vanish_before(cell, "snapshot", "a")
+    act(cell, uuid)
+    lose(cell, "a")
+    assert own(images) != []
+    cell.delete(uuid)
+    cell.work_off()
+    assert cell.find(uuid) is None
+    assert cell.image_remover is not None
+    cell.image_remover.turn()
+    assert own(images) == []
+    come_back(cell, "a")
+    rest(cell)
