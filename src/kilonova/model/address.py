@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """IP addresses and networks, parsed and written as Nova does."""
 
-import socket
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 Network = IPv4Network | IPv6Network
+#: The first 96 bits of an IPv6 address that stands for an IPv4 address.
+_MAPPED = 0xFFFF
 
 
 def canonical_address(text: str) -> str:
@@ -12,12 +13,16 @@ def canonical_address(text: str) -> str:
 
     Every other text is returned unchanged; IPv4 addresses have only one spelling.
     """
-    if ":" not in text:
+    if ":" not in text or "%" in text:
         return text
     try:
-        return socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, text))
-    except (OSError, ValueError):
+        address = IPv6Address(text)
+    except ValueError:
         return text
+    prefix, last = divmod(int(address), 1 << 32)
+    if prefix == _MAPPED or (prefix == 0 and last >> 16):  # an IPv4 address inside, which is written as one
+        return f"::{'ffff:' if prefix else ''}{IPv4Address(last)}"
+    return str(address)
 
 
 def network_of(text: str) -> Network | None:
