@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists and counts of workflows for operators."""
 
+from functools import partial
+
 import pytest
 
 from kilonova.db import workflows
@@ -39,8 +41,9 @@ def test_what_is_counted_together(database: Database) -> None:
         counted = workflows.counts(connection)
         first = workflows.oldest(connection)
     assert first is not None
+    count = partial(Count, "build", "spawn", waiting=False, awaits_host=False, oldest=first)
     assert sorted(counted, key=lambda each: each.workflows) == [
-        Count("build", "spawn", undoing=True, stuck=True, waiting=False, workflows=1, oldest=first),
-        Count("build", "spawn", undoing=False, stuck=False, waiting=False, workflows=2, oldest=first),
+        count(undoing=True, stuck=True, workflows=1),
+        count(undoing=False, stuck=False, workflows=2),
     ]
     assert sorted(map(workflows.state_of, counted)) == ["doing", "stuck"]

@@ -44,6 +44,11 @@ class StepOutcome:
     step: str = ""
     undoing: tuple[BoundWrite, ...] = ()
 
+    @property
+    def stores_nothing(self) -> bool:
+        """Return True if only the workflow's row changes: no write, task state or instance action event."""
+        return not self.writes and self.shows is None and self.ended is None
+
 
 def completed(services: Services, workflow: Workflow[Any], run: Run[HasHost], effect: Completed[Any]) -> StepOutcome:
     """Return the outcome of a completed step."""

@@ -244,7 +244,7 @@ class Stepper:
                 outcome = act(self._services, workflow, run, effect)
                 if (
                     not effect.durable
-                    and not outcome.writes
+                    and outcome.stores_nothing
                     and outcome.after is not None
                     and workflow.may_lag(outcome.after)
                 ):

@@ -61,7 +61,7 @@ def test_the_fault_of_a_server_that_ran_out_of_hosts_says_what_is_not_supported(
     server = control.boot(control.admin, availability_zone="nova:new")
     assert server["status"] == "ERROR"
     expected = (
-        "No valid host was found. The requested host was rejected: lacks a device model that the image asks for. "
+        "No valid host was found. The requested host was rejected: lacks a device model that the image requires. "
         "force_hosts: 1 of 2 hosts, transform_image_metadata: 1 of 1 hosts"
         if prefilter
         else "The hypervisor does not support hw_vif_model=e1000."
