@@ -67,7 +67,7 @@ class Family(Protocol):
         """Return the media type of a fault: JSON, or a text type if the API has one for clients that refuse JSON."""
 
     def needs_token(self, path: str, method: str) -> bool:
-        """Whether requests to ``path`` need a valid token. Those for version discovery do not."""
+        """Whether requests to ``path`` need a valid token. Requests for version discovery do not."""
 
     def decode_body(self, method: str, content_type: str | None, raw: bytes, version: Version) -> Any:
         """Decode the body. Raises: HttpError 415, InvalidRequest."""

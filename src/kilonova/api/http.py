@@ -152,7 +152,7 @@ Handler = Callable[[Context, Request], Reply]
 
 
 def by_method(body: Any) -> bool:
-    """Default of ``Endpoint.reads``: no POST, PUT or DELETE request only reads."""
+    """Default of ``Endpoint.reads``: every POST, PUT or DELETE request counts as a write."""
     del body
     return False
 

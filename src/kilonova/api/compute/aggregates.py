@@ -78,7 +78,7 @@ def show_aggregate(ctx: Context, request: Request) -> Reply:
 def update_aggregate(ctx: Context, request: Request) -> Reply:
     """PUT /os-aggregates/{aggregate_id}.  Errors: 400, 404, 409 if the name exists.
 
-    400 also for a new zone while a host of the aggregate has servers, or is in another zone by another aggregate.
+    400 also for a new zone while a host of the aggregate has servers, or has another zone from another aggregate.
     """
     ctx.authorize("os_compute_api:os-aggregates:update")
     asked, aggregate_id = request.body["aggregate"], _id(request)
@@ -201,7 +201,8 @@ def _both(
 ) -> tuple[AggregateActed, AggregateActed]:
     """Return the start and the end notification of a completed change of an aggregate.
 
-    ``before``, ``after``: the aggregate in the start and in the end notification. None stands for ``after``.
+    ``before``: the aggregate in the start notification; None: the same as in the end notification. ``after``: the
+    aggregate in the end notification.
     """
     start = AggregateActed(action, Phase.START, before or after, **beside)
     return start, AggregateActed(action, Phase.END, after, **beside)

@@ -18,7 +18,7 @@ RULES = (rule(_RULE, SERVICE_OR_ADMIN, "Show the address of a token's console", 
 def show_token(ctx: Context, request: Request) -> Reply:
     """GET /os-console-auth-tokens/{console_token}.  2.99 adds tls_port.
 
-    Errors: 400 up to 2.30, because until then the route was for RDP consoles only, which Kilonova does not have; 404.
+    Errors: 400 before 2.31, because the route was then for RDP consoles only, which Kilonova does not have; 404.
     """
     ctx.authorize(_RULE)
     if request.version < Version(2, 31):

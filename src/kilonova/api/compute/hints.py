@@ -45,7 +45,7 @@ def read_hints(ctx: Context, given: Mapping[str, object], *, field: str = FIELD)
 
 
 def unseen_instances(ctx: Context, hints: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-    """Return the uuids, among those in affinity hints, of servers that the caller may not see.
+    """Return those server uuids in affinity hints whose servers the caller may not see.
 
     The scheduler treats these servers as nonexistent.
     """

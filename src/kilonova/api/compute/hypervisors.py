@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of hypervisors. They show properties that agents report, and until 2.87 also the usage of each hypervisor."""
+"""Routes of hypervisors. They show properties that agents report, and before 2.88 also the usage of each hypervisor."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -271,7 +271,7 @@ def _usage_view(usage: NodeUsage) -> dict[str, int]:
 
 
 def _uptime(ctx: Context, found: _Hypervisors, node: ComputeNode) -> str | None:
-    """Return the uptime that the hypervisor reports, or None. For a simulated host, it is that of the agent process."""
+    """Return the uptime that the hypervisor reports, or None; for a simulated host, the uptime of the agent process."""
     uptime, since = node.capabilities.extra.get("uptime"), found.starts.get(node.host)
     if isinstance(uptime, str):
         return uptime

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Key pairs of users: import, generate (until 2.91), list, show, delete."""
+"""Key pairs of users: import, generate (before 2.92), list, show, delete."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +101,7 @@ def delete_keypair(ctx: Context, request: Request) -> Reply:
 
 
 def _user_of(ctx: Context, request: Request) -> str:
-    """Return the user whose key pairs are requested: since 2.10 ``user_id`` of the query, by default the caller."""
+    """Return the user whose key pairs are requested: ``user_id`` of the query (since 2.10), or else the caller."""
     if request.version < Version(2, 10):
         return ctx.user_id
     return request.param("user_id") or ctx.user_id

@@ -114,7 +114,7 @@ def _query(ctx: Context, request: Request) -> MigrationQuery:
 
 
 def _asker(ctx: Context, request: Request) -> tuple[str | None, str | None]:
-    """Return the filters by user id and by project id. Raises: Forbidden if the caller may not see that project."""
+    """Return the filters by user id and by project id. Raises: Forbidden if the caller may not see the project."""
     filtered = request.version >= Version(2, 80)
     user, project = (request.param(name) if filtered else None for name in ("user_id", "project_id"))
     if ctx.may(f"{_P}:index:all_projects"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes up to 2.35 of networks, floating addresses and security groups, which Nova forwards to Neutron.
+"""Routes of networks, floating addresses and security groups, which exist up to 2.35. Nova forwards them to Neutron.
 
-Kilonova has no network service, so lists are empty. The reply of routes that Nova has removed is 410.
+Kilonova has no network service, so lists are empty. Requests to routes that Nova has removed get 410.
 """
 
 from kilonova.api.compute.missing_services import NETWORK, cannot_be_made, not_there, nothing

@@ -56,7 +56,7 @@ def default_limits(ctx: Context) -> Reader:
 def change_limits(
     ctx: Context, asked: Mapping[str, Any], limits: Reader, store: Callable[[Transaction, Limits], None]
 ) -> Limits:
-    """Store the limits ``asked`` of a request body, and return the limits in force after the change.
+    """Store ``asked``, the limits in a request body, and return the limits in force after the change.
 
     ``store`` checks and writes the new limits, and ``limits`` reads the result, both in one transaction.
     Raises: InvalidRequest, and errors of ``store``.

@@ -119,8 +119,8 @@ def _used(connection: Connection, project_id: str, user_id: str) -> dict[str, in
 def _check(connection: Connection, limits: Reader, project_id: str, user_id: str, changed: Limits) -> None:
     """Raise InvalidRequest if a new limit is too low or too high.
 
-    It is too low below the usage, or, for a project, below the sum of its users' own limits. A user's limit is too high
-    above the project's limit minus the own limits of the project's other users.
+    A limit must be at least the usage; the limit of a project must also be at least the sum of its users' own limits. A
+    user's limit may be at most the project's limit minus the own limits of the project's other users.
     """
     used, project = _used(connection, project_id, user_id), limits(connection)
     of_users = quotas.limits_of_users(connection, project_id)

@@ -24,7 +24,7 @@ def read_time(parameter: str, text: str) -> datetime:
 def read_moment(parameter: str, text: str) -> tuple[datetime, datetime]:
     """Return the interval [start, end) that the time ``text`` of a query parameter stands for.
 
-    It is a day for a date, a second for a time without a fraction, otherwise a microsecond.
+    The interval is a day for a date, a second for a time without a fraction, and a microsecond for any other time.
     Raises: InvalidRequest naming the parameter.
     """
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes up to 2.35 of volumes, snapshots and bare-metal nodes, which Nova forwards to Cinder and Ironic.
+"""Routes of volumes, snapshots and bare-metal nodes, which exist up to 2.35. Nova forwards them to Cinder and Ironic.
 
 Kilonova uses neither service, so lists are empty.
 """

@@ -2,8 +2,8 @@
 """GET /operator/v1/decisions/{name}: the scheduler's decisions for a request id or a server.
 
 ``name``: a request id (oldest decision first) or a server's uuid (newest decision first). A decision lists, for each
-rule, the hosts that the rule rejected. ``replay=true`` repeats each decision on the hosts' state at that time.
-``hosts=true`` adds, for every host, the reasons of all rules that reject it.
+rule, the hosts that the rule rejected. ``replay=true`` repeats each decision on the hosts' state at the time of that
+decision. ``hosts=true`` adds, for every host, the reasons of all rules that reject it.
 """
 
 from collections.abc import Sequence

@@ -58,7 +58,7 @@ def unread_of_request(ctx: Context, hosts: HostTable, spec: RequestSpec, chosen:
 
 
 def unread_view(readers: Readers, found: Iterable[Unread]) -> dict[str, Any]:
-    """Return the view of unread keys, and the names of rules that may read arbitrary keys."""
+    """Return the view of ``found``, the keys that no rule reads, with the names of rules that may read any key."""
     return {
         "unread": [
             {

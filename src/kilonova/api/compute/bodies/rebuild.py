@@ -23,8 +23,8 @@ class Rebuild(
 ):
     """The new image, and the fields of the server to change.
 
-    A field that can be UNSET stays unchanged if it is UNSET, and None removes its value. None leaves an access address
-    unchanged.
+    A field that is UNSET stays unchanged. If a field can be UNSET, None removes its value. An access address that is
+    None stays unchanged.
     """
 
     image_ref: str

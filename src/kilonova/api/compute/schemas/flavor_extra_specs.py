@@ -134,7 +134,7 @@ _BARE: Mapping[str, Check] = {"group_policy": _one_of("none", "isolate"), "hide_
 def check_spec(key: str, value: str, version: Version) -> None:
     """Raise InvalidRequest naming the key if the value is invalid, or if the key's namespace has no such key.
 
-    Since 2.86; before, and in unknown namespaces, every extra spec is valid.
+    Before 2.86, and in unknown namespaces, every extra spec is valid.
     """
     if version < Version(2, 86):
         return

@@ -7,7 +7,7 @@ from kilonova.api.validation import Schemas
 from kilonova.model.quota import COUNTED, INJECTED_FILES, NETWORKS, SERVER_GROUPS
 
 _ALWAYS = (*COUNTED, "metadata_items", "key_pairs")
-#: A limit; -1 means unlimited. If the limit is a string of digits, not the schema but the handler checks its range.
+#: A limit; -1 means unlimited. If it is a string of digits, the handler checks its range, because the schema does not.
 _LIMIT: JSONDict = {
     "type": ["integer", "string"],
     "pattern": "^-?[0-9]+$",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions that show the output of a server's console, and until 2.5 the address of its remote console.
+"""Actions that show the output of a server's console, and before 2.6 the address of its remote console.
 
 Source: spec COMPUTE_API §1.4.
 """

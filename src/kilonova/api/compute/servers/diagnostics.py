@@ -16,7 +16,7 @@ from kilonova.model.instance import Instance
 _RULE, _PATH = "os_compute_api:os-server-diagnostics", "/servers/{server_id}/diagnostics"
 RULES = (rule(_RULE, ADMIN, "Show diagnostics of a server", ("GET", _PATH)),)
 #: Field of a disk's diagnostics → part of the reply's key after the device name. These keys, which are those of Nova's
-#: libvirt driver, are used until 2.47.
+#: libvirt driver, are used before 2.48.
 _OF_DISKS = {
     "read_bytes": "read",
     "read_requests": "read_req",
@@ -62,7 +62,7 @@ def _view(known: GuestDiagnostics, instance: Instance) -> dict[str, Any]:
 
 
 def _free_view(known: GuestDiagnostics) -> dict[str, Any]:
-    """Return the reply until 2.47: the fields of Nova's libvirt driver, without unknown values. Memory is in KiB."""
+    """Return the reply before 2.48: the fields of Nova's libvirt driver, without unknown values. Memory is in KiB."""
     view: dict[str, int | None] = {f"cpu{cpu.id}_time": cpu.time_ns for cpu in known.cpus}
     for disk in known.disks:
         view |= {f"{disk.device}_{name}": getattr(disk, field) for field, name in _OF_DISKS.items()}

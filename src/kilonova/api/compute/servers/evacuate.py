@@ -22,7 +22,7 @@ _P = "os_compute_api:os-evacuate"
 RULES = (rule(_P, ADMIN, "Evacuate a server from a host that is down", action("evacuate")),)
 #: First microversion whose request does not contain ``onSharedStorage``, and whose reply has no body.
 _NO_ANSWER = Version(2, 14)
-#: First microversion in which the scheduler's filters apply to a requested host. Until 2.67 ``force`` bypasses them.
+#: First microversion in which the scheduler's filters apply to a requested host; before 2.68 ``force`` bypasses them.
 _FORCE_ON_REQUEST = Version(2, 29)
 _NEVER_FORCED = Version(2, 68)
 #: First microversion in which a server is stopped on the new host after an evacuation.

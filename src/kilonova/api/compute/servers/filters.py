@@ -23,8 +23,8 @@ from kilonova.model.instance import TaskState, VmState, states_of
 
 #: Query parameter → database column, for filters that all callers may use.
 _EQUALS = {"image": "image_ref", "flavor": "flavor_id", "reservation_id": "reservation_id"}
-#: Query parameter → database column, for filters that are restricted to administrators until 2.82. So are the filters
-#: availability_zone and ``_TIMES``.
+#: Query parameter → database column, for filters that only administrators may use before 2.83. The same applies to the
+#: filters availability_zone and ``_TIMES``.
 _LATER_EQUALS = {
     "config_drive": "config_drive",
     "key_name": "key_name",

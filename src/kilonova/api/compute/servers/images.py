@@ -51,7 +51,7 @@ def create_image(ctx: Context, request: Request) -> Reply:
 
 
 def create_backup(ctx: Context, request: Request) -> Reply:
-    """Create a backup image, and delete old ones of the same backup_type, so that as many as ``rotation`` remain.
+    """Create a backup image, and delete the oldest backups of its backup_type, so that ``rotation`` of them remain.
 
     Microversions and errors are those of createImage.
     """

@@ -44,9 +44,9 @@ def unlock(ctx: Context, request: Request) -> Reply:
 
 
 def _require_own_lock(ctx: Context, instance: Instance) -> None:
-    """Raise Forbidden if policy denies unlock_override, and the lock was not set by the caller's own party.
+    """Raise Forbidden if policy denies unlock_override, and the lock was set by the other party than the caller's.
 
-    The parties are users of the server's project, and administrators of other projects.
+    There are two parties: users of the server's project, and administrators from other projects.
     """
     if instance.locked_by not in {None, _party(ctx, instance)}:
         ctx.authorize(f"{_P}:unlock:unlock_override", project_id=instance.project_id)

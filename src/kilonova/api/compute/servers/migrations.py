@@ -71,7 +71,7 @@ def act(ctx: Context, request: Request) -> Reply:
 
 
 def force_complete(ctx: Context, request: Request) -> Reply:
-    """Force a live migration to complete, for which the hypervisor may pause the guest.
+    """Force a live migration to complete. The hypervisor may pause the guest for this.
 
     Errors: 400 unless the migration's status is running; 404; 409 if the server is locked or not migrating.
     """

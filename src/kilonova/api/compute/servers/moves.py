@@ -42,7 +42,7 @@ RULES = (
     ),
     rule(f"{_MIGRATE}:migrate_live:host", ADMIN, "Live-migrate a server to a host", action("os-migrateLive")),
 )
-#: First microversion in which the scheduler's filters apply to a requested host. Until 2.67 ``force`` bypasses them.
+#: First microversion in which the scheduler's filters apply to a requested host; before 2.68 ``force`` bypasses them.
 _FORCE_ON_REQUEST = Version(2, 30)
 _NEVER_FORCED = Version(2, 68)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of a server's administrator password. It is stored encrypted with the server's public key.
+"""Routes of a server's administrator password. It is stored encrypted with the public key of the server's key pair.
 
 Only the owner of the private key can decrypt it.
 """
@@ -18,14 +18,14 @@ RULES = (
 
 
 def show_password(ctx: Context, request: Request) -> Reply:
-    """GET …/os-server-password.  The encrypted password in base64, or "" if none is stored.  Errors: 404."""
+    """GET …/os-server-password.  Shows the encrypted password in base64, or "" if none is stored.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:show")
     with ctx.read() as connection:
         return Reply(200, {"password": server_passwords.find(connection, instance.uuid) or ""})
 
 
 def clear_password(ctx: Context, request: Request) -> Reply:
-    """DELETE …/os-server-password.  Deletes the stored password, not that inside the guest.  Errors: 404."""
+    """DELETE …/os-server-password.  Deletes the stored password, not the password inside the guest.  Errors: 404."""
     instance = find_server(ctx, request.path["server_id"], f"{_P}:clear")
     ctx.write(lambda tx: server_passwords.clear(tx, instance.uuid))
     return Reply(204)

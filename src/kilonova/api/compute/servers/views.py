@@ -23,7 +23,7 @@ from kilonova.model.host import Service
 from kilonova.model.instance import Fault, Instance, VmState, status_of
 
 _SHOWS_PROGRESS = {"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"}
-#: Prefixes of the server's fields that replies to updates and rebuilds do not contain until 2.74.
+#: Prefixes of the server's fields that replies to updates and rebuilds omit before 2.75.
 _NOT_AFTER_A_CHANGE = (
     "OS-EXT-AZ:", "OS-EXT-SRV-ATTR:", "OS-EXT-STS:", "OS-SRV-USG:", "config_drive", "host_status", "key_name",
     "os-extended-volumes:",
