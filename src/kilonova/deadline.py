@@ -14,7 +14,7 @@ from typing import TypeVar
 from kilonova.errors import ClientGone, DeadlineExceeded
 
 T = TypeVar("T")
-#: Number of items of a long list after which the deadline is checked again: some tenths of a millisecond.
+#: Number of items of a long list between two checks of the deadline; they take some tenths of a millisecond.
 _ITEMS_BETWEEN_LOOKS = 64
 
 

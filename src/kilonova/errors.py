@@ -162,7 +162,7 @@ class DriverError(KilonovaError):
 
 
 class HypervisorAway(DriverError):
-    """The hypervisor is unreachable, or its connection broke during a call, the result of which is unknown."""
+    """The hypervisor is unreachable, or the connection to it broke during a call, whose result is then unknown."""
 
     def __init__(self) -> None:
         super().__init__("The hypervisor does not answer.")

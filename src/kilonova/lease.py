@@ -32,7 +32,7 @@ class Lease:
 
     @property
     def renewal_s(self) -> float:
-        """Interval of renewals in seconds: a quarter of the duration, so that the lease survives single failures."""
+        """Interval of renewals in seconds: a quarter of the duration, so that the lease outlasts a failed renewal."""
         return self.duration.total_seconds() / 4
 
     def now(self) -> float:

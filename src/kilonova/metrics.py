@@ -34,7 +34,7 @@ _STEP_ENDS = frozenset(Phase) - {Phase.STEP_BEGINS, Phase.BROKE, Phase.AWAITS_HO
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Functions that return the values of gauges at a scrape. Units: all are counts.
+    """Functions that return the values of gauges at a scrape. All values except the time are counts.
 
     ``under_way``: the database's current time, and counts of running workflows; raises database errors.
     ``waiting_writes``: queued jobs of the database writer. ``waiting_work``: queue → number of queued tasks.

@@ -3,5 +3,5 @@
 
 #: Key of a function that returns whether the client has closed the connection.
 CLIENT_GONE = "kilonova.client_gone"
-#: Key of the HTTP status with which the application must refuse the request: the server has not read its body.
+#: Key of the HTTP status with which the application must refuse a request whose body the server has not read.
 BODY_REFUSED = "kilonova.body_refused"

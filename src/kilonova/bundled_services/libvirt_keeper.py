@@ -11,10 +11,10 @@ A QEMU process detaches from libvirtd, and would then become a child of process 
 its children late or never, and libvirt considers a guest running until its process has been reaped. The keeper is
 therefore a subreaper, which becomes the parent instead, and runs until the last guest of its libvirtd has exited.
 
-As root, libvirtd and QEMU get mount and UTS namespaces: in them, `/run/libvirt` and similar paths are folders of this
-hypervisor node, the host name is that of the node, and the account that libvirtd requires exists. Cgroups and D-Bus,
-through which libvirt would register the guests with the system, are hidden. Processes outside of these namespaces are
-not affected.
+A keeper that runs as root gives libvirtd and QEMU mount and UTS namespaces: in them, `/run/libvirt` and similar paths
+are folders of this hypervisor node, the host name is that of the node, and the account that libvirtd requires exists.
+Cgroups and D-Bus, through which libvirt would register the guests with the system, are hidden. Processes outside of
+these namespaces are not affected.
 """
 
 import contextlib
@@ -100,9 +100,10 @@ class _Keeper:
                     os.kill(self._daemon_pid, signal.SIGKILL)
 
     def _stop(self) -> None:
-        """Stop libvirtd.
+        """Handle SIGTERM: stop libvirtd.
 
-        If the supervisor has exited, which also causes SIGTERM, kill the guests, too, if ``ends_guests`` is set.
+        The kernel also sends SIGTERM when the supervisor exits. In that case, if ``ends_guests`` is set, kill the
+        guests, too.
         """
         if not self._ended:
             os.kill(self._daemon_pid, signal.SIGTERM)

@@ -72,8 +72,8 @@ _SCREENS = """\
 remote_display_port_min = {first}
 remote_display_port_max = {last}
 """
-#: Makes libvirt probe the CPU of an emulator with two QMP commands instead of about 400, which take as long as the
-#: start of a guest does without KVM. Not used with KVM, because then the two commands do not show all CPU features.
+#: Makes libvirt probe the CPU of an emulator with two QMP commands instead of about 400, which without KVM take as long
+#: as the start of a guest. Not used with KVM, because then the two commands do not show all CPU features.
 _FEW_QUESTIONS = 'capability_filters = ["cpu-unavailable-features"]\n'
 _FIRST_PORT, _PORTS, _PORT_RANGES = 5900, 200, 130
 
@@ -207,7 +207,7 @@ class Libvirtd:
                 self._keeper.wait(0.2)
 
     def ending(self) -> str:
-        return "ended"  # its exit status is known to its keeper only
+        return "ended"  # only the keeper knows the exit status of libvirtd
 
     def restart(self) -> None:
         """Start libvirtd again after it has exited; it finds its guests. Raises: ConfigurationError, Unavailable."""
@@ -274,7 +274,11 @@ class Libvirtd:
         return None
 
     def _is_ours(self, pid: int) -> bool:
-        """Return whether a process belongs to this folder, by its /run/libvirt or its command and environment."""
+        """Return whether a process belongs to this folder.
+
+        In libvirtd's own namespaces, /run/libvirt of the process is in the folder; otherwise the command or environment
+        of the process names the folder.
+        """
         with contextlib.suppress(OSError):
             if self._private:
                 return Path("/proc", str(pid), "root", "run", "libvirt").samefile(self.folder / "run")

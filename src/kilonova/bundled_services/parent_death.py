@@ -17,7 +17,7 @@ def die_with_parent(parent_pid: int | None = None, by: signal.Signals = signal.S
 
     Call this first in the child, or between fork and exec (the setting survives exec). ``parent_pid`` defaults to the
     parent process known to multiprocessing. The kernel watches the *thread* that forked: start children from a thread
-    that lives as long as the process, such as the main thread. Raises: OSError.
+    that lives as long as the parent process, such as its main thread. Raises: OSError.
     """
     if _libc.prctl(_PR_SET_PDEATHSIG, by, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")

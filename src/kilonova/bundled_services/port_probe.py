@@ -13,7 +13,7 @@ def connect(
 
     A connection to a port without a server can become a connection to itself: the kernel may choose that very port as
     the source port, and TCP allows both ends of a connection to open it at the same time. The server could then not
-    bind the port until a minute after the end of the connection. So the source port is bound first, and is another one.
+    bind the port until a minute after the end of the connection. So the client's socket is first bound to another port.
     """
     error = OSError(f"{host} has no address")
     for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
@@ -40,7 +40,7 @@ def _with_source_port(new_socket: Callable[..., socket.socket], other_than: int,
     client = _bound(new_socket(*kinds))
     if client.getsockname()[1] != other_than:
         return client
-    with client:  # holds the port, so that the kernel chooses another one
+    with client:  # while this socket holds the server's port, the kernel chooses another one
         return _bound(new_socket(*kinds))
 
 

@@ -71,8 +71,8 @@ class RabbitMQ:
     """One private broker. Start it from the main thread: it is killed when the thread that started it exits.
 
     ``definitions``: users and queues, which RabbitMQ imports at each start before it listens. ``settings``: further
-    lines of rabbitmq.conf. As root, the broker runs as the user ``rabbitmq`` if that user can enter the folder.
-    Raises: ConfigurationError.
+    lines of rabbitmq.conf. If this process runs as root, the broker runs as the user ``rabbitmq``, provided that this
+    user can enter the folder. Raises: ConfigurationError.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class RabbitMQ:
     def _choose_ports(self) -> None:
         """Choose the same ports as at the last start; replace those that are in use by free ports.
 
-        A killed broker always gets its ports again, because its clients keep them.
+        A broker that is started again after ``kill`` keeps its ports, because its clients reconnect to them.
         """
         if self._ports:
             return

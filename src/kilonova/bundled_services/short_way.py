@@ -15,7 +15,7 @@ _PREFIX = "kn-"
 def short_way(folder: Path, below: int) -> str:
     """Return the folder, or a link to it if socket paths in it would be too long.
 
-    ``below``: bytes after the folder's path.
+    ``below``: number of bytes that the longest socket path has after the folder's path.
     """
     if len(os.fsencode(folder)) + below <= _SOCKET_PATH and " " not in str(folder):
         return str(folder)

@@ -50,7 +50,7 @@ class HostResourceSettings:
         tuple[str, ...],
         Option(
             "Huge pages of a NUMA cell that guests must not use, such as node:0,size:2048,count:64; size "
-            "is in KiB, or as 1GB.",
+            "is in KiB, or has a unit, as in 1GB.",
             group="DEFAULT",
             repeats=True,
         ),

@@ -15,7 +15,7 @@ _PROCESSES = "each control process is API, scheduler and conductor; [DEFAULT] os
 _EXACT = "the scheduler always knows exactly which servers are on a host, so there is nothing to synchronize."
 _TRACKED = (
     "the scheduler always knows exactly which servers are on a host, from the change log of its database. "
-    "Hosts send it no instance updates that false could turn off, and no filter queries the database for each request."
+    "Hosts send no instance updates that could be turned off, and no filter queries the database for each request."
 )
 _SPICE = "this release has no SPICE console proxy."
 _RETRIED = "the guest of a deleted server is removed as soon as its host is reachable, see docs/failures.md."

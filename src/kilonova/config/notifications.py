@@ -139,7 +139,7 @@ class NotificationSettings:
 
 
 def conf_of_messaging(files: Sequence[str]) -> Any:
-    """Return an oslo.config object for oslo.messaging, whose defaults of some options differ from Kilonova's."""
+    """Return an oslo.config object for oslo.messaging only, which declares some options with other defaults."""
     conf = cfg.ConfigOpts()
     conf([], project="kilonova", default_config_files=list(files), default_config_dirs=[])
     return conf

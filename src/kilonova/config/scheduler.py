@@ -17,7 +17,7 @@ from kilonova.scheduler.settings import SchedulerConfig, weight_setting
 
 LOG = logging.getLogger(__name__)
 
-#: Fields that :class:`~kilonova.config.compute.ComputeSettings` has, too, and whose options it declares.
+#: Fields that :class:`~kilonova.config.compute.ComputeSettings` has, too; their options are declared there.
 _SHARED = ("service_down_time", "default_availability_zone")
 _IN_SCHEDULER = Option(group="scheduler")
 #: Field → its option. The options of other fields are in [filter_scheduler], without bounds.

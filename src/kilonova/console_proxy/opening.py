@@ -48,7 +48,7 @@ def may_come_from(origins: Sequence[str], host: str | None, allowed: Collection[
 
     ``origins``: values of the Origin headers. ``host``: value of the Host header. ``allowed``: host names, in addition
     to ``host``, whose pages may open consoles. ``over_tls``: whether the browser uses TLS, to this proxy or to a
-    reverse proxy before it.
+    reverse proxy in front of it.
     """
     if not origins:
         return True

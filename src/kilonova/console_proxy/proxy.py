@@ -28,9 +28,10 @@ _START_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ProxyLimits:
-    """Limits of a proxy. ``connections``: most concurrent consoles; ``of_one_server``: most of them for one server.
+    """Limits of a proxy.
 
-    ``idle_s``, ``recheck_s``: as in :class:`Listener`.
+    ``connections``, ``of_one_server``: maximum number of concurrent consoles, in total and of one server. ``idle_s``,
+    ``recheck_s``: as in :class:`Listener`.
     """
 
     connections: int = 500

@@ -28,8 +28,8 @@ async def relay(
 ) -> Ended:
     """Relay bytes in both directions, and return the reason for the end.
 
-    ``idle_s``: idle timeout in seconds, or None; ``until``: tasks, the first of which to finish also closes the
-    console; ``is_wrong``: returns whether the first bytes from the hypervisor belong to another type of console.
+    ``idle_s``: idle timeout in seconds, or None. ``until``: tasks; the console is also closed when one of them ends.
+    ``is_wrong``: returns whether the first bytes from the hypervisor belong to another type of console.
     """
     loop = asyncio.get_running_loop()
     try:
@@ -56,7 +56,7 @@ async def relay(
                     await host.write(data)
 
             return await _first(to_client(), to_host(), until)
-    except TimeoutError:  # besides the idle timeout, ETIMEDOUT of the connection to the host raises this
+    except TimeoutError:  # raised by the idle timeout, and for ETIMEDOUT of the connection to the host
         return IDLE if idle.expired() else CONSOLE_ENDED
     except ConnectionClosed:
         return USER_LEFT

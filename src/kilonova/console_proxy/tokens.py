@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lookup of a token's console by the compute API, as a user with the role ``service`` (ADR 30)."""
+"""Lookup of a token's console through the compute API, as a user with the role ``service`` (ADR 30)."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -31,7 +31,10 @@ class Tokens(Protocol):
 
 
 class ComputeApi:
-    """Lookup by the compute API. ``adapter``: keystoneauth Adapter of a user with the role ``service``. Thread-safe."""
+    """Lookup through the compute API. Thread-safe.
+
+    ``adapter``: keystoneauth Adapter of a user with the role ``service``.
+    """
 
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter

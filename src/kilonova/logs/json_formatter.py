@@ -11,7 +11,7 @@ from typing import Any
 from kilonova.logs import request_context
 from kilonova.logs.formatter import MAX_LINE, bounded, traceback_lines
 
-#: The request id at the end of a line about a server, if the thread that logs the line handles many requests.
+#: Matches the request id at the end of a message about a server, as logged by threads that work for many requests.
 _NAMED = re.compile(r"\[(req-[0-9a-f-]{36})\]$")
 
 

@@ -59,7 +59,8 @@ class RotatingLog(RotatingFileHandler):
                 self._stream().close()
                 self.stream = self._open()
         finally:
-            fcntl.flock(full, fcntl.LOCK_UN)  # a forked process may have the same open file as its standard output
+            # close() would not release the lock if a forked process shares this open file as its standard output
+            fcntl.flock(full, fcntl.LOCK_UN)
             os.close(full)
         for number in followers:
             os.dup2(self._stream().fileno(), number)

@@ -445,10 +445,10 @@ class Connection:
             self.sock.close()
 
     def client_gone(self) -> bool:
-        """Return whether the client has gone: the connection broke, or is half-closed after over 1 s of the request.
+        """Return whether the client has gone: the connection broke, or is half-closed and the request has run over 1 s.
 
-        A client that has shut down only its sending side cannot be distinguished from a client that has gone. It gets
-        its answer if the request takes no longer than that second.
+        A client that has shut down only its sending side cannot be distinguished from a client that has gone. Such a
+        client gets an answer only if the request takes at most 1 s.
         """
         now = time.monotonic()
         if self.gone or now - self.looked_at < _LOOK_EVERY_S:

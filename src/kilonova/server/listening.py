@@ -44,8 +44,8 @@ def listen(host: str, port: int, name: str) -> socket.socket:
 def listen_together(host: str, port: int, name: str, count: int) -> tuple[socket.socket, ...]:
     """Listen on an address with several sockets, among which the kernel distributes connections (SO_REUSEPORT).
 
-    A socket that no process accepts from gets its share of the connections, too. ``name``: as for :func:`listen`. Other
-    processes cannot use the address unless they share it, too, and have the same user. Raises: Unavailable.
+    A socket gets its share of the connections even if no process accepts them. ``name``: as for :func:`listen`. Other
+    processes cannot use the address unless they share it, too, and run as the same user. Raises: Unavailable.
     """
     first = listen(host, port, name)  # exclusively: no other process listens on the address
     sockets = [first]

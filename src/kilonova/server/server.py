@@ -32,7 +32,7 @@ Application = Callable[..., Iterable[bytes]]
 
 _SWEEP_S = 0.5
 _ACCEPTED_AT_ONCE = 64
-_KEPT = 1 << 20  # an iterator's answer of more than this number of bytes is sent while the application produces it
+_KEPT = 1 << 20  # bytes; an answer of an iterator that is larger is sent while the application produces it
 _TOO_MANY = "Too many uploads and downloads are under way."
 _ROOM_MADE = 16  # when there are too many connections, one 16th of those that are not being answered is closed
 
@@ -93,7 +93,7 @@ class Server:
             thread.start()
 
     def accept_also_from(self, listeners: Iterable[socket.socket]) -> None:
-        """Accept connections from these listeners, too, and no longer from those of an earlier call.
+        """Accept connections from these listeners, too; they replace the listeners of an earlier call.
 
         Call it after :meth:`start`, from one thread at a time. The caller keeps the listeners open.
         """
@@ -230,7 +230,8 @@ class Server:
     def _make_room(self, key: Callable[[Connection], float]) -> None:
         """Close a 16th of the connections that are not being answered.
 
-        The first to be closed are those of addresses with most connections; of these, those with the lowest ``key``.
+        Connections of the client addresses with the most connections are closed first. Among connections of equally
+        many, those with the lowest ``key`` are closed first.
         """
         waiting = [each for each in list(self._connections.values()) if each.phase is not Phase.ANSWERING]
         of_address = Counter(connection.address for connection in waiting)
@@ -362,7 +363,7 @@ class Server:
 
 
 def _first(pieces: Iterator[bytes], size: int) -> list[bytes]:
-    """Return the first pieces, up to the piece by which their total size exceeds ``size`` bytes; at most all pieces."""
+    """Return the first pieces, including the piece that makes their total size exceed ``size`` bytes; or all pieces."""
     taken, found = 0, []
     for piece in pieces:
         found.append(piece)

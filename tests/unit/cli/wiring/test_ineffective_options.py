@@ -43,7 +43,7 @@ BASE = "[database]\nconnection = sqlite://\n"
         ("[filter_scheduler]\npci_in_placement = true\n", "pci_in_placement has no effect: PCI devices are counted in"),
         (
             "[filter_scheduler]\ntrack_instance_changes = false\n",
-            "Hosts send it no instance updates that false could turn off, and no filter queries",
+            "Hosts send no instance updates that could be turned off, and no filter queries",
         ),
         (
             "[filter_scheduler]\ntrack_instance_changes = true\n",
