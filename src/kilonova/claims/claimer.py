@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement of servers: decide on the mirror, assume the claim, commit it, and decide again if it lost a race.
+"""Placement of servers: decide on the mirror, assume the claim, commit it; decide again if the claim lost a race.
 
 ::
 
@@ -54,7 +54,7 @@ LOG = logging.getLogger(__name__)
 _RANKED_KEPT = 10
 _MAX_RACES = 32
 _CLASS_IDS = sa.select(t.resource_classes.c.name, t.resource_classes.c.id)
-#: Id for a resource class that was deleted since the decision. No inventory has this id, so the claim fails.
+#: Stands for the id of a resource class that was deleted after the decision. No inventory has it, so the claim fails.
 _NO_CLASS = -1
 PIECE = 100
 
@@ -63,8 +63,8 @@ PIECE = 100
 class Job:
     """One server of an order.
 
-    ``at_host``: returns the changes of the server's workflow that are committed together with the claim of a host. The
-    function must not block.
+    ``at_host``: called with the chosen host; returns the changes of the server's workflow. One transaction commits
+    these changes and the claim of the host. The function must not block.
     """
 
     instance_uuid: str
@@ -75,7 +75,8 @@ class Job:
 class Order:
     """Servers of one request, to be placed all or none.
 
-    All servers are decided together. If they are too many for one transaction, they are claimed in several.
+    All servers are decided together. If there are too many for one transaction, their hosts are claimed in several
+    transactions.
 
     ``placing``: how the claims change the servers. A move is an order of one server.
     """
@@ -106,8 +107,9 @@ class Placed:
 class _Plan:
     """The decisions and assumed claims of one order, before they are committed.
 
-    ``taken``: for each claim, the resources by provider id and class name, and the same by provider id and class id.
-    The second mapping is filled later by :meth:`Claimer._add_allocations`, which may read ids from the database.
+    ``taken``: for each claim, two mappings with the claimed resources: provider id → class name → amount, and provider
+    id → class id → amount. The second mapping stays empty until :meth:`Claimer._add_allocations` fills it, which may
+    have to read ids from the database.
     """
 
     claims: list[Claim] = field(default_factory=list)
@@ -132,10 +134,10 @@ class _NoHost(Exception):
 
 
 class Claimer:
-    """Converter of orders into committed claims. Thread-safe.
+    """Places servers: decides, claims the hosts and commits the claims. Thread-safe.
 
-    ``alternates``: number of alternate hosts to keep per request: the maximum number of build attempts minus one.
-    ``aliases``: the configured PCI aliases.
+    ``alternates``: number of alternate hosts to keep per request, which is the maximum number of build attempts minus
+    one. ``aliases``: the configured PCI aliases.
     """
 
     def __init__(
@@ -171,8 +173,8 @@ class Claimer:
         """Claim a host for every instance of ``order``.
 
         Raises: NoValidHost with the host counts of the rules, if any instance gets no host. Then nothing is claimed,
-        except for the claims of transactions that were committed before: these are in the journal of their workflows,
-        and the caller has to release them.
+        except in transactions that were committed before the failure. Their claims are in the journals of the
+        workflows, and the caller has to release these claims.
         """
         with working_for(_context_of(order.spec)):
             return self._place(order)
@@ -216,11 +218,11 @@ class Claimer:
     def require_room(self, spec: RequestSpec, group_uuid: str | None, count: int, one_of_them: str) -> None:
         """Raise NoValidHost unless there is room for ``count`` servers of a request now. Nothing is claimed.
 
-        The decisions use an isolated snapshot and no lock, so they may be slow. ``one_of_them``: the instance under
-        which a refusal is recorded.
+        The decisions use an isolated snapshot and no lock, so they may be slow. ``one_of_them``: uuid of the instance
+        for which a refusal is recorded.
         """
         if self._driver is not None:
-            return  # only the third-party driver can check this, and it is called for each transaction of claims
+            return  # the third-party driver decides, and it is called only when hosts are claimed
         spec, needs = with_resources(spec), needs_of(with_resources(spec), self._aliases)
         if group_uuid is not None:
             spec = replace(spec, group=self._mirror.group(group_uuid))
@@ -260,7 +262,7 @@ class Claimer:
             self._driver.close()
 
     def keep_up(self) -> None:
-        """Apply the changes of other processes to the mirror now. If it falls too far behind, it must be reloaded."""
+        """Apply the changes of other processes to the mirror now. If the mirror falls too far behind, reload it."""
         self._mirror.catch_up()
 
     def _plan(self, order: Order) -> _Plan:

@@ -7,7 +7,7 @@ a guard on the instance: it still waits for a host, or is still on its source. T
 is only read, because a transaction that changes it holds the lock of all writers.
 
 The changes of all bundles are summed per row and written by a few set-based statements. If any guard fails, the
-savepoint is rolled back and the batch is bisected, down to single bundles, in their order.
+savepoint is rolled back and the batch is bisected, down to single bundles. The order of the bundles is kept.
 """
 
 from collections import defaultdict
@@ -82,7 +82,8 @@ def _by_placing(claims: Sequence[Claim]) -> list[tuple[type[Placing], list[Claim
     return list(sorts.items())
 
 
-#: Commits bundles together, or bisects them if a guard fails. Returns one outcome per bundle, in their order.
+#: Commits bundles together, or bisects them if a guard fails. Returns one outcome per bundle, in the order of the
+#: bundles.
 commit_bundles = batched(_write, _refusal)
 
 

@@ -55,7 +55,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class StoredInputs:
-    """Encoded decision inputs of a request. ``body``: None except with the first decision of the request."""
+    """Encoded decision inputs of a request. ``body``: only set for the first decision of the request, else None."""
 
     uuid: str
     body: bytes | None
@@ -75,7 +75,7 @@ class DecisionLog:
     def encoded(self, inputs: DecisionInputs) -> StoredInputs | None:
         """Return the encoded decision inputs, or None if a replay is impossible or the log is disabled."""
         if not self._retention or inputs.spec.query != ResourceQuery():
-            return None  # a stored request contains only flavor and image, so this resource query would be lost
+            return None  # this resource query does not come from flavor and image, so the stored request would lack it
         return StoredInputs(new_uuid(), encode(inputs, self._configuration))
 
     def record(
@@ -91,7 +91,8 @@ class DecisionLog:
     ) -> None:
         """Store the decisions of a request in the background, with the rejecting rule of each rejected host.
 
-        ``made``: (instance uuid, index in the request, decision, chosen host) of each decision.
+        ``made``: for each decision, the instance uuid, the server's index in the request, the decision and the chosen
+        host.
         ``move``: kind of move; None for a new server.
         """
         if not self._retention:

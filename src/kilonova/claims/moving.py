@@ -25,8 +25,8 @@ class Moving:
     """Placing of a moved server.
 
     The server must be on the source host of ``migration`` and in task state ``task``. In the database, the migration
-    must still have the status of ``migration``. The claim sets the migration's destination, and its status to
-    ``becomes``.
+    must still have the status of ``migration``. The claim sets the destination of the migration, and changes the status
+    of the migration to ``becomes``.
     """
 
     migration: ServerMigration

@@ -54,7 +54,10 @@ class FallsShort(Exception):
 
 
 class Placing(Protocol):
-    """A kind of placing: writes the server-specific rows of claims. Values that differ between claims are fields."""
+    """A kind of placing: writes the server-specific rows of claims.
+
+    One call writes the rows of many claims. Values that differ between the claims are fields of each claim's placing.
+    """
 
     @property
     def home(self) -> str | None:

@@ -64,8 +64,8 @@ def replay_all(
 ) -> Iterator[Outcome]:
     """Yield an outcome for each stored decision, in order. Decisions of one request should be adjacent, for speed.
 
-    ``configuration``: digest of the present scheduling configuration, to which ``engine`` and ``aliases`` (the
-    configured PCI aliases) belong.
+    ``engine``, ``aliases``: the rules and PCI aliases of the present scheduling configuration. ``configuration``:
+    digest of that configuration.
     """
     known: _ReplaySession | NoReplay | None = None
     of: bytes | None = None
@@ -75,8 +75,9 @@ def replay_all(
                 "The inputs of the decision were not stored: a third-party driver or an older release made it."
             )
             continue
-        # Decisions of one request share their inputs, so they share a session, unless the session is already past this
-        # decision. The same decision may occur several times, because a refusal belongs to every server of its request.
+        # Decisions of one request have the same inputs, so one session replays all of them. A new session begins if the
+        # present one has already passed this decision: a decision can occur several times, because a refusal is stored
+        # once and listed for every server of its request.
         if known is None or of != stored.inputs or (isinstance(known, _ReplaySession) and known.is_past(stored)):
             known, of = (
                 _begin(connection, engine, configuration, stored.inputs, aliases or {}),

@@ -92,7 +92,7 @@ class LocalBus:
         self._conductor_pools.close()
 
     def _work(self, work: Work | None) -> None:
-        """Run a piece of work in its pool, and afterwards each piece of work that was queued behind it in its pool."""
+        """Run ``work`` in its pool. When it has ended, run the work that was queued behind it."""
         if work is not None and not self._is_closing:
             self._agent_pools.run(work.pool, lambda: self._do(work))
 

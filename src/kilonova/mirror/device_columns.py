@@ -43,14 +43,14 @@ class DeviceColumns:
             self._assumed.pop(uuid, None)
 
     def number(self, uuid: str) -> int:
-        """Return the number of a node's device state, assumed claims included."""
+        """Return the number of the device state (used NUMA cells and PCI pools) of a node, assumed claims included."""
         devices = self._confirmed.get(uuid, NOTHING)
         for share in self._assumed.get(uuid, {}).values():
             devices = devices.taking(share)
         return self.states.number(devices)
 
     def numbers(self, uuids: Sequence[str]) -> NDArray[np.int32]:
-        """Return the number of each node's device state. If most known states are unused, renumber all states first."""
+        """Return the number of each node's device state. If most stored states are unused, number all anew first."""
         if self.has_too_many_states(len(uuids)):
             self.states = DeviceStates()
         if not self._confirmed:

@@ -12,7 +12,8 @@ class Groups:
 
     def __init__(self) -> None:
         self._confirmed: dict[str, GroupView] = {}
-        #: Group uuid → host → number of members that assumed claims add on the host; there are no entries for zero.
+        #: Group uuid → host → number of members that assumed claims place on the host. A host with no such member has
+        #: no entry.
         self._assumed: dict[str, dict[str, int]] = {}
 
     def clear(self) -> None:
@@ -24,13 +25,13 @@ class Groups:
         if value is None:
             self._confirmed.pop(uuid, None)
         else:
-            # A member that is moved is counted on two hosts. New members of an affinity group must go to the group's
-            # host only (``value.host``).
+            # A member that is being moved is counted on two hosts. New members of an affinity group may only be placed
+            # on the host of the group (``value.host``), so other hosts are left out.
             hosts = {name: count for name, count in value.hosts.items() if value.host in {None, name}}
             self._confirmed[uuid] = GroupView(uuid, value.policy, value.max, hosts)
 
     def assume(self, uuid: str, host: str, members: int) -> None:
-        """Add the members that an assumed claim adds on a host. A negative number removes members."""
+        """Count ``members`` assumed members of a group on a host in addition; a negative number subtracts."""
         hosts = self._assumed.setdefault(uuid, {})
         hosts[host] = hosts.get(host, 0) + members
         if not hosts[host]:

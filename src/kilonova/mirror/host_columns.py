@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Growing columns of services, nodes and counts of instances. :class:`NodeIds` gives the indices of the columns."""
+"""Growing columns with data of services and nodes, and numbers of instances. :class:`NodeIds` defines the indices."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ from kilonova.model.host import Capabilities
 class HostColumns:
     """Columns of services and nodes. Shapes: (nodes,).
 
-    The index of a service's value is the number of its host. The index of any other value is the id of its node.
+    A value of a service is stored at the number of the service's host, any other value at the id of the node.
     """
 
     def __init__(self, node_ids: NodeIds) -> None:
@@ -45,11 +45,13 @@ class HostColumns:
         self._has_service = array("b")
         self._disabled = array("b")
         self._forced_down = array("b")
-        #: Last heartbeat of hosts whose process is unknown, from old change logs, or the service's creation time.
+        #: For hosts whose process is unknown: the last heartbeat in change logs of old releases, or the service's
+        #: creation time.
         self._last_seen = array("d")
         #: Number of the process that runs the host's agent, starting with 1; 0 if no process runs the agent.
         self._process = array("i")
-        #: Process uuid → number of the process, its index in ``_up`` and ``_silent_since`` (last heartbeat if down).
+        #: Process uuid → number of the process, which is its index in ``_up`` and in ``_silent_since``. The latter has
+        #: the last heartbeat of each process that is down.
         self._processes: dict[str, int] = {}
         self._up = array("b", [0])
         self._silent_since = array("d", [0.0])
@@ -78,7 +80,7 @@ class HostColumns:
         return had != has
 
     def set_process(self, uuid: str, value: LoggedProcess | None) -> None:
-        """Store whether a process is up. ``value``: None removes the process, which runs no agents any more."""
+        """Store whether a process is up. ``value``: None removes a process that no longer runs agents."""
         if value is None:
             self._processes.pop(uuid, None)
             return

@@ -32,7 +32,7 @@ class Instances(dict[str, Placed]):
         self._kinds: dict[GuestKind, GuestKind] = {}
 
     def place(self, uuid: str, value: LoggedInstance) -> Placed:
-        """Store an instance from its change log value, which must have a host."""
+        """Store an instance from its change log value. The instance must be on a host."""
         kind = guest_kind(value.flavor, value.image)
         kind = self._kinds.setdefault(kind, kind)
         placed = self[uuid] = Placed(self._node_ids.node(value.host, value.node), value.io, kind)
@@ -44,7 +44,7 @@ class Instances(dict[str, Placed]):
 
 
 class InstanceRows(Mapping[str, int]):
-    """Instance uuid → row of the instance's host in the host table, translated at each lookup."""
+    """Instance uuid → row of the instance's host in the host table. The row is determined at each lookup."""
 
     def __init__(self, instances: Mapping[str, Placed], row_of: NodeRows) -> None:
         self._instances = instances

@@ -225,7 +225,8 @@ class Mirror:
             LOG.exception("Commit %d could not be applied to the mirror; the mirror will be reloaded", commit.seq)
             self.seq = _NOWHERE
         finally:
-            # If the commit came with a reload, its claims are still assumed, because a reload does not confirm claims.
+            # If a reload has read this commit, the claims of the commit are still assumed, because a reload confirms no
+            # claims.
             for claim_id in commit.claims:
                 self.forget(claim_id)
 

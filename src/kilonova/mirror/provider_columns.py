@@ -48,9 +48,9 @@ class ProviderColumns:
         self._has: NDArray[np.bool_] = np.zeros((_SLACK, 0), dtype=np.bool_)
         self._used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
         self._view_used: NDArray[np.int64] = np.zeros((_SLACK, 0), dtype=np.int64)
-        # Memoryviews of the same memory: reading or writing a single element takes half the time of array access.
+        # Memoryviews of the last two arrays: single elements are read and written in half the time of array access.
         self._used_figures, self._view_figures = self._used.data, self._view_used.data
-        #: A number that is incremented by every change except changes of usage.
+        #: Version number: every change increments it, except changes of usage.
         self.version = 0
         #: Constructor arguments that all tables of this version share; None after a change, until a table is built.
         self._static: dict[str, Any] | None = None

@@ -23,8 +23,8 @@ from kilonova.notifications.sinks import Sink
 LOG = logging.getLogger(__name__)
 #: Seconds that a stopping process waits until its queued events are sent.
 CLOSING_S = 5.0
-#: Seconds that a stopping process waits until connections are closed, or for an event whose sending has already taken
-#: more than CLOSING_S.
+#: Seconds that a stopping process waits until connections are closed. Also the seconds that it waits for the event that
+#: is being sent, if the sending has already taken longer than CLOSING_S.
 _LAST_S = 1.0
 
 
@@ -106,7 +106,7 @@ class Dispatcher:
         return since is not None and time.monotonic() - since > CLOSING_S
 
     def _ends_within(self, seconds: float) -> bool:
-        """Make the thread stop after the queued events; return whether it has sent them within ``seconds``."""
+        """Make the thread stop after the queued events; return whether it has sent all of them within ``seconds``."""
         ends_at = time.monotonic() + seconds
         with contextlib.suppress(queue.Full):
             self._queue.put(None, timeout=seconds)

@@ -39,7 +39,7 @@ _SNAPSHOTS = frozenset({"create-image", "create-backup"})
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The state changes to publish: all changes of vm_state. ``tasks``: also changes of only the task_state."""
+    """State changes to publish: all changes of vm_state and, if ``tasks`` is True, changes of task_state alone."""
 
     tasks: bool = False
 

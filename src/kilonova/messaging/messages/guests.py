@@ -47,9 +47,10 @@ class RebootGuest:
     """Reboot a guest. The agent sends ``TaskReached`` when the reboot is queued, and again when it starts.
 
     A soft reboot shuts the guest down cleanly and starts it. If the guest is not running, the agent only replies with
-    its power state, and the conductor orders a hard reboot. ``hard``: a missing guest is created as ``guest`` describes
-    it. Without ``guest``, the agent replies that it is missing, and the conductor repeats the order with ``guest``.
-    ``begun``: an earlier attempt may have done the reboot, so a running guest is not rebooted.
+    its power state, and the conductor orders a hard reboot. ``hard``: a hard reboot. It creates a guest that is missing
+    on the host from the description ``guest``. If ``guest`` is None, the agent replies that the guest is missing, and
+    the conductor repeats the order with a description. ``begun``: an earlier attempt may have done the reboot, so a
+    running guest is not rebooted.
     """
 
     step: StepId

@@ -41,7 +41,7 @@ class HeartbeatAnswer:
 
 @dataclass(frozen=True, slots=True)
 class HostsStarted:
-    """Registration of hosts by a process with agents: the hypervisors and the guests on them.
+    """Registration of hosts by the process that runs their agents: the hypervisors and the guests on these hosts.
 
     ``session``: session of the process, which may send several messages to register all its hosts. ``release``:
     Kilonova release of the process. ``machine``: the machine that the process runs on.

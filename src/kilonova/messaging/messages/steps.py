@@ -13,8 +13,8 @@ from kilonova.model.instance import Fault, PowerState, TaskState
 class StepId:
     """Identity of a message: the workflow, its step, and the attempt of that step.
 
-    An agent carries out a message with the same identity only once. Messages outside of workflows have ``workflow`` ""
-    and are carried out every time they arrive.
+    An agent carries out only the first of several messages with the same identity. Messages outside of workflows have
+    ``workflow`` "" and are carried out every time they arrive.
     """
 
     workflow: str
@@ -71,7 +71,7 @@ class StepReply:
 
 @dataclass(frozen=True, slots=True)
 class TaskReached:
-    """Report that the server reached the next task state ``task`` while its order is running; does not mean success."""
+    """Report that a running order has brought its server to the task state ``task``. The order may still fail."""
 
     step: StepId
     host: str

@@ -18,12 +18,15 @@ class Acknowledgements:
         self._newest = tag
 
     def missed(self) -> int:
-        """Record an unparsable delivery, and return its tag: the broker numbers deliveries consecutively."""
+        """Record an unparsable delivery, and return its tag. The tag is known because the broker numbers deliveries."""
         self.delivered(self._newest + 1)
         return self._newest
 
     def acknowledge(self, channel: Any, tags: Iterable[int]) -> None:
-        """Acknowledge deliveries: one multiple ack up to the first unhandled delivery, one ack for each later one."""
+        """Acknowledge deliveries.
+
+        All deliveries before the first unhandled one get a single ack (``multiple``), each later delivery its own ack.
+        """
         done = {tag for tag in tags if tag in self._open}
         together = 0
         for tag in self._open:

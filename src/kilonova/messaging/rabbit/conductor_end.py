@@ -180,7 +180,8 @@ class RabbitConductorBus:
             answer = partial(self._answer, agent, envelope, message, delivery)
             if isinstance(message, Heartbeat):
                 # A heartbeat must not wait behind blocking work. Otherwise the sessions of other agents would expire
-                # during many simultaneous registrations, and these agents would register all their hosts, too.
+                # during many simultaneous registrations, and the agents would then have to register all their hosts as
+                # well.
                 self._heartbeats.add(agent, answer)
                 self._local.run_urgently(self._heartbeats.run_next)
             else:
@@ -210,7 +211,7 @@ class RabbitConductorBus:
         self._local.run_urgently(self._heartbeats.run_next)
 
     def _take_passed_on(self, delivery: Delivery) -> None:
-        """Handle a reply that another control process checked and forwarded; agents cannot write to this queue."""
+        """Handle a reply that another control process checked and forwarded; no agent can forward one."""
         try:
             envelope = _read(delivery)
         except msgspec.DecodeError as error:

@@ -124,7 +124,7 @@ class Link:
         self._ring()
 
     def write_now(self) -> None:
-        """Send the queued messages, for which ``may_write`` may have become true."""
+        """Wake the link's thread, which sends the queued messages if ``may_write`` now returns True."""
         self._ring()
 
     def close(self, timeout_s: float = 5.0) -> None:

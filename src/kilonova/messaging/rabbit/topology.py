@@ -100,7 +100,7 @@ def rights_of_agent(agent: str) -> Rights:
     return Rights("^$", f"^from\\.{re.escape(agent)}$", f"^to\\.{re.escape(agent)}$")
 
 
-#: Permissions of the user of control processes. ``amq.default`` is RabbitMQ's name of the default exchange here.
+#: Permissions of the user of control processes. In permissions, RabbitMQ names the default exchange ``amq.default``.
 RIGHTS_OF_CONTROL = Rights(
     r"^(to|(to|from|control)\..+)$", r"^(to|amq\.default|(to|from|control)\..+)$", r"^(to|(from|control)\..+)$"
 )
