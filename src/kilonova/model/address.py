@@ -20,7 +20,7 @@ def canonical_address(text: str) -> str:
     except ValueError:
         return text
     prefix, last = divmod(int(address), 1 << 32)
-    if prefix == _MAPPED or (prefix == 0 and last >> 16):  # an IPv4 address inside, which is written as one
+    if prefix == _MAPPED or (prefix == 0 and last >> 16):  # contains an IPv4 address, which is written with dots
         return f"::{'ffff:' if prefix else ''}{IPv4Address(last)}"
     return str(address)
 
@@ -44,12 +44,12 @@ def network_of(text: str) -> Network | None:
 
 def _address(text: str) -> IPv4Address | IPv6Address:
     if "%" in text:
-        raise ValueError("a zone of an IPv6 address says nothing about other hosts")
+        raise ValueError("an IPv6 address with a zone has a meaning on one host only")
     return ip_address(text)
 
 
 def _prefix_length(text: str, address: IPv4Address | IPv6Address) -> int:
-    """Return the length that a number or a mask means. Raises: ValueError."""
+    """Return the prefix length that ``text`` states as a number or as a mask. Raises: ValueError."""
     try:
         return int(text)
     except ValueError:

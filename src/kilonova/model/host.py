@@ -10,7 +10,8 @@ from kilonova.model.ability import Ability
 from kilonova.model.host_devices import NOTHING, HostDevices
 from kilonova.model.provider import Inventory
 
-#: Traits of the resource provider of every hypervisor node. ``OWNER_NOVA``: only Nova (here Kilonova) may change it.
+#: Traits of the resource provider of every hypervisor node. ``OWNER_NOVA``: only Nova (here Kilonova) may change the
+#: provider.
 NODE_TRAITS = ("COMPUTE_NODE", "OWNER_NOVA")
 #: Value of ``Service.binary`` for compute services.
 COMPUTE: Final = "nova-compute"

@@ -93,7 +93,7 @@ class RequestSpec:
     ``unseen_instances``: instances in the hints that the requester may not see; they are treated as absent.
     ``force_host``, ``force_node``: forced host (``az:host:node``), for which no filter runs. ``requested_host``,
     ``requested_node`` (2.74): requested host, for which all filters run.
-    ``remote_address``: client address of the API request. ``is_admin``: whether its caller was an administrator.
+    ``remote_address``: client address of the API request. ``is_admin``: whether the caller was an administrator.
     ``networks``: the requested networks; empty in a cloud without a network service.
     ``tried``: (service host, node) pairs on which a build of this request has failed; they are not chosen again.
     ``source_cell``: the server's Nova cell; set only for a move that may leave the cell.

@@ -137,7 +137,7 @@ class ServerMigration:
     def hosts(self) -> frozenset[str]:
         """Service hosts that may have resources or a guest of the server because of this migration."""
         if self.status is MigrationStatus.DONE:
-            # not dest_host: the server may have moved again, and the instance names its current host
+            # dest_host is left out: the server may have moved again, and its instance names the current host
             return frozenset({self.source_host})
         return frozenset({self.source_host, self.dest_host} - {None})  # type: ignore[arg-type]
 

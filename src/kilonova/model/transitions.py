@@ -49,8 +49,8 @@ _REBUILD = (T.REBUILDING, T.REBUILD_SPAWNING)
 _RESIZE = (T.RESIZE_PREP, T.RESIZE_MIGRATING, T.RESIZE_MIGRATED, T.RESIZE_FINISH)
 _SOFT_REBOOT = (T.REBOOTING, T.REBOOT_PENDING, T.REBOOT_STARTED)
 _HARD_REBOOT = (T.REBOOTING_HARD, T.REBOOT_PENDING_HARD, T.REBOOT_STARTED_HARD)
-#: Task states in which a hard reboot may start. It interrupts operations that may hang, and an earlier hard reboot that
-#: has not yet reached the agent.
+#: Task states in which a hard reboot may start. The hard reboot interrupts the running operation, which may hang, or an
+#: earlier hard reboot that has not yet reached the agent.
 _HARD_REBOOT_ENDS = frozenset({None, *_SOFT_REBOOT, T.REBOOTING_HARD, T.RESUMING, T.UNPAUSING, T.PAUSING, T.SUSPENDING})
 
 

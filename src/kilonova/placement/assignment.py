@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bipartite matching with capacities: each *seeker* needs units, and each *giver* has units for certain seekers.
 
-If all usable givers of a seeker are full, another seeker is moved from one of them to a different giver, which can
-require further moves. Such a chain of moves is an *augmenting path*. If no such path exists, no assignment satisfies
-all seekers.
+If all usable givers of a seeker are full, another seeker is moved from one of these givers to a different one, which
+can require further moves. Such a chain of moves is an *augmenting path*. If no such path exists, no assignment
+satisfies all seekers.
 """
 
 from collections.abc import Callable, Mapping, Sequence

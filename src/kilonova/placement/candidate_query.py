@@ -27,8 +27,8 @@ class CandidateQuery:
 
     ``limit``: the largest number of candidates to return. ``maximum``: the largest number to generate (-1: unlimited).
     ``isolate``: groups with a suffix must use different providers.
-    ``same_subtrees``: sets of group suffixes. Of the providers that the groups of one set use, one must be the ancestor
-    of all others, or they must be the same provider.
+    ``same_subtrees``: sets of group suffixes. The groups of one set must use the same provider, or one of their
+    providers must be an ancestor of all the others.
     ``root_required``, ``root_forbidden``: traits that the root provider must have, and must not have.
     ``nested``: whether a candidate may contain several providers of one tree (microversion 1.29).
     ``breadth_first``: return one candidate of each root provider before the second candidate of any root provider.

@@ -22,7 +22,7 @@ from kilonova.placement.provider_tree import ProviderTrees
 from kilonova.placement.search_budget import SearchBudget
 from kilonova.placement.tree_search import Choice, TreeCandidate, TreeSearch, can_isolate, tree_candidate
 
-_MATCHED_GROUPS = 200  # with more groups, can_isolate() is not called, and the tree search alone decides
+_MATCHED_GROUPS = 200  # a query with more groups is not checked by can_isolate(), only by the tree search
 _SLICE = 256
 
 
@@ -172,7 +172,7 @@ class CandidateSearch:
             enough &= self._sum_at_anchors(self._copies()) >= len(self._granular)
         for name in self._shared_classes:
             column = table.column(name)
-            assert column is not None  # if a class had no column, no anchor would be left here
+            assert column is not None  # without a column no provider has the class, so no anchor is left to check
             givers = [fits for group, fits in zip(self._granular, self._fits, strict=True) if name in group.resources]
             if self._spread is not None and name in self._spread.amounts:
                 anywhere = self._spread.own_tree[name].copy()
@@ -212,9 +212,10 @@ class CandidateSearch:
     def without_choice(self, anchors: BoolArray) -> tuple[IntArray, IntArray, BoolArray]:
         """Handle the anchors at which each resource class and each group has exactly one possible provider.
 
-        Return three results: the rows of such providers that give everything alone (N,); for the other anchors of this
-        kind, the provider of each choice (M, C); and the mask of the anchors that need a search (P,). If the query has
-        conditions across several providers, other than isolation and traits, all anchors need a search.
+        Return three results. (N,): the rows of the providers that give everything alone at such an anchor. (M, C): for
+        the other anchors of this kind, the provider of each choice. (P,): the mask of the anchors that need a search.
+        If the query has conditions across several providers, other than isolation and traits, all anchors need a
+        search.
         """
         none, table, trees = np.empty(0, dtype=np.int64), self._table, self._trees
         choices = self._choices()
@@ -253,7 +254,7 @@ class CandidateSearch:
         return found + [(fits, fits[self._trees.sharing], None) for fits in self._fits]
 
     def built(self, chosen: IntArray) -> Iterator[TreeCandidate]:
-        """Build one candidate per row of ``chosen``, which has the provider of each choice. Shapes: (M, C)."""
+        """Build one candidate per row of ``chosen``. A row has the provider of each choice. Shapes: (M, C)."""
         taken = [*self._taken_of.values(), *self._taken_by]
         suffixes = ["" for _ in self._taken_of] + [group.suffix for group in self._granular]
         some = (chosen[start : start + _SLICE].tolist() for start in range(0, len(chosen), _SLICE))
@@ -285,8 +286,8 @@ class CandidateSearch:
     def groups_are_independent(self) -> bool:
         """Tell whether the provider of each class and group can be chosen independently of the others.
 
-        If so, each anchor of :meth:`viable_anchors` that is not lone has a candidate. Equal groups are allowed, because
-        for them it is sufficient that the anchor's providers have room for the number of groups.
+        If so, each anchor of :meth:`viable_anchors` that is not lone has a candidate. The result is True for equal
+        groups, too: a viable anchor has providers with room for all of them.
         """
         query, spread = self._query, self._spread
         if query.same_subtrees or not query.nested or (spread is not None and len(spread.required) > 1):

@@ -31,7 +31,7 @@ def rows_that_serve(
             totals[name] = totals.get(name, 0) + amount
     if must_be_apart(query):
         return np.empty(0, dtype=np.int64), totals
-    serves = trees.is_root.copy()  # every provider without parent and children is a root
+    serves = trees.is_root.copy()  # all providers, because a lone provider is a root
     different = query.groups if len(query.groups) == 1 else {asked_by(group): group for group in query.groups}.values()
     for group in different:
         for fits in conditions(table, group):

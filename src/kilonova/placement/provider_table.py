@@ -18,7 +18,7 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 
-#: Limits of a table's memo: the number of results, and their total size in bytes, at 8 bytes per provider and result.
+#: Limits of a table's memo: the number of results, and their total size in bytes. A result counts 8 bytes per provider.
 _MEMO_LIMIT, _MEMO_BYTES = 256, 64 * 2**20
 
 

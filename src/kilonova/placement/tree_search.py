@@ -12,11 +12,11 @@ from kilonova.placement.search_budget import FREE_STEPS, SearchBudget
 
 _FEW = 64
 _ROWS_A_STEP = 16
-_GROUPS_A_STEP = 64  # a step compares a group with all previous groups, so it counts as several if there are many
+_GROUPS_A_STEP = 64  # comparing a group with this many previous groups counts as one step
 
 
 class TreeCandidate(NamedTuple):
-    """A candidate found by search. ``amounts``: (row, column, amount). ``mappings``: suffix → rows of its providers."""
+    """A candidate found by search. ``amounts``: (row, column, amount). ``mappings``: suffix → rows of the providers."""
 
     amounts: tuple[tuple[int, int, int], ...]
     mappings: tuple[tuple[str, tuple[int, ...]], ...]
@@ -111,7 +111,10 @@ class TreeSearch:
         return index, frozenset(item for item in self._taken.items() if item[1]), isolated, watched
 
     def _take(self, index: int, row: int) -> bool:
-        """Choose provider ``row`` for the choice at ``index``; return False if a condition already forbids it."""
+        """Assign the provider at ``row`` to the choice at ``index``.
+
+        Return False if the provider has no room, or if the choices so far violate a condition of the query.
+        """
         choice = self._choices[index]
         if self._free_steps > 0:  # the code of _count(), inlined because this is the innermost loop
             self._free_steps -= 1

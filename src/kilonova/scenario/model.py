@@ -38,9 +38,9 @@ DEFAULT_CAPABILITIES = Capabilities(
 _PROJECT_REFERENCE = re.compile(r"\$\{project:([^${}]*)\}")
 
 
-#: Traits of every simulated hypervisor whose scenario does not list them in ``lacks``. They are abilities that need no
-#: simulation. Traits of devices, volumes and networks, which a simulated guest cannot attach, are not among them; a
-#: scenario may add them.
+#: Traits of every simulated hypervisor, except those that its scenario lists in ``lacks``. They stand for abilities
+#: that need no simulation. Traits of devices, volumes and networks are missing here, because a simulated guest cannot
+#: attach any; a scenario may add such traits.
 CAPABILITY_TRAITS = (
     "COMPUTE_ADDRESS_SPACE_EMULATED",
     "COMPUTE_ADDRESS_SPACE_PASSTHROUGH",
@@ -173,7 +173,7 @@ class SimulatedHost:
     def why_not(self, image_properties: Mapping[str, Any]) -> str | None:
         """Return the reason why this host cannot create a guest of an image, or None.
 
-        Users read it, so it names no host.
+        Users read the reason, so it names no host.
         """
         model = unsupported(image_properties, self.models)
         return None if model is None else f"The hypervisor does not support {model.property}={model.value}."
@@ -262,7 +262,7 @@ class ScenarioServer:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the servers; several servers are numbered, as the API does it."""
+        """The names of the servers; several servers are numbered, as in the API."""
         return (self.name,) if self.count == 1 else tuple(f"{self.name}-{number + 1}" for number in range(self.count))
 
     @property
@@ -293,7 +293,7 @@ class Scenario:
 
 
 def default_hosts(count: int, prefix: str = "node") -> tuple[SimulatedHost, ...]:
-    """Return ``count`` equal hosts named ``prefix`` and a number from 1."""
+    """Return ``count`` equal hosts, named ``prefix`` followed by a number: 1, 2, …."""
     return tuple(SimulatedHost(name=f"{prefix}{number}") for number in range(1, count + 1))
 
 

@@ -180,7 +180,7 @@ def _one_of(
     of_flavor, of_image = _both(flavor, image, name, prefix)
     if of_flavor and of_image and of_flavor != of_image:
         raise InvalidRequest(
-            f"The flavor's {prefix}:{name} is {of_flavor}, which contradicts the image's {prefix}_{name}, {of_image}."
+            f"The flavor's {prefix}:{name} '{of_flavor}' contradicts the image's {prefix}_{name} '{of_image}'."
         )
     value = of_flavor or of_image
     if value is not None and value not in values:

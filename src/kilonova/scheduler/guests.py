@@ -42,7 +42,10 @@ class GuestCounts(Protocol):
     """Counts of the instances on the hosts of a table. Shapes: → (H,), a copy that the caller may change."""
 
     def count(self, row: int, kind: GuestKind) -> None:
-        """Add an instance to the counts of a row. No effect in the class that the database mirror keeps up to date."""
+        """Add an instance to the counts of a row.
+
+        No effect on the counts of the database mirror, because these already include the instances of assumed claims.
+        """
 
     def take(self, rows: NDArray[np.int64]) -> "GuestCounts":
         """Return the counts of the given rows only, in that order."""
@@ -99,7 +102,7 @@ class GuestColumns:
                 self._total[row] = sum(counts.values())
 
     def add(self, place: Hashable, kind: GuestKind, count: int) -> None:
-        """Apply the change of a tally's count to the columns that are already built."""
+        """Add ``count`` instances of a kind to the columns that are already built. ``count`` may be negative."""
         row = self.row_of.get(place)
         if row is None:
             return

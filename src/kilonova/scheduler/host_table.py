@@ -221,7 +221,7 @@ class HostTable:
     def take(self, rows: IntArray) -> "HostTable":
         """Return a table of ``rows`` only, in the order of ``rows``, with an empty memo.
 
-        Call it before the original table changes.
+        Call this method before the original table changes.
         """
         listed = rows.tolist()
         new_place = {row: place for place, row in enumerate(listed)}
@@ -246,10 +246,11 @@ class HostTable:
         )
 
     def foreseen(self, rows: IntArray, servers: IntArray, amounts: Mapping[str, int], guest: GuestKind) -> "HostTable":
-        """Return a table of ``rows`` as it would be with more servers. Call it before this table changes.
+        """Return a table of ``rows`` that includes the usage of further servers.
 
-        ``rows`` may contain a host several times. ``servers``: number of equal servers added to each row. ``amounts``:
-        the resources that one server takes from the root provider.
+        Call this method before the original table changes. ``rows`` may contain a host several times.
+        ``servers``: number of equal servers added to each row. ``amounts``: the resources that one server takes from
+        the root provider.
         Shapes: ``rows``, ``servers`` (N,).
         """
         part = self.take(rows).with_own_use()
@@ -284,7 +285,7 @@ class HostTable:
         guest: GuestKind,
         share: DeviceShare | None = None,
     ) -> None:
-        """Add the usage of a server that is being built, in the columns that :meth:`with_own_use` copies.
+        """Add the usage of a server that is being built to the columns that :meth:`with_own_use` has copied.
 
         ``allocations``: provider uuid → resource class → amount. ``share``: the server's part of NUMA cells and PCI
         pools; if given, the caller must hold the lock of ``device_states``.
@@ -348,7 +349,7 @@ _COLUMNS = (
 
 
 class _MovedRows(Mapping[str, int]):
-    """Instance uuid → row in a table made by :meth:`HostTable.take`, translated at each lookup."""
+    """Instance uuid → row of a table that :meth:`HostTable.take` made. Each lookup translates the original row."""
 
     def __init__(self, rows: Mapping[str, int], new_place: Mapping[int, int]) -> None:
         self._rows = rows

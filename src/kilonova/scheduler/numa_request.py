@@ -135,7 +135,7 @@ class _Asked:
         return value
 
     def policy_of_amounts(self, policy: CpuPolicy | None, *, isolate: bool) -> CpuPolicy | None:
-        """Return the CPU policy that ``resources:VCPU`` or ``resources:PCPU`` implies; without both, ``policy``."""
+        """Return the CPU policy that ``resources:VCPU`` or ``resources:PCPU`` implies; with neither, ``policy``."""
         amounts = {"VCPU": 0, "PCPU": 0}
         for key, value in self._specs.items():
             if (found := _AMOUNT.fullmatch(key)) and (amount := whole_number(value)) is not None:
@@ -217,7 +217,7 @@ class _Asked:
         if of_flavor is None:
             if of_image is not None:
                 raise InvalidRequest(
-                    "Image property hw_mem_page_size needs the flavor's hw:mem_page_size large or any."
+                    "Image property hw_mem_page_size needs the flavor's hw:mem_page_size 'large' or 'any'."
                 )
             return None
         size = _page_size(of_flavor)

@@ -283,7 +283,7 @@ def _placement(
 
 
 def _room_steps(hosts: HostTable, query: ResourceQuery, still_in: Callable[[], BoolArray]) -> Iterator[Step]:
-    """Yield the verdicts of :func:`_resources`. A host that satisfies the fallback query passes each of them."""
+    """Yield the verdicts of :func:`_resources`. Hosts that satisfy the whole fallback query pass every verdict."""
     steps = _resources(hosts, query, still_in)
     if query.fallback is None:
         yield from steps

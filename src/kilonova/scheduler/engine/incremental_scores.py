@@ -35,7 +35,7 @@ class WeigherScores:
     """One weigher's ratings of the hosts (``raw``), and its contributions to the scores (``share``). Shapes: both (N,).
 
     ``smallest`` / ``largest``: the smallest and the largest rating among the remaining hosts.
-    ``at_smallest`` / ``at_largest``: number of remaining hosts with the smallest, with the largest rating.
+    ``at_smallest`` / ``at_largest``: number of remaining hosts with the smallest rating / with the largest rating.
     ``scaled_for``: the (smallest, largest) ratings for which ``scale`` was computed.
     ``is_stale``: True if ratings have changed since ``smallest`` and ``largest`` were determined.
     ``is_flat``: True if all remaining hosts have the same rating; then the two counts are not kept up to date.
@@ -57,7 +57,7 @@ class WeigherScores:
     share: FloatArray | None = None
 
     def survey(self, alive: BoolArray) -> None:
-        """Determine the smallest and the largest rating of the remaining hosts, and count the hosts with each."""
+        """Determine the smallest and the largest rating of the remaining hosts, and count the hosts that have them."""
         self.is_stale = False
         left = self.raw[alive]
         self.smallest, self.largest = float(left.min()), float(left.max())
@@ -127,9 +127,9 @@ class WeigherScores:
         return changed
 
     def rescale(self, alive: BoolArray, indices: IntArray) -> bool:
-        """Recompute ``share`` at ``indices`` or, if necessary, for all hosts; return True in the second case.
+        """Recompute ``share`` at ``indices``. Return True if ``share`` was recomputed for all hosts instead.
 
-        The second case is necessary if the scale has changed, or if the weigher is not ``only_where_placed``.
+        All hosts are recomputed if the scale has changed, or if the weigher is not ``only_where_placed``.
         Raises: ValueError, for ratings or multipliers that are not finite numbers.
         """
         if self.is_flat:

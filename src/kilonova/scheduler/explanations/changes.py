@@ -2,7 +2,7 @@
 """Changes of a request or a host that could make the request fit.
 
 A change can be applied to a request or to rows of a host table. Each change has a size, so that changes of all kinds
-can be compared. The size of a changed amount is the changed fraction of the requested amount. The size is 1 for a
+can be compared. The size of a changed amount is the difference divided by the requested amount. The size is 1 for a
 switch (another value, an added trait, an enabled service), 2 for a dropped condition, and n for n servers that are
 moved off a host.
 """

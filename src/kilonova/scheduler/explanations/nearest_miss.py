@@ -226,8 +226,8 @@ class _Search:
     def _confirmed(self, name: str, old: int, new: IntArray, assumed: IntArray, size: FloatArray) -> IntArray:
         """Return, for each host, the rules that still exclude it after the change of an amount.
 
-        ``assumed``: the rules that probably remain. The hosts with the smallest changes get computed rules instead: all
-        rules run for each of the smallest new amounts, until one amount suffices for a host.
+        ``assumed``: the rules that probably remain. For the hosts with the smallest changes, the remaining rules are
+        computed instead: all rules run for each of the smallest new amounts, until one amount suffices for a host.
         """
         remaining = assumed.copy()
         amounts = dict.fromkeys(
@@ -245,8 +245,8 @@ class _Search:
         """Yield the smallest reduction of an amount that satisfies all rules except the Placement rule of the amount.
 
         ``bit``: the bit of this Placement rule. The search is binary. One run of all rules tests one amount on all
-        hosts, since all hosts get the same request. The next amount halves the interval of the host that can keep the
-        largest amount.
+        hosts, since all hosts get the same request. The next tested amount is the middle of one host's interval: the
+        host that can keep the largest amount.
         """
         least = _least(name)
         lowest = self._asking(name, amount, least)
@@ -318,7 +318,7 @@ class _Search:
         unit: int = 1,
         known: int = 0,
     ) -> Iterator[_Option]:
-        """Yield, for each host, the smallest reduction of a count that satisfies as many rules as the largest one does.
+        """Yield, for each host, the smallest reduction of a count that satisfies the same rules as a reduction to 0.
 
         A count is, for example, used VCPU. The search is binary, and runs for all hosts at once.
         ``most``: the present count of each host, which is the largest reduction. ``without``: returns the host table
@@ -416,7 +416,10 @@ def _room(hosts: HostTable, column: int) -> IntArray:
 
 
 def _closest(hosts: HostTable, spec: RequestSpec, bits: IntArray) -> IntArray:
-    """Return the rows to examine: all rows, or in a large cloud the closest hosts of those that fail the same rules."""
+    """Return the rows of the hosts to examine.
+
+    In a large cloud, these are the closest hosts of each set of hosts that fail the same rules; otherwise all hosts.
+    """
     if len(hosts) <= _MOST_HOSTS:
         return np.arange(len(hosts))
     gap = _gap(hosts, spec.query)
@@ -434,7 +437,11 @@ def _closest(hosts: HostTable, spec: RequestSpec, bits: IntArray) -> IntArray:
 
 
 def _gap(hosts: HostTable, query: ResourceQuery) -> FloatArray:
-    """Return each host's distance to a query: the sum of relative differences of possible amounts. Shapes: → (H,)."""
+    """Return the distance of each host from a query. Shapes: → (H,).
+
+    The distance is the sum over the requested resource classes: the difference between the requested amount and the
+    nearest possible amount, divided by the requested amount.
+    """
     gap = np.zeros(len(hosts))
     for name, amount in query.totals.items():
         gap += np.abs(_nearest_amount(hosts, name, amount) - amount) / max(amount, 1)

@@ -220,7 +220,7 @@ def _would_read(readers: Readers, rule: Reader, kind: Kind, spellings: Sequence[
 
 
 def _nobody(readers: Readers, kind: Kind, spellings: Sequence[str]) -> str:
-    """Return, as a text for users, the reason why a name has no effect. No enabled or disabled rule reads the name."""
+    """Return, as a text for users, why a name that neither enabled nor disabled rules read has no effect."""
     places = [
         place
         for each in readers.rules

@@ -23,7 +23,7 @@ class AggregateImagePropertiesIsolation:
     only keys that start with namespace and separator are tested; the image property has the same full name as the key.
     Non-standard image properties are tested as well.
 
-    Shapes: test (A,) aggregates per property, OR their rows → (H,) bool.
+    Shapes: for each property, one test per aggregate (A,), combined by OR for each host → (H,) bool.
     Source: spec SCHEDULER §3 #10, §14.4.
     """
 

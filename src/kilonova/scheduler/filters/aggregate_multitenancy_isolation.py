@@ -18,7 +18,7 @@ class AggregateMultiTenancyIsolation:
 
     The filter does not confine a project to the aggregates that list it.
 
-    Shapes: test (A,) aggregates, OR their rows → (H,) bool.
+    Shapes: one test per aggregate (A,), combined by OR for each host → (H,) bool.
     Source: spec SCHEDULER §3 #12.
     """
 

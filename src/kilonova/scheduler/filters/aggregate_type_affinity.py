@@ -16,7 +16,7 @@ KEY = "instance_type"
 class AggregateTypeAffinityFilter:
     """Keep hosts whose aggregates have no ``instance_type`` key, or list the flavor's name under this key.
 
-    Shapes: test (A,) aggregates, OR their rows → (H,) bool.
+    Shapes: one test per aggregate (A,), combined by OR for each host → (H,) bool.
     Source: spec SCHEDULER §3 #17.
     """
 

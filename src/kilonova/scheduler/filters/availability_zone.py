@@ -19,7 +19,7 @@ class AvailabilityZoneFilter:
     If the request names no zone, every host passes. Comma lists of zones are split. A request for the default zone is
     confined to this zone, in contrast to the request filter for zones, which adds no condition in this case.
 
-    Shapes: test (A,) aggregates, OR their rows → (H,) bool.
+    Shapes: one test per aggregate (A,), combined by OR for each host → (H,) bool.
     Source: spec SCHEDULER §4, §14.3.
     """
 

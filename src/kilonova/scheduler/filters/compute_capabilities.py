@@ -67,7 +67,7 @@ class ComputeCapabilitiesFilter:
 
 
 def _relevant(extra_specs: Mapping[str, str]) -> list[tuple[Path, bool, str]]:
-    """Return (path, True if it has a scope, requirement) of each extra spec that can refer to a capability."""
+    """Return (path, whether the key has a scope, requirement) of each extra spec that can refer to a capability."""
     found: list[tuple[Path, bool, str]] = []
     for key, requirement in extra_specs.items():
         if key == _MAXPHYSADDR:

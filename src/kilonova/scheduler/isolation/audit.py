@@ -388,7 +388,7 @@ def _legacy(hosts: HostTable, pools: Sequence[LegacyPool], walk: _Walk) -> Itera
 
 
 def _without_effect(hosts: HostTable, legacy: Sequence[LegacyMechanism], walk: _Walk) -> Iterator[Finding]:
-    """Yield findings on disabled legacy mechanisms with settings whose intent no rule enforces."""
+    """Yield findings on disabled legacy mechanisms whose settings have an intent that no rule enforces."""
     for mechanism in legacy:
         pools = [pool for pool in mechanism.pools if pool in walk.unkept]
         if pools:

@@ -75,7 +75,7 @@ class HostState:
 
     @property
     def pci_stats(self) -> View | None:
-        """The PCI device pools of the host with the number of free devices as ``count``; None if it has no pools."""
+        """The PCI device pools of the host with the number of free devices as ``count``; None if there are no pools."""
         return _pci_view(self._hosts.devices_of(self._row))
 
     @property

@@ -168,7 +168,7 @@ def _flavor_view(spec: RequestSpec) -> View:
 
 
 def _destination_view(spec: RequestSpec) -> View | None:
-    """Return the requested destination; for moves, it has the source cell, as in Nova.
+    """Return the requested destination and, for a move, the cell of the source, as in Nova.
 
     None if the request is neither a move nor for a certain host.
     """

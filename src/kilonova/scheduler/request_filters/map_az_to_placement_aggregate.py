@@ -14,7 +14,8 @@ from kilonova.scheduler.reads import Reads, names
 class MapAzToPlacementAggregate:
     """Require membership in an aggregate of the requested zone.
 
-    If no aggregate has the zone (such as the default zone of hosts without a zone), no condition is added, as in Nova.
+    If no aggregate has the zone, no condition is added, as in Nova. An example is the default zone of hosts without a
+    zone.
 
     Source: spec SCHEDULER §6 #2.
     """

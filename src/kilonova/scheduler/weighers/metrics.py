@@ -16,7 +16,7 @@ from kilonova.scheduler.weighers.base import ColumnWeigher
 
 @dataclass(frozen=True, slots=True)
 class MetricsWeigher(ColumnWeigher):
-    """Rate each host by the sum of its metrics, each multiplied by its ratio in ``[metrics] weight_setting``.
+    """Rate each host by the sum of its metrics, multiplied by their ratios in ``[metrics] weight_setting``.
 
     If a host does not report a metric and ``required`` is True, the request fails. If ``required`` is False, the rating
     of the host is ``unavailable``, unless the ratio of the metric or the multiplier of the host is 0.
