@@ -237,7 +237,7 @@ def _check_server(scenario: Scenario, server: ScenarioServer, place: str) -> Non
     _require_known(place, "host", [*server.expect, *filter(None, [server.target[1]])], hosts)
     if server.group and groups[server.group].project != server.project:
         raise ConfigurationError(
-            f"{place}: group {server.group!r} is in project {groups[server.group].project!r}, not in the server's project."
+            f"{place}: group {server.group!r} is in project {groups[server.group].project!r}, not in the server's."
         )
     if server.count < 1:
         raise ConfigurationError(f"{place}: count must be at least 1.")
