@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output of ``kilonova hosts``: for each host, its agent's process and message version, and its missing abilities."""
+"""Output of ``kilonova hosts``: for each host its agent, and the abilities that its hypervisor lacks."""
 
 from collections.abc import Mapping
 from typing import Any

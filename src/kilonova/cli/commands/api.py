@@ -58,7 +58,10 @@ def api(
 
 
 def run_workers(settings: Any, listeners: Sequence[socket.socket], on_hangup: Callable[[], None]) -> "Worker | int":
-    """Fork the workers; return the worker in each of them, and in their parent, at its end, the exit status."""
+    """Fork the workers. Return the worker in each worker process.
+
+    In the parent process, return the exit status after all workers have stopped.
+    """
     from kilonova.cli.wiring import control  # noqa: F401, PLC0415 - workers share the memory of what is imported now
     from kilonova.cli.workers import processes  # noqa: PLC0415 - start-up time
 
@@ -79,7 +82,7 @@ def require_protected(api: Any) -> None:
 def application(worker: "WorkerIdentity | None" = None) -> Callable[..., Any]:
     """Return the WSGI application for the configuration files named in ``KILONOVA_CONFIG`` (separated by ``:``).
 
-    ``worker``: of this process, None if it is the only one.
+    ``worker``: the worker that this process is; None if this is the only control process on its port.
     """
     from kilonova.api.auth import strip_environment_headers  # noqa: PLC0415 - start-up time
     from kilonova.cli.wiring.control import start_control_process  # noqa: PLC0415 - start-up time
@@ -100,7 +103,7 @@ def application(worker: "WorkerIdentity | None" = None) -> Callable[..., Any]:
 
 
 def start_worker(settings: "Settings", worker: "WorkerIdentity") -> "ControlProcess":
-    """Start the control process of a worker: hosts belong to the first one, and each has its own port for metrics."""
+    """Start the control process of a worker. Only worker 1 runs hosts; each worker has a metrics port of its own."""
     from kilonova.cli.wiring.control import start_control_process  # noqa: PLC0415 - start-up time
     from kilonova.cli.wiring.core import Parts  # noqa: PLC0415 - start-up time
     from kilonova.cli.workers.settings import settings_of  # noqa: PLC0415 - start-up time

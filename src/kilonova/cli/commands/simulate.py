@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kilonova simulate``: changes guests of a simulated host without Kilonova's knowledge, to test its reaction."""
+"""``kilonova simulate``: changes guests of a simulated host without Kilonova's knowledge, to test how it reacts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

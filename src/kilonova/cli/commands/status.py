@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kilonova status`: checks before and after an upgrade, printed as by ``nova-status``; and lists periodic tasks."""
+"""`kilonova status`: checks before or after an upgrade, in the format of ``nova-status``; list of periodic tasks."""
 
 import logging
 import textwrap

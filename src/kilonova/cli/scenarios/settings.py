@@ -95,5 +95,5 @@ class DriverAtPlay:
 
 
 def import_from(scenario: Scenario) -> None:
-    """Add the scenario's folders to ``sys.path``, so that the modules that its options name can be imported."""
+    """Add the scenario's folders to ``sys.path``, so that modules named in its options can be imported."""
     sys.path += [folder for folder in scenario.python_path if folder not in sys.path]

@@ -226,12 +226,12 @@ class AgentSide:
         return self._reported.issuperset(self.shares[agent])
 
     def expect_report(self, agent: str) -> None:
-        """Ignore the report of an agent process that has ended, whose lease may still be valid. Raises: Unavailable."""
+        """Ignore the reports of an ended process of the agent: its lease may still be valid. Raises: Unavailable."""
         self._ended_sessions |= {session.uuid for session in self._sessions() if session.agent == agent}
         self._read_at = float("-inf")
 
     def _sessions(self) -> Mapping["Session", Sequence[str]]:
-        """Return session → its reported hosts, for agent processes that may run."""
+        """Return session → its reported hosts, for agent processes that may be running."""
         from kilonova.db import agent_sessions  # noqa: PLC0415 - start-up time
 
         assert self._database is not None

@@ -25,7 +25,7 @@ AnyWatched = TypeVar("AnyWatched", bound="Watched")
 
 
 class Watched(Protocol):
-    """A process of a cloud. ``pidfd``: of the process, -1 without one."""
+    """A process of a cloud. ``pidfd``: file descriptor of the process; -1 if there is no process."""
 
     name: str
     log: Path
@@ -42,7 +42,7 @@ class Watched(Protocol):
         """Return how the process ended, with the last lines of its log."""
 
     def kill(self) -> None:
-        """Kill the process; ended is success."""
+        """Kill the process. No error if it has ended already."""
 
     def restart(self) -> None:
         """Start the process again after it has ended. Call it in the main thread. Raises: OSError, KilonovaError."""
@@ -87,7 +87,7 @@ class Child:
         self.pidfd = os.pidfd_open(self.pid)
 
     def ended(self) -> bool:
-        """Return whether the process has exited, without reaping it: its pid is not reused until `reap`."""
+        """Return whether the process has exited, without reaping it: its pid is not reused before `reap`."""
         return has_ended(self)
 
     def answers(self) -> bool:
@@ -120,10 +120,10 @@ class Child:
 
     def restart(self) -> None:
         """Start the process again after it has ended. Call it in the main thread. Raises: OSError."""
-        self.kill()  # the rest of its process group
+        self.kill()  # other processes of its process group may still run
         ended, pidfd = self._process, self.pidfd
         self._start()
-        ended.wait()  # last, so that the object has a process to stop even if the start fails
+        ended.wait()  # only now, so that `reap` still has a process if the start fails
         os.close(pidfd)
 
     def ending(self) -> str:
@@ -165,7 +165,7 @@ def wait(children: Sequence[Watched], timeout_s: float | None, signals: Wakeup) 
 
 
 def stop(children: Sequence[Child], timeout_s: float = _STOP_TIMEOUT_S) -> None:
-    """Send SIGTERM to all, wait, then kill the rest. Returns when all have exited."""
+    """Send SIGTERM to all children, wait, and kill those that still run. Returns when all children have exited."""
     for child in children:
         child.ask_to_stop()
     deadline = time.monotonic() + timeout_s

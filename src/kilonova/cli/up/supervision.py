@@ -24,11 +24,11 @@ _POLL_S = 0.2
 class RestartLimits:
     """Limits of restarts.
 
-    ``first_pause_s``: pause before a restart; each further one takes twice as long, up to ``longest_pause_s``.
-    ``stable_s``: a process that was ready for this time starts with the first pause again.
-    ``start_timeout_s``: a restarted process that is not ready by then is killed, and its start has failed.
-    ``most_failed_starts``: starts in a row that may fail before the cloud ends.
-    ``longest_outage_s``: a start that fails so long after the process was ready ends the cloud, too.
+    ``first_pause_s``: pause before the first restart; each further pause is twice as long, up to ``longest_pause_s``.
+    ``stable_s``: after a process was ready for this time, the pause before its next restart is the first pause again.
+    ``start_timeout_s``: a restarted process that is not ready after this time is killed, and its start has failed.
+    ``most_failed_starts``: number of failed starts in a row after which the cloud is stopped.
+    ``longest_outage_s``: the cloud is also stopped if a start fails this long after the process was last ready.
     """
 
     first_pause_s: float = 1.0
@@ -40,7 +40,7 @@ class RestartLimits:
 
 
 class Supervision:
-    """Keeps the processes of a cloud running. Create it when all are ready, and run it in the main thread.
+    """Keeps the processes of a cloud running. Create it when all processes are ready; run it in the main thread.
 
     ``say``: receives one line for each restart.
     """
@@ -76,7 +76,7 @@ class Supervision:
 
 
 class _Restarts:
-    """The state of one process. ``due``: time of its restart; None unless it waits for one."""
+    """The state of one process. ``due``: time of its restart; None unless the process waits for a restart."""
 
     def __init__(
         self, part: Watched, say: Callable[[str], None], limits: RestartLimits, clock: Callable[[], float]
@@ -93,7 +93,7 @@ class _Restarts:
         self._failed_starts = 0
 
     def step(self) -> float | None:
-        """Do what is due; return the time of the next step, or None if only an end of the process can be next."""
+        """Do what is due; return the time of the next step, or None if there is none before the process ends."""
         if self.due is not None and self._clock() >= self.due:
             self._restart()
         if self.due is None:
@@ -126,7 +126,7 @@ class _Restarts:
     def _answers(self) -> bool:
         try:
             return self.part.answers()
-        except Unavailable:  # it has ended just now, or what it reports to does not answer
+        except Unavailable:  # the process has just ended, or the database that has its report does not answer
             return False
 
     def _ended(self, ready_at: float) -> None:

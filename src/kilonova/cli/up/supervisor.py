@@ -11,7 +11,7 @@
                └── with --hypervisor libvirt, the libvirtd of a host of real guests (``libvirt.py``)
 
 One folder holds all data. All children stop when the supervisor stops, even by SIGKILL. A child that exits is started
-again (``supervision.py``); only if that fails again and again, or at the first start, all are stopped.
+again (``supervision.py``). If its restarts fail again and again, or if its first start fails, all children are stopped.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """Options of ``kilonova up``. ``config_file`` is read after the generated file, so its options win."""
+    """Options of ``kilonova up``. ``config_file`` overrides the generated configuration file."""
 
     folder: Path
     compute: Address

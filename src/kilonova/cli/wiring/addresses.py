@@ -62,8 +62,8 @@ def is_loopback(host: str) -> bool:
 def hold(addresses: Mapping[str, Address], timeout_s: float = 1.0) -> ExitStack:
     """Bind each address without listening, until the result is closed; the service of the address can still listen.
 
-    The kernel gives a bound port to no outgoing connection. Otherwise such a connection could take the port while its
-    service starts; one to this very port would even connect to itself.
+    The kernel does not use a bound port as the source port of an outgoing connection. Otherwise an outgoing connection
+    could take the port while the service starts; a connection to this very port would even connect to itself.
 
     Keys of ``addresses``: the service, and the option that sets its address. ``timeout_s``: seconds to wait until the
     ports of a supervisor that has just been killed become free. Raises: ConfigurationError if two services have the

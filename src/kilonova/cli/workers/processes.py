@@ -26,12 +26,12 @@ from kilonova.identifiers import new_uuid
 from kilonova.process_signals import wakeup
 
 LOG = logging.getLogger(__name__)
-#: Most workers; their numbers fit into one byte.
+#: Maximum number of workers; each number of a worker fits into one byte.
 MOST = 64
 READY = b"ready"
 _NUMBERS = b"#"
 _LONGEST = 1 + MOST
-#: Number of ended processes that a new worker is told about; those before have no lease any more.
+#: Number of ended processes that a new worker is told about; the leases of earlier ones have expired.
 _PREDECESSORS = 8
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 _HANDLED = (*_STOPS, signal.SIGHUP)
@@ -39,7 +39,7 @@ _HANDLED = (*_STOPS, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class WorkerIdentity:
-    """A worker. ``owner``: uuid of its control process; ``predecessors``: of the ended processes that it replaces."""
+    """A worker. ``owner``: uuid of its control process. ``predecessors``: uuids of ended processes that it replaces."""
 
     number: int
     owner: str
@@ -47,7 +47,7 @@ class WorkerIdentity:
 
     @property
     def serves_hosts(self) -> bool:
-        """Whether the hosts inside the control processes belong to this one."""
+        """Whether this worker runs the hosts of the control processes; exactly one worker does."""
         return self.number == 1
 
 
@@ -77,7 +77,7 @@ class Worker:
 
 
 class _WorkerServer:
-    """A server that accepts connections from those listeners, too, that the parent names."""
+    """A server that also accepts connections from the listeners that the parent names."""
 
     def __init__(self, server: ListeningServer, listeners: Sequence[socket.socket], parent: socket.socket) -> None:
         self._server = server
@@ -117,7 +117,7 @@ class Forked:
         return bool(_readable([self.pidfd], 0))
 
     def accept_from(self, numbers: Collection[int]) -> None:
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # the worker has just ended
             self.channel.send(_NUMBERS + bytes(sorted(numbers)))
 
     def send_signal(self, number: signal.Signals) -> None:
@@ -149,8 +149,9 @@ class _InWorkerError(BaseException):
 def run_workers(listeners: Sequence[socket.socket], on_hangup: Callable[[], None]) -> Worker | int:
     """Fork a worker for each listener, and replace workers that end, until SIGTERM or SIGINT stops all of them.
 
-    Return the worker in each worker, and the exit status in the parent. Call it from the main thread, without other
-    threads. ``on_hangup``: handler of SIGHUP in the parent; serving workers get the signal, too. Raises: Unavailable.
+    In a worker process, return its worker at once; in the parent, return the exit status at the end. Call this from the
+    main thread, without other threads. ``on_hangup``: handler of SIGHUP in the parent; serving workers get the signal,
+    too. Raises: Unavailable.
     """
     try:
         return _Parent(listeners, on_hangup).run()
@@ -172,7 +173,7 @@ class _Parent:
     def run(self) -> int:
         received: set[int] = set()
         failure: CannotServeError | None = None
-        gc.freeze()  # a collection in a worker would copy the pages that it shares with the others
+        gc.freeze()  # otherwise garbage collection in a worker would copy the memory pages shared with the parent
         with wakeup() as signals, _handlers(received.add):
             while not received & {*_STOPS}:
                 if signal.SIGHUP in received:
@@ -207,7 +208,7 @@ class _Parent:
             self._forked[number].send_signal(signal.SIGHUP)
 
     def _stop(self) -> None:
-        """Close the port, stop all workers, and wait for their ends."""
+        """Close the port, stop all workers, and wait until they have exited."""
         for listener in self._listeners:
             listener.close()
         running = [self._forked[number] for number in self._supervision.running]
@@ -217,7 +218,7 @@ class _Parent:
             worker.ending()
 
     def _fork(self, number: int) -> Forked:
-        """Start a worker. Raises: OSError; _InWorkerError in the worker."""
+        """Start a worker. Raises: OSError; in the new worker process, _InWorkerError."""
         identity = WorkerIdentity(number, new_uuid(), self._owners.get(number, ())[-_PREDECESSORS:])
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
@@ -243,7 +244,7 @@ class _Parent:
         return self._forked[number]
 
     def _become_worker(self, identity: WorkerIdentity, parent: int) -> None:
-        """Turn the forked process into a worker, or end it: an exception would make it a second parent."""
+        """Turn the forked process into a worker, or exit: after an exception it would act as a second parent."""
         try:
             die_with_parent(parent)
             for each in _HANDLED:
@@ -258,7 +259,7 @@ class _Parent:
 
 @contextmanager
 def _handlers(on_signal: Callable[[int], object]) -> Iterator[None]:
-    """Handle signals until the end of the block; a worker leaves it with the defaults."""
+    """Handle signals. If the block raises, restore the earlier handlers; but a worker keeps the default handlers."""
     before = {number: signal.signal(number, lambda got, _frame: on_signal(got)) for number in _HANDLED}
     try:
         yield

@@ -18,7 +18,7 @@ def settings_of(number: int, settings: Settings) -> Settings:
 
 
 def require_ports(settings: Settings) -> None:
-    """Raise ConfigurationError if the metrics ports of all workers are not ports, or include the port of the APIs."""
+    """Raise ConfigurationError if a metrics port of the workers is no valid port, or is the port of the APIs."""
     first, workers = settings.prometheus.metrics_port, settings.api.workers
     last = first + workers - 1
     if first and workers > 1 and (last > _HIGHEST_PORT or first <= settings.api.bind.port <= last):

@@ -7,7 +7,7 @@
        └─ends─▶ pause; the error of a first start ends all workers
 
 Each worker has a listener of its own. The kernel distributes connections among all listeners, also to the listener of a
-worker that does not serve. So every serving worker accepts connections from these listeners, too.
+worker that does not serve. So every serving worker also accepts connections from the listeners of workers that do not.
 """
 
 import logging
@@ -37,7 +37,7 @@ class WorkerProcess(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a worker ended. ``status``: its exit status, None if a signal killed it. ``text``: the end as a predicate."""
+    """End of a worker. ``status``: exit status, None if a signal killed it. ``text``: e.g. "was killed by SIGKILL"."""
 
     status: int | None
     text: str
@@ -47,9 +47,10 @@ class Ending:
 class RestartLimits:
     """Limits of restarts.
 
-    ``first_pause_s``: pause before the second restart of a worker, the first being immediate; each further one takes
-    twice as long, up to ``longest_pause_s``. ``stable_s``: after serving for this time, restarts count from zero again.
-    ``most_failed_starts``: failed starts in a row after which the parent gives up, if no worker serves.
+    The first restart of a worker is immediate. ``first_pause_s``: pause before the second restart; each further pause
+    is twice as long, up to ``longest_pause_s``. ``stable_s``: after a worker has served for this time, its restarts
+    count from zero again. ``most_failed_starts``: failed starts in a row after which the parent gives up, if no worker
+    serves.
     """
 
     first_pause_s: float = 1.0
@@ -58,12 +59,12 @@ class RestartLimits:
     most_failed_starts: int = 5
 
     def pause_s(self, restarts: int) -> float:
-        """Return the pause before a restart, from the number of restarts before it."""
+        """Return the pause before the next restart of a worker that has been restarted ``restarts`` times."""
         return min(self.first_pause_s * 2 ** (restarts - 1), self.longest_pause_s) if restarts else 0.0
 
 
 class CannotServeError(Exception):
-    """The workers cannot be started. ``ending``: of the last one that failed."""
+    """The workers cannot be started. ``ending``: how the last worker that failed has ended."""
 
     def __init__(self, number: int, ending: Ending) -> None:
         super().__init__(f"Worker {number} {ending.text}")
@@ -92,7 +93,7 @@ class Supervision:
 
     @property
     def running(self) -> Mapping[int, WorkerProcess]:
-        """Number → process of the workers that have been started and not been found ended."""
+        """Worker number → process, for started workers that are not known to have ended."""
         return {number: place.process for number, place in self._places.items() if place.process is not None}
 
     @property
@@ -159,7 +160,10 @@ class Supervision:
 
 
 class _Place:
-    """The state of one worker number. ``due``: time of the next start. ``shared``: listeners it accepts from, too."""
+    """The state of one worker number.
+
+    ``due``: time of the next start. ``shared``: numbers of the other listeners that the worker serves.
+    """
 
     def __init__(self, due: float) -> None:
         self.due = due
