@@ -17,7 +17,7 @@ from kilonova.messaging.routes import Route
 from kilonova.periodic import PeriodicPart, PeriodicThread
 
 LOG = logging.getLogger(__name__)
-#: Interval in seconds at which the agents are read that other control processes have registered.
+#: Interval in seconds at which this process reads the agents that other control processes have registered.
 _LOOK_EVERY_S = 1.0
 #: Times at which the hosts of a session are read, in seconds after the session was first seen. A session reports its
 #: hosts in several messages. If many agent processes start at once, the last one may come minutes after the first.
@@ -52,7 +52,8 @@ class AgentDirectory(PeriodicPart):
         self._routes: dict[str, Route] = {}
         #: The sessions whose lease has not expired.
         self._alive: frozenset[str] = frozenset()
-        #: Session → when this process first saw it, and how many of the reads at ``_READ_AFTER_S`` were due since then.
+        #: Session → time at which this process first saw the session, and how many of the reads at ``_READ_AFTER_S``
+        #: have been due since.
         self._seen: Mapping[str, tuple[float, int]] = {}
         thread = PeriodicThread(
             "routes",

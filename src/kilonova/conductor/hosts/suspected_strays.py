@@ -30,12 +30,15 @@ class SuspectedStrays:
             self.look_at(reply.instance_uuid, reply.host)
 
     def look_at(self, uuid: str, host: str | None) -> None:
-        """Query a host for a guest, unless its server is recorded there. The answer is handled as a guest report."""
+        """Query a host for a guest, unless the guest's server is recorded on that host.
+
+        The answer counts as a guest report.
+        """
         if host is None or not uuid:
             return
         with self._lock:
             if not self._may_act():
-                # Postponed, not dropped: the host may have reported its guests just before this call.
+                # Postpone the query, do not drop it: the host may have sent its report just before this call.
                 self._waiting.append((uuid, host))
                 return
         with self._database.read() as connection:

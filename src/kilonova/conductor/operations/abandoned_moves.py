@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Abandoned moves: they can no longer be confirmed or reverted, as the server's state was reset or its delete failed.
+"""Moves that can no longer be confirmed or reverted, because the server's state was reset or its delete has failed.
 
-The source host still has the kept guest and the resources of such a move. They are released when the server is about
-to leave its current host, or when ``resize_confirm_window`` is over. A server must not have two moves that both hold
-resources at a source, because they could not be distinguished.
+The source host of such a move still has the kept guest and holds resources for it. The guest is removed and the
+resources are released when the server is about to leave its current host, or when ``resize_confirm_window`` is over. At
+most one move of a server may hold resources at a source, because two such moves could not be distinguished.
 """
 
 from kilonova.conductor.operations.starting import Starter
@@ -23,8 +23,8 @@ _ENDING = {CONFIRM_RESIZE.kind, REVERT_RESIZE.kind}
 def give_up_all(tx: Transaction, starter: Starter, uuid: str) -> None:
     """Store workflows that clean up the sources of a server's abandoned moves, before the server leaves its host.
 
-    Call this before the transaction interrupts the server's other workflows, so that the next operation on the server
-    waits for these workflows, too.
+    Call this before the transaction interrupts the server's other workflows. The next operation on the server then
+    waits for the clean-up, too.
     """
     if any(row.kind in _ENDING for row in workflows.of_instance(tx.connection, uuid)):
         return  # a running workflow is confirming or reverting the move, and will clean up the source

@@ -43,9 +43,9 @@ class Deletes:
     def delete(self, uuid: str, who: Requester, *, soft: bool = False) -> None:
         """Start deleting a server; its other workflows roll back first.
 
-        ``soft``: power the guest off but keep it, so that the server can be restored. A server that could not be
-        restored is deleted at once: it was never launched, it has no host, its host is down, or an earlier workflow is
-        stuck or has left an unfinished move.
+        ``soft``: power the guest off but keep it, so that the server can be restored. If a restore would be impossible,
+        the server is deleted at once. This is the case if it was never launched or has no host, if its host is down, or
+        if an earlier workflow is stuck or has left an unfinished move.
         """
 
         def begin(tx: Transaction) -> tuple[WorkflowRow, ...]:

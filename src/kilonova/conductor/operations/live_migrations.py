@@ -64,7 +64,7 @@ class LiveMigrations:
         self._interrupt(migration, why, "live_migration_force_complete", who, states, stored)
 
     def record_progress(self, message: MigrationProgress) -> None:
-        """Record the number of bytes that a live migration has copied and has still to copy."""
+        """Record how many bytes a live migration has copied, and how many remain."""
         facts = self._starter.runner.awaited_facts(message)
         if not isinstance(facts, MoveFacts):
             return

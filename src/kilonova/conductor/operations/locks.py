@@ -38,7 +38,7 @@ class Locks:
     ) -> Instance | None:
         """Unlock a server; no error if it is not locked.
 
-        ``check``: called with the server as stored; raises if the requester may not remove its lock.
+        ``check``: called with the server as stored; raises an error if the requester may not remove the lock.
         Returns the changed server, or None if nothing was changed. Raises: NotFound; errors of ``check``.
         """
 

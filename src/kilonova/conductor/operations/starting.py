@@ -168,9 +168,9 @@ class Starter:
         return self.services.database.write(begin)
 
     def _require_no_move(self, others: Iterable[WorkflowRow]) -> None:
-        """Raise Conflict if one of the interrupted workflows is a move, because the server's host may still change.
+        """Raise Conflict if one of the interrupted workflows is a move, which may still change the server's host.
 
-        This happens if the server's state was reset during a move: the new state allows the new workflow.
+        A move can be among them if the server's state was reset during the move: the new state allows the new workflow.
         """
         for row in others:
             workflow = self.runner.registry.get(row.kind)

@@ -31,9 +31,10 @@ _LOG_KEPT = timedelta(hours=1)
 class KeepAlive(PeriodicPart):
     """Threads that renew the lease of a control process, retry broken steps and write heartbeats.
 
-    ``claimer``: its mirror follows the changes of other processes. ``heartbeats``: heartbeats of agent processes.
-    ``liveness``: marks silent processes as down. ``announce``: makes the agents of this process report their guests.
-    ``report_interval_s``: maximum interval of this process's heartbeats; a short lease shortens the interval.
+    ``claimer``: the claimer, whose mirror is made to follow the changes of other processes. ``heartbeats``: heartbeats
+    of agent processes. ``liveness``: marks silent processes as down. ``announce``: makes the agents of this process
+    report their guests. ``report_interval_s``: maximum interval of this process's heartbeats; a short lease shortens
+    the interval.
     """
 
     def __init__(

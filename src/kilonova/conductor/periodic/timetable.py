@@ -52,7 +52,8 @@ class _PeriodicTask:
 class Timetable(PeriodicPart):
     """The enabled periodic tasks of one control process. Each task has a thread.
 
-    A task stops after its current transaction. ``may_act``: returns whether this process holds its lease.
+    When the process stops, a running task ends after its current transaction. ``may_act``: returns whether this process
+    holds its lease.
     """
 
     def __init__(self, operations: Operations, ages: Ages, may_act: Callable[[], bool]) -> None:

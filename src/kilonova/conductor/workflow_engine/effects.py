@@ -33,11 +33,12 @@ class Batched(Generic[T]):
     item: T
 
 
-#: A step's database write, in the transaction that journals the step. Its argument has the facts from before the step.
+#: A step's database write, in the transaction that journals the step. The run passed to it has the facts from before
+#: the step.
 Write = Batched[Any] | Callable[[Transaction, Run[Any]], object]
 
 
-#: A step's database write (:data:`Write`) whose second argument, the run, is bound; it is called with the transaction.
+#: A :data:`Write` with its second argument, the run, already bound: the function is called with the transaction only.
 BoundWrite = Batched[Any] | Callable[[Transaction], object]
 
 
@@ -48,8 +49,8 @@ class SendToAgent:
     ``asked_after_s``: seconds without a reply after which the agent is asked for the state of the step; None: the
     default.
     ``facts``: the facts to keep in memory, not in the journal, while the workflow waits; None: unchanged.
-    ``once``: task state → message. If the agent reported this task state and then lost the step, this message is sent
-    again instead of ``message``.
+    ``once``: task state → message. If the agent reported a listed task state and then lost the step, the message for
+    that task state is sent instead of ``message``.
     """
 
     host: str

@@ -68,8 +68,8 @@ def _supersede(tx: Transaction, row: WorkflowRow, why: Interrupt) -> None:
 def _concerns(workflow: Workflow[Any], row: WorkflowRow, why: Interrupt) -> bool:
     """Return True if an interrupt has to be recorded in a workflow's row.
 
-    It has to if no stronger interrupt was recorded before, and if the workflow reacts to the interrupt or the sender
-    waits until the workflow ends.
+    Two conditions must hold: no stronger interrupt was recorded before; and the workflow reacts to the interrupt, or
+    the sender of the interrupt waits until the workflow ends.
     """
     return not _is_ended_by_stronger(row, why) and (why in _WAITED_FOR or workflow.takes(why))
 
@@ -78,7 +78,7 @@ def _is_ended_by_stronger(row: WorkflowRow, why: Interrupt) -> bool:
     return row.interrupt is not None and _STRENGTH.index(Interrupt(row.interrupt)) > _STRENGTH.index(why)
 
 
-#: Interrupts by actions that start their own workflow, after the interrupted workflows have ended.
+#: Interrupts by actions with a workflow of their own, which starts after the interrupted workflows have ended.
 _WAITED_FOR = {Interrupt.OTHER_ACTION, Interrupt.EVACUATE, Interrupt.DELETE}
 #: Interrupts after which the server's waiting workflows are never started.
 _NEVER_AFTERWARDS = {Interrupt.EVACUATE, Interrupt.DELETE}

@@ -45,7 +45,7 @@ class Journal:
     def end(self, row: WorkflowRow, writes: Sequence[BoundWrite] = ()) -> tuple[WorkflowRow, ...]:
         """Delete the row of a workflow that has ended, and record its instance action as failed.
 
-        If the row has changed meanwhile, neither is done. ``writes``: further writes in the same transaction.
+        If the row has changed meanwhile, nothing is written. ``writes``: further writes in the same transaction.
         Returns the server's waiting workflows that may start now.
         Raises: errors of ``writes``.
         """
@@ -94,7 +94,7 @@ class Journal:
         return self._database.clock.now()
 
     def hand_over(self, row: WorkflowRow, host: str) -> bool:
-        """Hand a workflow over to the live process that contains a host's agent (ADR 6); return False if none has it.
+        """Hand a workflow over to the live process that runs a host's agent (ADR 6); return False if none does.
 
         An agent behind the broker is reachable from this process too, so it needs no handover.
         Raises: ConcurrentUpdate if the journal has another version of the workflow.

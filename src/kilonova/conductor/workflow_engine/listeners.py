@@ -25,7 +25,10 @@ class FetchedImages:
 
 @dataclass(frozen=True, slots=True)
 class NotBuilt:
-    """Event: a server was not built since its big request failed as a whole. ``message``, ``details``: of its fault."""
+    """Event: a server was not built since its big request failed as a whole.
+
+    ``message``, ``details``: from the fault of the server.
+    """
 
     instance_uuid: str
     request_id: str

@@ -27,7 +27,7 @@ RESPONSE_TIMEOUT_S = 60.0
 _ASKED_AGAIN_AFTER_S = 1.0
 #: Upper limit of the exponent of the exponential back-off.
 _MOST_DOUBLINGS = 10
-#: Number of unanswered questions about a step after which its agent counts as unreachable.
+#: Number of unanswered questions about a step after which the agent that was asked counts as unreachable.
 MAX_QUESTIONS = 5
 
 
@@ -53,7 +53,7 @@ class _PendingReply:
         self.unknown, self.sent_again_from = 0, float("-inf")
 
     def reaches(self, task: TaskState) -> None:
-        """Choose the message to send again if the agent loses the step after it has reached ``task``."""
+        """Choose the message to send if the agent loses the step after its server has reached task state ``task``."""
         self.effect = replace(self.effect, message=self.effect.once.get(task, self.effect.message))
 
 

@@ -15,7 +15,8 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.lease import Lease
 
 LOG = logging.getLogger(__name__)
-#: A workflow that this process owns and has not started this long after its creation counts as forgotten.
+#: Time after the creation of a workflow; if the process that owns it has not started it by then, it counts as
+#: forgotten.
 _FORGOTTEN_AFTER = timedelta(seconds=60)
 
 

@@ -26,10 +26,10 @@ def meaning_of(services: Services, step: Step[Any], run: Run[HasHost], reply: St
 
 
 def _is_left(services: Services, run: Run[HasHost], host: str) -> bool:
-    """Return True if the undo of a step may be skipped on ``host``, because its server is evacuated from that host.
+    """Return True if the undo of a step on ``host`` may fail, because the server is being evacuated from that host.
 
     The agent of that host is nevertheless ordered to undo the step, so that no guest keeps running there. If the agent
-    fails or is unreachable, the rollback continues without it.
+    fails or is unreachable, the rollback skips the undo and continues.
     """
     if run.interrupt is not Interrupt.EVACUATE or not run.row.undoing:
         return False

@@ -39,7 +39,7 @@ class Retries:
         self._lock = threading.Lock()
         #: Workflow uuid → clock time of its retry.
         self._due: dict[str, float] = {}
-        #: Workflow uuid → number of its sends to an absent host since the host was last seen.
+        #: Workflow uuid → how often the workflow has sent its order to an absent host since that host was last seen.
         self._waits: Counter[str] = Counter()
 
     def are_over(self, run: Run[HasHost]) -> bool:
@@ -61,7 +61,7 @@ class Retries:
         """Make the retries of these workflows due now, because the host that they wait for has returned."""
         with self._lock:
             for uuid in uuids:
-                self._waits[uuid] = 0  # if the workflow's order is just failing once more, the next try follows soon
+                self._waits[uuid] = 0  # if a try is failing at this moment, the next one follows soon
                 if uuid in self._due:
                     self._due[uuid] = self._clock()
 

@@ -158,7 +158,7 @@ class Run(Generic[F_co]):
 
     @property
     def interrupted(self) -> Interrupt | None:
-        """Interrupt that makes the workflow roll back if possible: any but ``FORCE_COMPLETE``, else None."""
+        """Interrupt for which the workflow rolls back if possible: the recorded one, or None for ``FORCE_COMPLETE``."""
         return None if self.interrupt is Interrupt.FORCE_COMPLETE else self.interrupt
 
 

@@ -40,7 +40,8 @@ class Runs:
             return self._runs.get(uuid)
 
     def remember(self, row: WorkflowRow, memo: Any = None) -> Run[HasHost] | None:
-        """Keep a workflow's row in memory unless a newer one is known; return the run of ``row``; None: unreadable."""
+        """Keep a workflow's row in memory unless a newer one is known; return the run of ``row``, None if unreadable.
+        """
         run = self._read(row, memo)
         if run is None:
             return None
@@ -66,7 +67,7 @@ class Runs:
         return None
 
     def replace(self, run: Run[HasHost]) -> bool:
-        """Keep new facts of a workflow in memory; return False, without doing so, if its row's version has changed."""
+        """Keep new facts of a workflow in memory; if the version of its row has changed, only return False."""
         with self._lock:
             known = self._runs.get(run.row.uuid)
             if known is None or known.row.version != run.row.version:
@@ -87,7 +88,7 @@ class Runs:
             return tuple(uuid for uuid, run in self._runs.items() if run.row.awaited_host in hosts)
 
     def forget(self, run: Run[HasHost]) -> bool:
-        """Remove an ended workflow from memory; return False, without doing so, if a newer version of it is known."""
+        """Remove an ended workflow from memory; if a newer version of the workflow is known, only return False."""
         with self._lock:
             known = self._runs.get(run.row.uuid)
             if known is not None and known.row.version > run.row.version:

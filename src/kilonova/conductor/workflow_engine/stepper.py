@@ -100,7 +100,8 @@ class Stepper:
     # --- running workflows --------------------------------------------------------------------------------------------
 
     def remember(self, row: WorkflowRow, memo: Any = None) -> Run[HasHost] | None:
-        """Keep a workflow's row in memory unless a newer one is known; return the run of ``row``; None: unreadable."""
+        """Keep a workflow's row in memory unless a newer one is known; return the run of ``row``, None if unreadable.
+        """
         run = self._runs.remember(row, memo)
         newest = self._runs.get(row.uuid)
         if newest is not None:  # the remembered run may be newer than ``row``, which was read earlier
@@ -170,7 +171,7 @@ class Stepper:
             go_on()
 
     def _claim_together(self, effects: Sequence[tuple[Run[HasHost], Effect]]) -> None:
-        """Claim a host for each workflow of one API request that needs one; continue all workflows of the request."""
+        """Claim hosts for those workflows of an API request that need one; continue all workflows of the request."""
         asked = [(run, effect) for run, effect in effects if isinstance(effect, ClaimHost)]
         known: list[tuple[Run[HasHost], Effect | Result]] = [
             (run, effect) for run, effect in effects if not isinstance(effect, ClaimHost)
@@ -310,7 +311,10 @@ class Stepper:
                 self.look_again_soon(run.row.uuid)
 
     def _was_taken_over(self, outcome: StepOutcome, error: NotFound | UnexpectedTaskState) -> None:
-        """Roll back a workflow whose server was changed by another action; end it at once if nothing must be undone."""
+        """Roll back a workflow whose server another action has changed.
+
+        If there is nothing to undo, the workflow ends at once.
+        """
         run = outcome.run
         LOG.info("Workflow %s (%s) ends early: %s", run.row.uuid, run.row.kind, error.message)
         is_over = outcome.after is None and outcome.phase is not Phase.DONE
@@ -333,8 +337,8 @@ class Stepper:
     def _end_quietly(self, run: Run[HasHost], undoing: Sequence[BoundWrite] = ()) -> None:
         """End a workflow that has nothing left to do: its instance action fails; the workflows waiting for it start.
 
-        ``undoing``: writes that undo its first step. If they fail because the server was changed concurrently, the
-        workflow ends without them.
+        ``undoing``: writes that undo the first step of the workflow. If these writes fail because the server was
+        changed concurrently, the workflow ends without them.
         """
         try:
             released = self._journal.end(run.row, undoing)

@@ -31,7 +31,10 @@ class AbandonedWorkflow:
 
 
 class StuckWorkflows:
-    """Retries and abandons workflows. ``owner``: UUID of this process; others poll the journal for their workflows."""
+    """Retries and abandons workflows.
+
+    ``owner``: UUID of this process. If another process owns the workflow, that process finds the change in the journal.
+    """
 
     def __init__(self, database: Database, runner: Runner, owner: str) -> None:
         self._database = database

@@ -158,7 +158,8 @@ class SettleTogether(Generic[F]):
     write: Callable[[Services, Run[F]], Batched[Any]]
 
 
-#: Write of a workflow's last transaction. The power state is the one in the agent's last reply; None if it has none.
+#: Write of a workflow's last transaction. The power state is that of the agent's last reply; None if that reply has
+#: none.
 Settle = Callable[[Transaction, Run[F], PowerState | None], object] | SettleTogether[F]
 
 

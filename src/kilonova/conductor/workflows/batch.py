@@ -38,7 +38,7 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.model.instance import TaskState
 from kilonova.model.transitions import TRANSITIONS
 
-#: Number of pieces whose hosts are decided while the decision lock is held once; one transaction claims one piece.
+#: The batch takes the decision lock once for this number of pieces. Each piece is claimed in a transaction of its own.
 _PIECES_DECIDED = 10
 #: Number of claims released in one transaction; each release takes several statements.
 _RELEASED_TOGETHER = 20
@@ -58,8 +58,8 @@ class BatchFacts:
     host: None = None
 
 
-#: Effect of the step "store". The step runs only if storing the servers was ended by an error or a crash: once all are
-#: stored, the batch starts at "claim".
+#: Effect of the step "store". The step runs only if an error or a crash has prevented the storing of all servers.
+#: Otherwise the batch starts at "claim".
 _CUT_OFF = Failed(Failure("The request was interrupted; send it again."))
 
 

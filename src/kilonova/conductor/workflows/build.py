@@ -47,7 +47,9 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BuildFacts:
-    """Facts of a build. ``host``, ``node``: claimed; ``provider``: the node's resource provider.
+    """Facts of a build.
+
+    ``host``, ``node``: the claimed service host and hypervisor; ``provider``: the resource provider of that hypervisor.
 
     ``tried``: (host, node) pairs that failed. ``last_error``: error of the last failed host.
     ``unreachable``: the host was unreachable when it had to remove the guest.
@@ -100,7 +102,7 @@ def require_room(services: Services, request: StoredRequest, count: int, one_of_
 def _release(services: Services, run: Run[BuildFacts]) -> Effect:
     """Release the claim, if there is one. Also record that the host must remove the guest, if the host is unreachable.
 
-    That write raises HostIsBackError if the host has returned.
+    If the host has returned meanwhile, the record is refused with HostIsBackError.
     """
     facts = run.facts
     if facts.host is None:
@@ -114,7 +116,7 @@ def _release(services: Services, run: Run[BuildFacts]) -> Effect:
         release_claim(tx, run.instance_uuid, instances.group_of(tx.connection, run.instance_uuid), host)
         values: dict[str, Any] = {"host": None, "node": None}
         shown = instances.task_of(tx.connection, run.instance_uuid)
-        # A server without a task state had its state reset, which ends the build.
+        # If the server has no task state, its state was reset during the build. Then the build ends, and sets none.
         if run.interrupted is None and shown is not None:
             values["task_state"] = TaskState.SCHEDULING
         expected = {None, TaskState.SPAWNING} if run.interrupted is None else None

@@ -22,7 +22,7 @@ from kilonova.model.image_data import CacheResult, ImageData
 from kilonova.model.transitions import TRANSITIONS
 
 LOG = logging.getLogger(__name__)
-#: Results that mean the image is in the host's cache.
+#: Results which say that the image is in the host's cache.
 _THERE = {CacheResult.CACHED, CacheResult.EXISTING}
 
 

@@ -105,8 +105,9 @@ DELETE = Workflow(
     DeleteFacts,
     (
         one_way("destroy", _destroy_guest, on_reply=_guest_destroyed, event=_EVENT),
-        # This step is for the second host of a server in a move. The first host's result is journalled before it,
-        # because the agent of the second host may run in another process, which then takes the workflow over.
+        # This step is for the second host of a server in a move. It is a step of its own so that the result of the
+        # first host is journalled before: the agent of the second host may run in another process, which then takes the
+        # workflow over.
         one_way("destroy-elsewhere", _destroy_guest, on_reply=_guest_destroyed, event=_EVENT),
     ),
     TRANSITIONS["delete"],

@@ -67,7 +67,8 @@ def _wake_source(services: Services, run: Run[MoveFacts]) -> Effect:
 def _woken(services: Services, run: Run[MoveFacts], reply: StepReply) -> Effect:
     """Reply handler of ``ReturnHome``. The undo step completes even if the source cannot restore the guest.
 
-    The source was declared down. A pending rollback is recorded; the source's agent executes it at its next start.
+    If the source, which was declared down, cannot do so, a pending rollback is recorded. The source's agent executes
+    the rollback at its next start.
     """
     if not _was_left(run.facts):  # no destination was claimed, but the migration must get its final status
         return give_destination_back(services, run)

@@ -70,7 +70,10 @@ def kept_guest(
 
 
 def image_data_for(services: Services, host: str, request: StoredRequest) -> ImageData | None:
-    """Return how ``host`` downloads the requested image. Call it just before sending the result: its ticket expires."""
+    """Return how ``host`` downloads the requested image.
+
+    The result contains a ticket that expires, so send it at once.
+    """
     image = request.spec.image
     return None if image is None else services.image_data(host, image)
 
@@ -97,7 +100,7 @@ def _guest(
     image_data: ImageData | None,
     config_drive: ConfigDrive | None,
 ) -> GuestSpec:
-    """Return the description of a guest. ``ordered_at``: start time of its step."""
+    """Return the description of a guest. ``ordered_at``: start time of the step that orders the guest."""
     flavor, image = instance.flavor, request.spec.image
     return GuestSpec(
         uuid=instance.uuid,

@@ -55,9 +55,10 @@ def return_home(services: Services, run: Run[MoveFacts]) -> Effect:
 def left_halfway(
     services: Services, run: Run[MoveFacts], reply: StepReply, *, drops_made: bool = False
 ) -> Write | None:
-    """Return the write that records a pending rollback, if the reply is an error of the source; else None.
+    """Return the write that records a pending rollback if the source has replied with an error; else None.
 
-    ``drops_made``: before it restores its guest, the source removes the guest that a move on the same host made.
+    ``drops_made``: the source must first remove the guest that a move on the same host made, and then restore its own
+    guest.
     """
     facts = run.facts
     if reply.host != facts.source or reply.error is None:

@@ -181,7 +181,10 @@ def next_try(services: Services, run: Run[MoveFacts]) -> MoveFacts | None:
 
 
 def fault_of(run: Run[MoveFacts]) -> Fault:
-    """Return the fault of a failed move. If no further destination was found, it includes the last one's error."""
+    """Return the fault of a failed move.
+
+    If no further destination was found, the fault includes the last host's error.
+    """
     failure, last_error = run.failure, run.facts.last_error
     if failure.step == "claim" and last_error:
         failure = replace(failure, message=f"{failure.message} (after a failed move: {last_error})")
@@ -189,7 +192,7 @@ def fault_of(run: Run[MoveFacts]) -> Fault:
 
 
 def elsewhere(tx: Transaction, run: Run[MoveFacts]) -> None:
-    """Set the server's task state to the first one of the move again, for a retry with another destination.
+    """Set the server's task state back to the first task state of the move, for a retry with another destination.
 
     The present task state may be None, if the state was reset meanwhile.
     """
@@ -201,7 +204,7 @@ def elsewhere(tx: Transaction, run: Run[MoveFacts]) -> None:
 
 
 def came_to_nothing(services: Services, run: Run[MoveFacts]) -> Unwound:
-    """Retry the move with the next destination if this one failed; else end the move with the server on its source."""
+    """Retry the move with another destination if the last one failed; else end it with the server on its source."""
     if run.interrupted not in {None, Interrupt.ABORT}:
         return Ended()
     again = next_try(services, run)

@@ -28,9 +28,9 @@ def _restored(tx: Transaction, run: Run[RestoreFacts], power_state: PowerState |
 
 
 def _failed(tx: Transaction, run: Run[RestoreFacts]) -> None:
-    """Keep the server soft-deleted since the original time, and release its quotas.
+    """Leave the server soft-deleted, with the original time of the delete, and release its quotas.
 
-    Not called after an interrupt: an interrupting delete releases the quotas itself.
+    This function is not called after an interrupt: an interrupting delete releases the quotas itself.
     """
     fail(tx, run, None, run.failure.known_power_state)
     soft_deletes.count_no_longer(tx, instances.get(tx.connection, run.instance_uuid))

@@ -137,7 +137,10 @@ def _leave_host(tx: Transaction, run: Run[ShelveFacts] | Run[HostFacts], offload
 
 
 def _failed(tx: Transaction, run: Run[ShelveFacts]) -> None:
-    """Leave the server in its previous state, with a fault. The failure's power state is older than the rollback."""
+    """Leave the server in its previous state, with a fault.
+
+    The power state in the failure is ignored: it is older than the rollback.
+    """
     fail(tx, run, None, None)
 
 

@@ -73,7 +73,7 @@ def snapshot(services: Services, run: Run[ImageFacts]) -> Effect:
 
 
 def offer(services: Services, run: Run[ImageFacts]) -> Effect:
-    """Check that the workflow was not interrupted and the image is still queued, before the long upload."""
+    """Check before the long upload that the workflow was not interrupted and that the image is still queued."""
     if run.interrupted is not None:
         return Failed(Failure(f"Interrupted by {run.interrupted.value}."))
     return _require(services, run, {_QUEUED})
@@ -82,8 +82,8 @@ def offer(services: Services, run: Run[ImageFacts]) -> Effect:
 def upload(services: Services, run: Run[ImageFacts]) -> Effect:
     """Order the host to upload its copy of the disk.
 
-    If the image already has its data, an earlier attempt at this step uploaded the data before the host failed. Then
-    the host only removes its copy.
+    If the image already has its data, an earlier attempt has uploaded them, but the host failed before it reported
+    that. Then the order to the host is only to remove the copy.
     """
     found = services.images.find(run.facts.image_id)
     if found is not None and found.status == _ACTIVE:
