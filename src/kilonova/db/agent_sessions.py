@@ -16,12 +16,12 @@ from kilonova.errors import Forbidden
 from kilonova.model.host import COMPUTE
 
 _A, _P = t.host_agents.c, t.processes.c
-#: Longest name of a session, a uuid, in characters.
+#: Maximum length in characters of the name of a session; the name is a uuid.
 _LONGEST = 36
 
 
 class SessionOverError(Forbidden):
-    """An agent used a session of its own that has ended; an ended session is never resumed."""
+    """An agent has used one of its own sessions after the session had ended. An ended session is never resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ def with_lease(connection: Connection, at: datetime) -> tuple[Session, ...]:
 
 
 def not_given_up(connection: Connection, at: datetime) -> Mapping[Session, datetime]:
-    """Return session → end of its lease, for sessions whose lease is valid or whose hosts count as up.
+    """Return session → end of the session's lease, for sessions whose lease is valid or whose hosts count as up.
 
-    The scheduler may choose a host that counts as up, so orders to that host must wait for its session.
+    The scheduler may choose a host that counts as up, so orders to such a host have to wait for the host's session.
     """
     wanted = _SESSIONS.add_columns(_P.lease_until).where(sa.or_(_P.lease_until > at, _P.up.is_(True)))
     return {Session(*rest): until for *rest, until in connection.execute(wanted)}
@@ -102,7 +102,7 @@ def hosts(connection: Connection, session: str) -> tuple[str, ...]:
 
 
 def of_host(connection: Connection, host: str, at: datetime) -> Session | None:
-    """Return the session of a host's agent; None if its lease has expired and the host counts as down."""
+    """Return the session of a host's agent; None if the session's lease has expired and the host counts as down."""
     joined = _SESSIONS.join_from(t.processes, t.host_agents, _A.process == _P.uuid)
     present = sa.or_(_P.lease_until > at, _P.up.is_(True))
     row = connection.execute(joined.where(_A.host == host, present)).first()
@@ -177,7 +177,8 @@ def versions(connection: Connection) -> Mapping[tuple[str, bool], Versions]:
     """Return (name, is_host) → versions of a process.
 
     ``is_host`` is True for the process with the agent of host ``name``, and False for the control process on machine
-    ``name``. If several control processes have run on a machine, the entry is of that with the latest heartbeat.
+    ``name``. If several control processes have run on a machine, the entry describes the process with the latest
+    heartbeat.
     """
     spoken = (_P.release_version, _P.message_version)
     of_hosts = sa.select(_A.host, *spoken).join_from(t.host_agents, t.processes, _P.uuid == _A.process)

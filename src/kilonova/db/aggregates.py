@@ -240,7 +240,7 @@ def _set_zone(tx: Transaction, aggregate: Aggregate, zone: str) -> None:
 def _zones(
     connection: Connection, *, without: int | None = None, hosts: Collection[str] | None = None
 ) -> dict[str, tuple[int, str]]:
-    """Return host → (aggregate id, zone) for all hosts, or only for ``hosts``; ignore the aggregate ``without``."""
+    """Return host → (aggregate id, zone) for all hosts, or only for ``hosts``; leave out the aggregate ``without``."""
     member, data = t.aggregate_hosts.c, t.aggregate_metadata.c
     joined = sa.select(member.host, member.aggregate_id, data.value).join(
         t.aggregate_metadata, (data.aggregate_id == member.aggregate_id) & (data.key == ZONE_KEY)
@@ -261,7 +261,7 @@ def _has_instances(tx: Transaction, host: str) -> bool:
 
 
 def _read(connection: Connection, aggregate_id: int | None) -> tuple[Aggregate, ...]:
-    """Return the aggregates with the id ``aggregate_id``, at most one; None: all aggregates."""
+    """Return the aggregate with the id ``aggregate_id``, or no aggregate if it does not exist; None: all aggregates."""
     rows = sa.select(t.aggregates).order_by(t.aggregates.c.id)
     members = sa.select(t.aggregate_hosts.c.aggregate_id, t.aggregate_hosts.c.host).order_by(t.aggregate_hosts.c.id)
     pairs = sa.select(t.aggregate_metadata).order_by(t.aggregate_metadata.c.key)

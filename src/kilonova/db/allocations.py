@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocations of consumers. A write replaces all allocations of a consumer.
 
-``inventories.used`` is the sum of the allocations of an inventory. ``inventory_use.py`` adds the difference to it and
-guards the capacity. Requests that are queued together are written together; the number of statements does not depend on
-the number of requests.
+``inventories.used`` is the sum of the allocations of an inventory. ``inventory_use.py`` adds the difference to ``used``
+and guards the capacity. Requests that are queued together are written together; the number of statements does not
+depend on the number of requests.
 """
 
 from collections import Counter

@@ -66,7 +66,7 @@ def add_part(tx: Transaction, checkpoint_id: int, part: int, body: bytes) -> Non
 
 
 def complete(tx: Transaction, checkpoint_id: int, seq: int, *, kept: int) -> None:
-    """Mark a checkpoint as complete, and delete all earlier checkpoints but the newest ``kept`` complete ones."""
+    """Mark a checkpoint as complete, and delete all earlier ones except the newest ``kept`` complete ones."""
     table = t.checkpoints.c
     tx.execute(sa.update(t.checkpoints).where(table.id == checkpoint_id).values(seq=seq))
     newest = tx.execute(sa.select(table.id).where(table.seq.is_not(None)).order_by(table.id.desc()).limit(kept))

@@ -56,9 +56,10 @@ class InputsRecord(Protocol):
 class StoredDecision:
     """A decision as read from the database.
 
-    ``removed``: rule index → (host, node) pairs that this rule was the first to reject. ``removed_by``: one byte per
-    host: the index of that rule, or ``SURVIVED``. ``names``: names of these hosts, in the same order. ``inputs``: the
-    inputs of the decision, if they were stored. ``server_index``: index of the server in its request.
+    ``removed``: rule index → (host, node) pairs that this rule was the first to reject. ``removed_by``: for each host
+    one byte, which is the index of the rule that rejected the host first, or ``SURVIVED``. ``names``: names of the
+    hosts, in the order of ``removed_by``. ``inputs``: the inputs of the decision, if they were stored.
+    ``server_index``: index of the server in its request.
     """
 
     request_id: str

@@ -42,7 +42,10 @@ class EnrolledAgent:
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentChanges:
-    """Agents enrolled or revoked since some version. ``hosts``: changed agent → its hosts, none if it is revoked."""
+    """Agents enrolled or revoked since some version.
+
+    ``hosts``: changed agent → its hosts; no hosts if it is revoked.
+    """
 
     version: int
     hosts: Mapping[str, frozenset[str]]
@@ -52,7 +55,7 @@ class EnrolmentChanges:
 def enrol(tx: Transaction, name: str, hosts: Collection[str] = (), removed: Collection[str] = ()) -> EnrolledAgent:
     """Enrol an agent for ``hosts`` in addition to its present hosts, and remove the hosts ``removed`` from it.
 
-    A session of the agent that has a removed host ends. A revoked agent is no longer revoked.
+    If a session of the agent has a removed host, that session ends. A revoked agent is no longer revoked.
     Raises: InvalidRequest; Conflict if a host belongs to another agent.
     """
     for host in hosts:
@@ -108,7 +111,10 @@ def list_all(connection: Connection) -> tuple[EnrolledAgent, ...]:
 
 
 def changes_since(connection: Connection, version: int) -> EnrolmentChanges | None:
-    """Return the enrolments and revocations after ``version``; None, after one index lookup, if there are none."""
+    """Return the enrolments and revocations after ``version``, or None if there are none.
+
+    The result None takes only one index lookup.
+    """
     newest = connection.execute(sa.select(sa.func.max(_A.version))).scalar() or 0
     if newest <= version:
         return None
@@ -140,7 +146,7 @@ def require_enrolled(tx: Transaction, name: str, hosts: Collection[str], hypervi
 
 
 def _next_version(tx: Transaction) -> int:
-    """Return the version for a change. Transactions are serialized, so a lower version never becomes visible later."""
+    """Return the version for a change. Transactions are serialized, so versions become visible in ascending order."""
     newest: int | None = tx.execute(sa.select(sa.func.max(_A.version))).scalar()
     return 1 + (newest or 0)
 

@@ -82,7 +82,7 @@ class _Place:
 class _Record:
     """A reason to remove a guest, recorded at ``at``.
 
-    ``keeps``: only power off the guest and keep it, because a rollback of its move may need it.
+    ``keeps``: the guest is powered off and kept instead of removed, because the rollback of a move may need the guest.
     """
 
     departure: RemovalReason
@@ -206,9 +206,9 @@ def _records(
 
 
 def _left_by_moves(connection: Connection, uuids: Collection[str]) -> Iterator[tuple[str, str, datetime]]:
-    """Yield (host, uuid, time) for each ended move: the host that the server left by it.
+    """Yield (host, uuid, time) for each ended move.
 
-    This is the source of a successful move, and the destination of a failed move.
+    The host is the one that the server has left: the source of a successful move, and the destination of a failed move.
     """
     for uuid, status, source, dest, created_at, updated_at in _ENDED.rows(connection, uuids=list(uuids)):
         if dest is not None and dest != source:

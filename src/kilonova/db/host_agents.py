@@ -106,9 +106,9 @@ def end_leases(tx: Transaction, processes: Collection[str]) -> None:
 
 
 def end_sessions_with(tx: Transaction, agent: str, hosts: Collection[str]) -> None:
-    """End the sessions of an agent that have one of ``hosts``; the agent must then start a new session.
+    """End the sessions of ``agent`` that have one of ``hosts``, for which the agent is no longer enrolled.
 
-    The agent is no longer enrolled for these hosts.
+    The agent must then start a new session with its other hosts.
     """
     for some in _pieces(sorted(hosts), _NAMED_TOGETHER):
         have_one = _P.uuid.in_(sa.select(_A.process).where(_A.host.in_(some)))

@@ -19,13 +19,13 @@ from kilonova.deadline import heeding
 from kilonova.model.instance import Fault, Instance, PowerState, TaskState, VmState
 
 _I, _T, _F = t.instances.c, t.instance_tags.c, t.instance_faults.c
-#: Columns in the order of the fields of Instance, without the last two fields, which are in other tables.
+#: Columns in the order of the fields of Instance, except the last two fields, whose values are in other tables.
 _COLUMNS = tuple(field.name for field in fields(Instance))[:-2]
 _UUID, _VM_STATE, _TASK_STATE, _POWER_STATE, _FLAVOR, _METADATA, _IMAGE_PROPERTIES = (
     _COLUMNS.index(name)
     for name in ("uuid", "vm_state", "task_state", "power_state", "flavor", "metadata", "image_properties")
 )
-#: Query for the rows that :func:`complete` takes; JSON is read as text, so that equal flavors are parsed once.
+#: Query for the rows that :func:`complete` takes. JSON columns are read as text, so that equal flavors are parsed once.
 ROWS = sa.select(*(sa.cast(_I[name], sa.Text) if isinstance(_I[name].type, sa.JSON) else _I[name] for name in _COLUMNS))
 _VM_STATES = {state.value: state for state in VmState}
 _TASK_STATES: Mapping[str | None, TaskState | None] = {None: None, **{state.value: state for state in TaskState}}

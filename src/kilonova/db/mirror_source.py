@@ -280,8 +280,8 @@ def _instances(connection: Connection, names: _Names) -> Iterator[Change]:
 def other_side_value(side: OtherSide) -> LoggedInstance:
     """Return the change-log value for the second host of a moving server. Key: uuid of the migration.
 
-    This is the host where the server is not recorded. The server is counted there, but its I/O operations are counted
-    only on its recorded host.
+    The second host is the one where the server is not recorded. The server is counted on both hosts, but its I/O
+    operations are counted on the recorded host only.
     """
     return LoggedInstance(side.host, side.node, False, side.flavor.flavor_id, side.image_properties)
 

@@ -54,7 +54,7 @@ _ENDED_BY_DELETE = {
 def begin(
     tx: Transaction, migration: ServerMigration, configured: Limits, limits: Limits | None = None
 ) -> ServerMigration:
-    """Store a new migration, count the growth from old to new flavor against quotas; return the migration with its id.
+    """Store a new migration and return it with its id. The growth from old to new flavor is counted against quotas.
 
     ``configured``: limits of the configuration, which limits in the database override. ``limits``: the limits in force
     if Keystone keeps them (unified limits), otherwise None. Raises: OverQuota.
@@ -220,7 +220,7 @@ def _claimed(tx: Transaction, migration: ServerMigration) -> ServerMigration:
 
 
 def _put(tx: Transaction, migration: ServerMigration, host: str, node: str, flavor: Any) -> None:
-    """Set host and node of a server, and its flavor unless None. Raises: NotFound."""
+    """Set host and node of a server, and the server's flavor unless ``flavor`` is None. Raises: NotFound."""
     values: dict[str, Any] = {"host": host, "node": node, "updated_at": tx.now}
     if flavor is not None:
         values |= {"flavor_id": flavor.flavor_id, "flavor": flavors.as_json(flavor)}

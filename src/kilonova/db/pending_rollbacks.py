@@ -41,8 +41,9 @@ class DueRollback:
 def note(tx: Transaction, host: str, move: ServerMigration, *, drops_made: bool, runs: bool) -> None:
     """Record that a host must undo a move of a server.
 
-    An existing record that is younger than the move belongs to the same move. Its ``runs`` is kept, because that is the
-    state before the move; ``drops_made`` becomes true if it is true in the existing or in the new record.
+    If there is already a record that is younger than the move, it was written for the same move. Then the stored
+    ``runs`` is kept, because it is the state before the move, and ``drops_made`` becomes true if the stored or the new
+    value is true.
     """
     uuid = move.instance_uuid
     mine = sa.and_(_H.host == host, _H.instance_uuid == uuid)

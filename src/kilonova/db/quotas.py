@@ -244,7 +244,10 @@ def room(connection: Connection, request: QuotaRequest, configured: Limits) -> i
 
 @dataclass(slots=True)
 class _Account:
-    """A quota row within one transaction. ``taken``: usage added so far. ``under``: limits for the added usage."""
+    """A quota row within one transaction.
+
+    ``taken``: usage added so far. ``under``: the limits that must hold for it.
+    """
 
     used: Usage
     limits: Limits

@@ -63,7 +63,10 @@ class MigrationQuery:
 
 @dataclass(frozen=True, slots=True)
 class OtherSide:
-    """The host of a moving server where it holds resources but is not recorded. ``flavor``: its flavor on that host."""
+    """The host of a moving server where it holds resources but is not recorded.
+
+    ``flavor``: the server's flavor there.
+    """
 
     migration: ServerMigration
     host: str

@@ -28,8 +28,8 @@ _ADD = insert_many(
     forced_down=sa.false(),
     created_at=sa.bindparam("now", type_=t.Time),
 )
-#: Query for services with the state of the processes that run their agents; :func:`_read` adds that of control
-#: processes.
+#: Query for services, with the state of the processes that run the agents of hosts. :func:`_read` adds the state of
+#: control processes.
 _WITH_PROCESS = sa.select(t.services, _P.up, _P.last_seen_at).select_from(
     t.services.outerjoin(
         t.host_agents, sa.and_(t.host_agents.c.host == t.services.c.host, t.services.c.binary == COMPUTE)

@@ -43,7 +43,7 @@ class Differences:
         return bool(self.appeared or self.altered or self.switched or self.gone)
 
     def without_new(self, hosts: Collection[str]) -> "Differences":
-        """Return the differences without the strays of these hosts in ``appeared`` and ``altered``."""
+        """Return the differences, with the strays of these hosts left out of ``appeared`` and ``altered``."""
         appeared = tuple(each for each in self.appeared if each.host not in hosts)
         altered = tuple(each for each in self.altered if each.host not in hosts)
         return replace(self, appeared=appeared, altered=altered)
@@ -54,7 +54,7 @@ def differences(
 ) -> Differences:
     """Compare reports with the stored strays.
 
-    ``asked``: host → the instances that its report covers; None: the report covers all guests of the host.
+    ``asked``: host → the instances that the report of the host covers; None: the report covers all its guests.
     """
     stored = {(each.host, each.instance_uuid): each for each in _of_hosts(connection, list(asked))}
     present = {(each.host, each.instance_uuid): each for each in odd}
@@ -84,7 +84,7 @@ def _as_far_as_there_is_room(appeared: Iterable[StrayGuest], stored: Iterable[tu
 
 
 def _room_of_process(connection: Connection, hosts: Iterable[str]) -> int:
-    """Return how many more strays can be stored for the process of these hosts."""
+    """Return how many more strays may be stored for the hosts of one process; ``hosts`` are some of these hosts."""
     host = min(hosts, default="")
     process = sa.select(t.host_agents.c.process).where(t.host_agents.c.host == host).scalar_subquery()
     its_hosts = sa.select(t.host_agents.c.host).where(t.host_agents.c.process == process)

@@ -14,7 +14,7 @@ _A, _P = t.host_agents.c, t.processes.c
 
 @dataclass(frozen=True, slots=True)
 class OldAgent:
-    """An agent process, the last known one of at least one host, that understands only earlier message versions."""
+    """An agent process with an old message version, which is the last known process of at least one host."""
 
     name: str
     message_version: int

@@ -57,8 +57,8 @@ class WorkflowRow:
     ``waiting``: the workflow starts when the other workflows of its instance have ended.
     ``awaited_host``: the absent host without which the present step can be neither done nor undone, else None.
     ``awaited_since``: start of the wait for that host.
-    ``batch_uuid``: the batch workflow of the whole request, which directs this workflow while that one exists.
-    ``since``: start of the present step. ``created_at``: start of the workflow.
+    ``batch_uuid``: the batch workflow of the whole request, which directs this workflow as long as the batch workflow
+    exists. ``since``: start of the present step. ``created_at``: start of the workflow.
     """
 
     uuid: str
@@ -192,7 +192,7 @@ def change(tx: Transaction, workflow: WorkflowRow, *, heir: bool) -> None:
 
 
 def drop(tx: Transaction, uuids: Collection[str]) -> None:
-    """Delete workflows of any owner; if a process still runs one of them, its next write of that workflow fails."""
+    """Delete workflows of any owner. A process that still runs such a workflow fails at the next write to its row."""
     tx.execute(sa.delete(t.workflows).where(_W.uuid.in_(list(uuids))))
 
 
@@ -287,12 +287,12 @@ def hand_over(tx: Transaction, workflow: WorkflowRow, owner: str, heir: str) -> 
 
 
 def is_heir(connection: Connection, owner: str) -> bool:
-    """Return whether another process handed over a workflow to ``owner``, or changed one of its workflows."""
+    """Return whether other processes have handed workflows over to ``owner``, or have changed its workflows."""
     return bool(_GIVEN.rows(connection, owner=owner))
 
 
 def inherit(tx: Transaction, owner: str) -> tuple[WorkflowRow, ...]:
-    """Return the workflows that other processes handed over to ``owner`` or changed, and acknowledge them."""
+    """Return the workflows of ``owner`` that other processes have handed over or changed, and acknowledge them."""
     given = sa.and_(_W.owner == owner, _W.handed_over.is_(True))
     rows = tx.execute(sa.select(t.workflows).where(given).order_by(_W.created_at, _W.uuid)).mappings().all()
     tx.execute(sa.update(t.workflows).where(given).values(handed_over=False))
@@ -300,7 +300,7 @@ def inherit(tx: Transaction, owner: str) -> tuple[WorkflowRow, ...]:
 
 
 def get(connection: Connection, uuid: str, owner: str | None = None) -> WorkflowRow | None:
-    """Return a workflow, or None; with ``owner``, only if that process runs it."""
+    """Return a workflow, or None. ``owner``: return the workflow only if this process runs it."""
     wanted = sa.select(t.workflows).where(_W.uuid == uuid)
     if owner is not None:
         wanted = wanted.where(_W.owner == owner)

@@ -40,7 +40,7 @@ class Runs:
             return self._runs.get(uuid)
 
     def remember(self, row: WorkflowRow, memo: Any = None) -> Run[HasHost] | None:
-        """Keep ``row`` in memory unless a newer row is known; return the run of ``row``, or None if it is unreadable."""
+        """Keep ``row`` in memory unless a newer row is known; return the run of ``row``, or None if unreadable."""
         run = self._read(row, memo)
         if run is None:
             return None

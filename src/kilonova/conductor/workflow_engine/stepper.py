@@ -100,7 +100,7 @@ class Stepper:
     # --- running workflows --------------------------------------------------------------------------------------------
 
     def remember(self, row: WorkflowRow, memo: Any = None) -> Run[HasHost] | None:
-        """Keep ``row`` in memory unless a newer row is known; return the run of ``row``, or None if it is unreadable."""
+        """Keep ``row`` in memory unless a newer row is known; return the run of ``row``, or None if unreadable."""
         run = self._runs.remember(row, memo)
         newest = self._runs.get(row.uuid)
         if newest is not None:  # the remembered run may be newer than ``row``, which was read earlier

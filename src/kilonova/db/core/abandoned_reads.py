@@ -51,7 +51,7 @@ class AbandonedReads:
     def watched(self, connection: Connection) -> Iterator[None]:
         """Cancel the statement that runs on ``connection`` as soon as the deadline of this thread is over.
 
-        Raises: ClientGone or DeadlineExceeded, if the deadline has passed and no statement failed because of it.
+        Raises: ClientGone or DeadlineExceeded, if the cancellation came too late to make the statement fail.
         """
         limit = deadline.current()
         if limit is None or limit is deadline.NEVER:

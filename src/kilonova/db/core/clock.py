@@ -30,7 +30,10 @@ class DatabaseClock:
         self._at_boot: datetime | None = None
 
     def told(self, now: datetime | None) -> datetime:
-        """Synchronise with ``now``, which the server has just returned, and return it; if None, return :meth:`now`."""
+        """Synchronise with ``now``, the time that the server has just returned; do nothing if it is None.
+
+        Return the current time.
+        """
         if now is None:
             return self.now()
         self._at_boot = now - timedelta(seconds=seconds_since_boot())

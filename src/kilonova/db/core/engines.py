@@ -232,7 +232,7 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
     watch = ServerWatch(connector(dialect, url, response_timeout_s), response_timeout_s)
 
     def engine(longest_wait_s: float | None, isolation_level: str, *, asks: bool = True, **options: Any) -> Engine:
-        """Create an engine. ``asks``: while the database server does not answer, fail at once instead of connecting."""
+        """Create an engine. ``asks``: new connections are refused at once while the database server does not answer."""
 
         def create() -> Any:
             if asks:

@@ -59,7 +59,7 @@ _UNKNOWN = "The database cannot be reached; it is not known whether this was wri
 
 @dataclass(slots=True)
 class _Job:
-    """A queued write. ``until``: monotonic time at which it fails if the server is unreachable; None is never."""
+    """A queued write. ``until``: monotonic time at which the job fails if the server is unreachable; None: never."""
 
     run: BatchedWrite[Any, Any]
     item: Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Online migration of request specs without fields that later releases added: move, networks and device models."""
+"""Online migration of request specs that lack fields which later releases added: move, networks, device models."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Store heartbeats of processes, not of services; the last heartbeat of an existing service becomes a process's."""
+"""Store heartbeats by process instead of by service; processes are created for services that have none."""
 
 import uuid
 from collections import defaultdict

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Add keys that sign tickets for image data; a control process creates the first key when it starts."""
+"""Add the table of keys that sign tickets for image data.
+
+The new table is empty. A control process creates the first key when it starts.
+"""
 
 from typing import Any
 

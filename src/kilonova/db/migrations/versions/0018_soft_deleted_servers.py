@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Add an index by which soft-deleted servers due for deletion are found; other servers have no ``deleted_at``."""
+"""Add an index to find the soft-deleted servers that are due for deletion.
+
+All other servers that exist have no ``deleted_at``.
+"""
 
 from alembic import op
 
