@@ -135,7 +135,7 @@ def readers_of(
 
 
 def _built_in(config: SchedulerConfig) -> Iterator[Reader]:
-    """Yield all built-in rules as disabled readers, with the reason as a text for users (``idle``)."""
+    """Yield all built-in rules as disabled readers. Their ``idle`` is the reason, as a text for users."""
     for name, cls in (*FILTERS.items(), *WEIGHERS.items()):
         rule = cls.configured(config) if hasattr(cls, "configured") else cls()
         yield Reader(name, reads_of(rule), f"{name} is not enabled")
