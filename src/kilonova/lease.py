@@ -13,7 +13,7 @@ def seconds_since_boot() -> float:
 
 
 class Lease:
-    """A lease that expires ``duration`` after the last heartbeat, as its copy in the database does. Thread-safe.
+    """A lease that, like its record in the database, expires ``duration`` after the last heartbeat. Thread-safe.
 
     The lease is not held before the first heartbeat.
     """

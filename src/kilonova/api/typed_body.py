@@ -2,7 +2,7 @@
 """Typed request bodies: conversion of a body that passed its JSON Schema into a struct.
 
 A struct has a field for each property that a handler reads. Structs know no microversions: the schema refuses
-properties that do not exist in the request's microversion, so their fields have the default.
+properties that do not exist in the request's microversion, so the fields of these properties have the default.
 """
 
 from typing import TypeVar

@@ -16,8 +16,8 @@ from kilonova.errors import InvalidRequest
 
 Schema = Mapping[str, Any]
 _MESSAGE = 1000
-#: Maximum size, in nested values and in characters, of a JSON value for which jsonschema words the error message. For
-#: this size it takes milliseconds.
+#: Maximum size, in nested values and in characters, of a JSON value for which jsonschema words the error message, which
+#: takes milliseconds at this size.
 _EXPLAINED_VALUES = 2_000
 _EXPLAINED_CHARACTERS = 200_000
 _LINEAR = jsonschema_rs.RegexOptions()

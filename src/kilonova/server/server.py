@@ -32,7 +32,7 @@ Application = Callable[..., Iterable[bytes]]
 
 _SWEEP_S = 0.5
 _ACCEPTED_AT_ONCE = 64
-_KEPT = 1 << 20  # bytes; an answer of an iterator that is larger is sent while the application produces it
+_KEPT = 1 << 20  # if an iterator yields more bytes than this, they are sent while the application yields the rest
 _TOO_MANY = "Too many uploads and downloads are under way."
 _ROOM_MADE = 16  # when there are too many connections, one 16th of those that are not being answered is closed
 
@@ -311,7 +311,7 @@ class Server:
                 permit.give_back()
                 return self._send(connection, request, response, first)
             return self._send_stream(connection, request, response, chain(first, pieces), permit)
-        except OSError as error:  # the connection failed; applications handle all OSErrors that they cause
+        except OSError as error:  # of the connection: applications handle all OSErrors that they cause
             LOG.info("%s %s: %s", request.method, request.path[:200].encode("unicode_escape").decode(), error)
             connection.close()
         except Exception:

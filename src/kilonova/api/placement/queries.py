@@ -245,7 +245,7 @@ def _read_root_required(values: Sequence[str], version: Version) -> Names:
         raise InvalidRequest(
             "Query parameter 'root_required' may be specified only once.", placement_code=DUPLICATE_KEY
         )
-    # 1.38 at most, because root_required does not support the format "in:", which read_traits accepts since 1.39
+    # parsed as in 1.38: root_required does not support the format "in:", which read_traits accepts since 1.39
     root = read_traits(values, min(version, Version(1, 38)))
     both = root.forbidden & {name for names in root.required for name in names}
     if both:

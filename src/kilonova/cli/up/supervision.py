@@ -126,7 +126,7 @@ class _Restarts:
     def _answers(self) -> bool:
         try:
             return self.part.answers()
-        except Unavailable:  # the process has just ended, or the database that has its report does not answer
+        except Unavailable:  # the process has just ended, or the database that shows its state does not answer
             return False
 
     def _ended(self, ready_at: float) -> None:

@@ -92,7 +92,7 @@ def _bind(address: Address, held: ExitStack) -> OSError | None:
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         holder = held.enter_context(socket.socket(family, kind, protocol))
-        # the service sets the option as well, so both may bind the port
+        # the service sets SO_REUSEADDR, too, so both may bind the port
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(place)
     except OSError as error:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Driver and agent of the host of ``[DEFAULT] compute_driver``. A process has at most one such host.
 
-Agent processes have it, and control processes with ``[DEFAULT] control_serves_host``.
+Agent processes have such a host, and so do control processes with ``[DEFAULT] control_serves_host``.
 """
 
 import socket

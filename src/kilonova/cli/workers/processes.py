@@ -26,7 +26,7 @@ from kilonova.identifiers import new_uuid
 from kilonova.process_signals import wakeup
 
 LOG = logging.getLogger(__name__)
-#: Maximum number of workers; each number of a worker fits into one byte.
+#: Maximum number of workers; a worker's number fits into one byte.
 MOST = 64
 READY = b"ready"
 _NUMBERS = b"#"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of a single worker, which differ from those of the others in the port of its metrics."""
+"""Settings of a single worker: those of the configuration files, except that each worker has its own metrics port."""
 
 from dataclasses import replace
 
