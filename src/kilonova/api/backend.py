@@ -15,6 +15,7 @@ from kilonova.images.proxied import FixedImageProxy, ImageProxy
 from kilonova.images.source import FixedImages, ImageSource
 from kilonova.metrics import Metrics
 from kilonova.mirror.mirror import Mirror
+from kilonova.network.client import NetworkClient
 from kilonova.notifications.publisher import Publisher
 from kilonova.scheduler.engine.engine import Engine
 
@@ -24,6 +25,7 @@ class Backend:
     """Services for API handlers.
 
     ``image_proxy``: serves the image routes, which exist up to microversion 2.35, and up to 2.38 for image metadata.
+    ``network``: client of the network service; None if none is configured.
     ``driver_name``: name of the external scheduler driver that is used instead of ``engine``, or None.
     """
 
@@ -34,6 +36,7 @@ class Backend:
     conductor: Conductor
     images: ImageSource
     image_proxy: ImageProxy = field(default_factory=lambda: FixedImageProxy(FixedImages(())))
+    network: NetworkClient | None = None
     engine: Engine = field(default_factory=Engine)
     limits: LimitSource = field(default_factory=StoredLimits)
     projects: Projects = field(default_factory=AnyProject)

@@ -69,6 +69,7 @@ from kilonova.model.image_data import ImageData
 from kilonova.model.instance import Instance
 from kilonova.model.quota import NO_LIMITS, Limits
 from kilonova.model.request_spec import RequestSpec, StoredRequest
+from kilonova.network.client import NetworkClient
 
 LOG = logging.getLogger(__name__)
 
@@ -88,6 +89,7 @@ class Conductor:
     ``directory``: the agents in other processes; None without a broker.
     ``image_data``: returns the source from which a host downloads an image. ``image_upload``: returns the destination
     to which a host uploads an image. ``image_keeper``: access to Glance as Kilonova's own user.
+    ``network_client``: access to Neutron as Kilonova's own user; None without a network service.
     ``config_drives``: builder of the contents of config drives. ``predecessors``: uuids of the ended control processes
     that this one replaces.
 
@@ -120,6 +122,7 @@ class Conductor:
         image_data: Callable[[str, Image], ImageData | None] = lambda _host, _image: None,
         image_upload: Callable[[str, str], ImageData | None] = lambda _host, _image_id: None,
         image_keeper: ImageKeeper | None = None,
+        network_client: NetworkClient | None = None,
         config_drives: ConfigDrives | None = None,
         predecessors: Collection[str] = (),
     ) -> None:
@@ -144,6 +147,7 @@ class Conductor:
             image_data=image_data,
             image_upload=image_upload,
             image_keeper=image_keeper,
+            network_client=network_client,
             config_drives=config_drives or ConfigDrives(),
             listeners=self.listeners,
         )

@@ -18,6 +18,7 @@ from kilonova.model.config_drive import ConfigDrive
 from kilonova.model.flavor import Flavor
 from kilonova.model.guest_devices import GuestDevices
 from kilonova.model.image_data import ImageData
+from kilonova.model.network_info import NetworkInfo
 
 
 class VmState(StrEnum):
@@ -241,6 +242,7 @@ class GuestSpec:
     ``ordered_at``: time when the conductor ordered the creation. The driver stores this time in the guest's metadata;
     it is Kilonova's mark, by which guests of Kilonova are recognised.
     ``config_drive``: contents of the config drive; None if the guest has no config drive.
+    ``vifs``: network interfaces, in the order in which the guest sees them.
     ``user_data``: may contain secrets, so ``repr`` omits it, and logs never contain it.
     """
 
@@ -264,3 +266,4 @@ class GuestSpec:
     image: ImageData | None = None
     ordered_at: datetime | None = None
     config_drive: ConfigDrive | None = None
+    vifs: NetworkInfo = ()

@@ -26,6 +26,7 @@ from kilonova.cli.wiring.driver_host import is_simulated
 from kilonova.cli.wiring.image_tickets import image_session, image_store
 from kilonova.cli.wiring.ineffective_options import ineffective_options
 from kilonova.cli.wiring.metrics_listener import serve_metrics
+from kilonova.cli.wiring.network import network_client
 from kilonova.cli.wiring.quota_drivers import limit_source
 from kilonova.cli.wiring.rules import load_rules
 from kilonova.cli.wiring.simulated_hosts import folder_of, hosts_of, scenario_of
@@ -46,6 +47,7 @@ from kilonova.images.proxied import FixedImageProxy, ImageProxy
 from kilonova.images.source import FixedImages, ImageSource
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.image import Image
+from kilonova.network.client import NetworkClient
 from kilonova.periodic import PeriodicTasks
 from kilonova.process_parts import ProcessParts
 from kilonova.scenario.model import Scenario
@@ -102,7 +104,8 @@ def start_control_process(settings: Settings, parts: Parts | None = None) -> Con
     session = parts.image_session or image_session(settings)
     for sentence in ineffective_options(settings.conf, settings.scheduler):
         LOG.warning("%s", sentence)
-    parts = replace(parts, rules=rules, image_session=session)
+    network = parts.network or network_client(settings)
+    parts = replace(parts, rules=rules, image_session=session, network=network)
     while True:
         try:
             return _start(settings, policy, parts)
@@ -144,7 +147,7 @@ def _start(settings: Settings, policy: Policy, given: Parts) -> ControlProcess:
             LOG.info("Resuming %d unfinished workflows", core.resumed)
         parts.start(core.upkeep)
         _start_periodic_tasks(settings, core, parts, _image_folders(settings) if given.serves_hosts else [])
-        backend = _backend(settings, policy, core, scenario, parts)
+        backend = _backend(settings, policy, core, scenario, parts.tasks, given.network)
         app = application_of(settings, backend, _agents_api(settings, core, image_store(settings, given.image_session)))
         metrics_server = serve_metrics(settings.prometheus, core.metrics)
         if metrics_server is not None:
@@ -189,7 +192,14 @@ def _start_periodic_tasks(settings: Settings, core: Core, parts: ProcessParts, i
     parts.start(ReportTimer(bus, agents, compute.running_deleted_instance_poll_interval_s))
 
 
-def _backend(settings: Settings, policy: Policy, core: Core, scenario: Scenario | None, parts: ProcessParts) -> Backend:
+def _backend(
+    settings: Settings,
+    policy: Policy,
+    core: Core,
+    scenario: Scenario | None,
+    tasks: PeriodicTasks,
+    network: NetworkClient | None,
+) -> Backend:
     images = _images(settings, scenario)
     return Backend(
         settings=settings,
@@ -199,13 +209,14 @@ def _backend(settings: Settings, policy: Policy, core: Core, scenario: Scenario 
         conductor=core.conductor,
         images=images,
         image_proxy=_image_proxy(settings, images),
+        network=network,
         engine=core.rules.engine,
         limits=limit_source(settings),
         projects=_projects(settings),
         driver_name=None if core.rules.driver is None else core.rules.driver.name,
         metrics=core.metrics,
         announcer=core.notifying.announcer,
-        health=_health(settings, core, parts.tasks),
+        health=_health(settings, core, tasks),
         writability=ReadOnlySwitch(core.database, configured=settings.api.read_only),
     )
 

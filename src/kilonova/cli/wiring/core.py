@@ -55,6 +55,7 @@ from kilonova.metrics import Metrics, Sources
 from kilonova.mirror.mirror import Mirror
 from kilonova.model.found_guest import StrayKind
 from kilonova.model.quota import Limits
+from kilonova.network.client import NetworkClient
 from kilonova.notifications.sinks import Sink
 from kilonova.periodic import OwnsPeriodicThreads
 from kilonova.process_parts import ProcessParts
@@ -75,6 +76,7 @@ class Parts:
 
     ``connect``: replaces the connection to the broker; if it is set, the agent directory does not poll the database.
     ``image_session``: session of Kilonova's own user at the image service; without a session, hosts get no image data.
+    ``network``: replaces the client of the network service.
     ``image_keeper``: replaces the image client of Kilonova's own user; ``transfers``: replaces HTTP between hosts and
     control processes. ``sinks``: replace the configured destinations of notifications. ``piece``: maximum number of
     servers claimed in one transaction.
@@ -91,6 +93,7 @@ class Parts:
     limits: Limits | None = None
     image_session: Any = None
     image_keeper: ImageKeeper | None = None
+    network: NetworkClient | None = None
     transfers: ImageTransfers | None = None
     decision_lock: AbstractContextManager[Any] | None = None
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
@@ -288,6 +291,7 @@ def _conductor(
         image_data=offers.to_read,
         image_upload=offers.to_write,
         image_keeper=keeper,
+        network_client=parts.network,
         question_limits=QuestionLimits(settings.conductor.guest_question_timeout_s, max(1, settings.api.threads // 4)),
         config_drives=ConfigDrives(
             settings.compute.default_availability_zone,

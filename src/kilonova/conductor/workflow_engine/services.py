@@ -14,6 +14,7 @@ from kilonova.errors import Unavailable
 from kilonova.model.image import Image
 from kilonova.model.image_data import ImageData
 from kilonova.model.quota import NO_LIMITS, Limits
+from kilonova.network.client import NetworkClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,7 @@ class Services:
     new image. Both return None if the host has no way to do so.
     ``image_keeper``: Glance access as Kilonova's own user; None if not configured.
     ``config_drives``: contents of servers' config drives.
+    ``network_client``: the network service as Kilonova's own user; None if no network service is configured.
     ``begin``: starts stored workflows of this process in the background. ``listeners``: callbacks for events.
     """
 
@@ -39,7 +41,15 @@ class Services:
     config_drives: ConfigDrives = field(default_factory=ConfigDrives)
     image_upload: Callable[[str, str], ImageData | None] = lambda _host, _image_id: None
     image_keeper: ImageKeeper | None = None
+    network_client: NetworkClient | None = None
     listeners: Listeners = field(default_factory=Listeners)
+
+    @property
+    def network(self) -> NetworkClient:
+        """The network service. Raises: Unavailable if none is configured, although the server has networks."""
+        if self.network_client is None:
+            raise Unavailable("No network service is configured.")
+        return self.network_client
 
     @property
     def images(self) -> ImageKeeper:

@@ -397,6 +397,33 @@ instance_faults = _table(
     Column("created_at", Time, nullable=False),
 )
 
+# Networks of servers: the networks requested for a new server, and its interfaces as last seen at the network service.
+instance_networks = _table(
+    "instance_networks",
+    Column("instance_uuid", ForeignKey("instances.uuid"), primary_key=True),
+    Column("request", _Json, nullable=False),
+    Column("info", _Json, nullable=False),
+    Column("updated_at", Time, nullable=False, index=True),
+)
+
+# Addresses of servers' interfaces, for searches by address.
+instance_addresses = _table(
+    "instance_addresses",
+    Column("instance_uuid", ForeignKey("instances.uuid"), primary_key=True),
+    Column("address", String(45), primary_key=True, index=True),
+    Column("version", Integer, nullable=False),
+)
+
+# The last event of each kind about each port of a server, for workflows that wait for it.
+network_events = _table(
+    "network_events",
+    Column("instance_uuid", ForeignKey("instances.uuid"), primary_key=True),
+    Column("name", String(64), primary_key=True),
+    Column("tag", String(255), primary_key=True),
+    Column("status", String(16), nullable=False),
+    Column("received_at", Time, nullable=False),
+)
+
 # Administrator passwords of servers, encrypted with the servers' public keys.
 server_passwords = _table(
     "server_passwords",

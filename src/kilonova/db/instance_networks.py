@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks of servers: the request of each new server, and its cached interfaces, which the API shows and searches.
+
+The network service is the authority; the cache is renewed when Kilonova changes a port, by events of the network
+service, and periodically.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db.core import tables as t
+from kilonova.db.core.prepared import Prepared
+from kilonova.db.core.transaction import Transaction
+from kilonova.deadline import heeding
+from kilonova.model.network_info import NetworkInfo
+from kilonova.model.network_request import NO_NETWORKS, NetworkRequest
+
+_N, _A = t.instance_networks.c, t.instance_addresses.c
+_INFO = Prepared(sa.select(_N.info).where(_N.instance_uuid == sa.bindparam("uuid")))
+_REQUEST = Prepared(sa.select(_N.request).where(_N.instance_uuid == sa.bindparam("uuid")))
+#: Number of values in one IN list; SQLite accepts at most 32,766 parameters.
+_AT_ONCE = 500
+
+
+def insert(tx: Transaction, requests: Mapping[str, NetworkRequest]) -> None:
+    """Store the network requests of new servers. Servers without a row have no networks."""
+    if requests:
+        rows = [
+            {"instance_uuid": uuid, "request": msgspec.to_builtins(request), "info": [], "updated_at": tx.now}
+            for uuid, request in requests.items()
+        ]
+        tx.execute(sa.insert(t.instance_networks), rows)
+
+
+def request_of(connection: Connection, instance_uuid: str) -> NetworkRequest:
+    """Return the networks that a server was created with."""
+    for (stored,) in _REQUEST.rows(connection, uuid=instance_uuid):
+        return msgspec.convert(stored, NetworkRequest)
+    return NO_NETWORKS
+
+
+def info_of(connection: Connection, instance_uuid: str) -> NetworkInfo:
+    """Return the cached interfaces of a server, in the order in which the guest sees them."""
+    for (stored,) in _INFO.rows(connection, uuid=instance_uuid):
+        return _read(stored)
+    return ()
+
+
+def infos_of(connection: Connection, instance_uuids: Collection[str]) -> dict[str, NetworkInfo]:
+    """Return instance uuid → cached interfaces. Servers without interfaces are left out."""
+    wanted, found = list(instance_uuids), dict[str, NetworkInfo]()
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = sa.select(_N.instance_uuid, _N.info).where(_N.instance_uuid.in_(wanted[start : start + _AT_ONCE]))
+        found |= {uuid: _read(stored) for uuid, stored in heeding(connection.execute(some)) if stored}
+    return found
+
+
+def store_info(tx: Transaction, instance_uuid: str, info: NetworkInfo) -> None:
+    """Replace the cached interfaces of a server, and the addresses by which servers are searched."""
+    values: dict[str, Any] = {"info": msgspec.to_builtins(info), "updated_at": tx.now}
+    here = sa.update(t.instance_networks).where(_N.instance_uuid == instance_uuid).values(**values)
+    if tx.execute(here).rowcount == 0:
+        request = msgspec.to_builtins(NO_NETWORKS)
+        tx.execute(sa.insert(t.instance_networks).values(instance_uuid=instance_uuid, request=request, **values))
+    tx.execute(sa.delete(t.instance_addresses).where(_A.instance_uuid == instance_uuid))
+    rows = [{"instance_uuid": instance_uuid, "address": address, "version": v} for address, v in _addresses(info)]
+    if rows:
+        tx.execute(sa.insert(t.instance_addresses), rows)
+
+
+def forget(tx: Transaction, instance_uuids: Collection[str]) -> None:
+    """Remove the cached interfaces and addresses of deleted servers."""
+    for table in (t.instance_addresses, t.instance_networks):
+        tx.execute(sa.delete(table).where(table.c.instance_uuid.in_(list(instance_uuids))))
+
+
+def oldest(connection: Connection, before: datetime, limit: int) -> tuple[str, ...]:
+    """Return up to ``limit`` servers whose cache was last renewed before a time, the oldest first."""
+    old = sa.select(_N.instance_uuid).where(_N.updated_at < before).order_by(_N.updated_at).limit(limit)
+    return tuple(connection.execute(old).scalars())
+
+
+def _read(stored: Any) -> NetworkInfo:
+    return msgspec.convert(stored, NetworkInfo)
+
+
+def _addresses(info: NetworkInfo) -> Iterable[tuple[str, int]]:
+    """Return the different addresses of a server, fixed and floating, with their IP versions."""
+    found: dict[str, int] = {}
+    for vif in info:
+        for subnet, fixed in vif.addresses:
+            found[fixed.address] = subnet.version
+            found |= dict.fromkeys(fixed.floating, 4)
+    return found.items()
