@@ -247,7 +247,7 @@ class Agent:
         return Work(pool_of(waiting.order), lambda: self._work_off(waiting))
 
     def _call_off(self, workflow: str) -> Work | None:
-        """Return the work that cancels an order of ``workflow``, or None if no concurrency limit delays such an order.
+        """Return the work that cancels the delayed order of ``workflow``, or None if no concurrency limit delays one.
 
         A newer message of the same workflow has made the delayed order obsolete.
         """
@@ -261,7 +261,8 @@ class Agent:
     def _work_off(self, waiting: _Waiting, *, wanted: bool = True) -> Sequence[Work]:
         """Carry out the first queued order of an instance; return the work for the orders that waited for its end.
 
-        ``wanted``: False for an obsolete order: it is not carried out, and its reply is an error, which ends its step.
+        ``wanted``: False for an obsolete order, which is not carried out. The reply to it is an error, which ends the
+        step.
         """
         order, uuid = waiting.order, waiting.order.instance_uuid
         is_allowed = self._is_allowed(order, waiting.session)

@@ -16,7 +16,7 @@ from kilonova.errors import HypervisorAway
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
-#: Seconds for which an order is retried after the first failure to reach the hypervisor; seconds between two tries.
+#: An order is retried for ABSENCE_S seconds after the first failure to reach the hypervisor, every _PAUSE_S seconds.
 ABSENCE_S = 30.0
 _PAUSE_S = 0.5
 

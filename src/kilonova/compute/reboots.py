@@ -25,7 +25,7 @@ def reboot(
 
     An order that is sent again does nothing if the guest is running again. A soft reboot does nothing if the guest is
     not running. A guest that the host only keeps for a move counts as absent, but a hard reboot whose order contains a
-    description of the guest restores it first.
+    description of the guest restores the kept guest first.
     ``begins``: called with the new task state of the server before the driver reboots the guest.
     Raises: DriverError, AgentStopsError.
     """

@@ -77,8 +77,8 @@ class Sessions:
     def turn(self) -> None:
         """Send a heartbeat; begin a new session if there is none, or if the control processes declared it dead.
 
-        A lease that has expired in this process may still be valid for the control processes, which count it from a
-        later moment; then the session continues.
+        A lease that has expired in this process may still be valid for the control processes, which measure it from a
+        later moment. In that case the session continues.
         Raises: Unavailable if no control process answers or a hypervisor is unreachable.
         """
         if self._session:

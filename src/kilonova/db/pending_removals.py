@@ -44,7 +44,7 @@ def of(connection: Connection, uuids: Collection[str]) -> dict[tuple[str, str], 
 def forgettable(
     connection: Connection, still_there: Mapping[str, Collection[str]], now: datetime
 ) -> list[tuple[str, str]]:
-    """Return old records of hosts that have reported their guests, without records of guests in ``still_there``.
+    """Return the old records whose host has reported its guests, but not the guest of the record.
 
     ``still_there``: host → uuids of the guests that it has reported.
     """

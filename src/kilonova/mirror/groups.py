@@ -31,7 +31,7 @@ class Groups:
             self._confirmed[uuid] = GroupView(uuid, value.policy, value.max, hosts)
 
     def assume(self, uuid: str, host: str, members: int) -> None:
-        """Count ``members`` assumed members of a group on a host in addition; a negative number subtracts."""
+        """Add ``members``, which may be negative, to the number of assumed members of a group on a host."""
         hosts = self._assumed.setdefault(uuid, {})
         hosts[host] = hosts.get(host, 0) + members
         if not hosts[host]:

@@ -25,7 +25,7 @@ from kilonova.model.host import Capabilities
 class HostColumns:
     """Columns of services and nodes. Shapes: (nodes,).
 
-    A value of a service is stored at the number of the service's host, any other value at the id of the node.
+    Columns with values of services are indexed by the number of the host, all other columns by the id of the node.
     """
 
     def __init__(self, node_ids: NodeIds) -> None:

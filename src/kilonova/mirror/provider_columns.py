@@ -223,7 +223,7 @@ class ProviderColumns:
             root=root,
             resource_classes=tuple(self.classes),
             has_inventory=self._has[:count],
-            used=self.view_used,  # shares memory with the columns; the method ``table`` copies it
+            used=self.view_used,  # shares memory with the column; the method ``table`` replaces it by a copy
             trait_rows=trait_rows,
             trait_bits=trait_bits,
             aggregate_rows=aggregate_rows,

@@ -83,7 +83,7 @@ class CachingProgress:
     """Progress of requests to cache images on an aggregate: counts the finished hosts and publishes the end.
 
     Several workflows of one request run at once. Counts are kept in memory only: another control process that takes
-    over the workflows counts from 0, because it repeats the hosts of these workflows, too.
+    over the workflows counts from 0, because it starts each of them with the first host again.
     """
 
     _MOST = 1000

@@ -167,9 +167,10 @@ class CanEndMoves(Protocol):
     """Methods that end a cold move or a live migration."""
 
     def return_home(self, guest: GuestSpec, *, power_on: bool) -> PowerState:
-        """Restore the kept guest as it was before the move, and return its power state; no error if it never left.
+        """Restore the kept guest as it was before the move, and return its power state.
 
-        ``power_on``: whether the guest is started; a guest that was paused before the move stays paused.
+        No error if the guest has never left this host. ``power_on``: whether the guest is started; a guest that was
+        paused before the move stays paused.
         Raises: DriverError, also if the guest that the move created still exists on this host.
         """
 

@@ -15,8 +15,7 @@ from kilonova.db.workflows import WorkflowRow
 from kilonova.lease import Lease
 
 LOG = logging.getLogger(__name__)
-#: Time after the creation of a workflow; if the process that owns it has not started it by then, it counts as
-#: forgotten.
+#: If a process has not started its workflow for this time after the creation, the workflow counts as forgotten.
 _FORGOTTEN_AFTER = timedelta(seconds=60)
 
 

@@ -127,7 +127,7 @@ class Runner:
         return len(self._pending_replies)
 
     def awaited_facts(self, message: AboutStep) -> Any:
-        """Return the facts of the workflow that an agent's message is about; None if it does not wait for that step."""
+        """Return the facts of the workflow that waits for the step of an agent's message; None if no workflow does."""
         run = self._runs.get(message.step.workflow)
         return None if run is None or not self._pending_replies.awaits(message) else run.facts
 

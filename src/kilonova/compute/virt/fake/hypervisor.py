@@ -137,7 +137,7 @@ class SimulatedHypervisor:
         """Create a guest.
 
         ``data``: the file that the guest's disk is made from; if None, the disk is copied from the host ``source``.
-        ``also``: changes that are stored together with the guest, such as the removal of its kept guest.
+        ``also``: changes that are stored together with the guest, such as the removal of the instance's kept guest.
         Raises: UnsupportedGuest, DriverError; then nothing is changed.
         """
         if (reason := self.host.why_not(guest.image_properties)) is not None:

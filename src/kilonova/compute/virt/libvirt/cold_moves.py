@@ -24,7 +24,7 @@ class ColdMoves:
     power: Power
 
     def move_away(self, uuid: str, destination: str, timeout: ShutdownTimeout | None = None) -> None:
-        del destination  # the driver does not need it: it is this host for a resize, or "" for an evacuation
+        del destination  # unused: the destination is this host in a resize, and "" in an evacuation
         with self.host.changes.ordered(uuid, PowerState.SHUTDOWN):
             domain = self.host.domains.find(uuid)
             is_made_here = domain is not None and domain.mark.origin is Origin.MOVED
@@ -42,7 +42,7 @@ class ColdMoves:
             own.undefine(for_good=False)
 
     def finish_move(self, guest: GuestSpec, source: str, *, power_on: bool) -> None:
-        del source  # the driver does not need it: the source of a move is always this host
+        del source  # unused: the source of a move is always this host
         after = PowerState.RUNNING if power_on else PowerState.SHUTDOWN
         with self.host.changes.ordered(guest.uuid, after):
             domain = self.host.domains.find(guest.uuid)

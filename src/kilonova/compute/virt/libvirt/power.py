@@ -12,8 +12,8 @@ from kilonova.compute.virt.libvirt.rescued import from_own_disk
 from kilonova.errors import DriverError
 from kilonova.model.instance import PowerState
 
-#: Seconds between two checks whether a guest has shut down; then the first and the longest pause, in seconds, before
-#: the power button of the guest is pressed again.
+#: All in seconds. _LOOK_S: interval of the checks whether a guest has shut down. _PRESS_AGAIN_S, _LONGEST_S: first and
+#: longest pause before the power button of the guest is pressed again.
 _LOOK_S, _PRESS_AGAIN_S, _LONGEST_S = 0.1, 1.0, 10.0
 
 

@@ -69,7 +69,9 @@ class BaseImages:
 
     @contextmanager
     def use(self, image: ImageData, root_gib: int = 0) -> Iterator[Base]:
-        """Yield the base image made from ``image``. It is not removed in the block, nor while a disk record names it.
+        """Yield the base image made from ``image``.
+
+        The base image is not removed while the block runs, nor while a disk record names it.
 
         ``root_gib``: size of the root disk to create; 0 for the size of the image.
         Raises: DriverError; ImageUnusable, also if the image is larger than the root disk.

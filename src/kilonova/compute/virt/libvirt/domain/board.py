@@ -13,8 +13,8 @@ from kilonova.errors import UnsupportedGuest
 from kilonova.model.image_properties import canonical_architecture, canonical_vm_mode
 from kilonova.model.instance import GuestSpec
 
-#: Architecture → default machine type. For architectures that are not listed, it is QEMU's default. On x86 the default
-#: is pc, not q35, because existing guests were installed on pc.
+#: Architecture → default machine type. An architecture that is not listed has QEMU's default machine type. On x86 the
+#: default is pc, not q35, because existing guests were installed on pc.
 _DEFAULT_MACHINES = {"x86_64": "pc", "i686": "pc", "aarch64": "virt", "armv7l": "virt", "ppc64le": "pseries"}
 _SECURE_BOOT = ("required", "optional", "disabled")
 _FIRMWARE = {"bios": "bios", "uefi": "efi"}
@@ -153,7 +153,8 @@ def _why_insecure(board: Board, *, stateless: bool) -> str | None:
 def _plain_loader(board: Board) -> str | None:
     """Return the path of a UEFI firmware that needs no variable store, or None.
 
-    libvirt is not left to choose the firmware, because its descriptors of firmware name few stateless images.
+    The driver chooses the firmware itself: libvirt chooses only among the firmware in its descriptor files, which list
+    few images without a variable store.
     """
     loaders = board.facts.loaders if board.facts is not None else ()
     plain = [path for path in loaders if "CODE" in path and not any(word in path.lower() for word in _SPECIAL_LOADERS)]

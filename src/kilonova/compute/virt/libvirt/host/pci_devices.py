@@ -41,8 +41,8 @@ class PciDevice:
 class DeviceSpec:
     """An entry of ``[pci] device_spec``. ``address``: patterns for the parts of an address; empty for any address.
 
-    ``is_exact``: whether ``address`` matches only one address. If this is the address of a physical function, the entry
-    also covers the virtual functions of that physical function.
+    ``is_exact``: whether ``address`` matches only one address. If that one address belongs to a physical function, the
+    entry also covers the virtual functions of the physical function.
     """
 
     vendor_id: str = "*"
