@@ -18,6 +18,7 @@ from kilonova.scheduler.explanations.explain import explain
 from kilonova.scheduler.guests import guest_of
 from kilonova.scheduler.resources import with_resources
 from kilonova.scheduler.settings import SchedulerConfig
+from support.plain_multipliers import multiplier
 from support.samples import sampled
 
 MILD = ("AggregateMultiTenancyIsolation", "IoOpsFilter", "AggregateNumInstancesFilter", "ServerGroupAntiAffinityFilter")
@@ -37,14 +38,6 @@ ASKS = build_engine(
         metrics_required=False,
     )
 )
-
-
-def multiplier(cloud: Cloud, host: str, key: str, default: float) -> float:
-    raw = [each.metadata[key] for each in cloud.aggregates_of(host) if key in each.metadata]
-    try:
-        return min((float(value) for value in raw), default=default)
-    except ValueError:
-        return default
 
 
 def plain_scores(cloud: Cloud, names: list[str], spec: RequestSpec) -> dict[str, float]:
@@ -86,7 +79,7 @@ def plain_scores(cloud: Cloud, names: list[str], spec: RequestSpec) -> dict[str,
         low = min(clamped) if minimum is None else minimum
         high = max(clamped)
         for host, rating in zip(hosts, clamped, strict=True):
-            factor = multiplier(cloud, host.host, f"{name}_weight_multiplier", default)
+            factor = multiplier(cloud.aggregates_of(host.host), f"{name}_weight_multiplier", default)
             sign = -1 if name == "build_failure" else 1
             scores[host.host] += sign * factor * ((rating - low) / (high - low) if high > low else 0.0)
     return scores

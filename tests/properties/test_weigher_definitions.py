@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every vectorized weigher equals its reference definition for one host, written as plainly as the admin guide."""
 
-import math
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -13,12 +12,12 @@ from hypothesis import strategies as st
 from tests.properties.strategies import Cloud, clouds, requests
 
 from kilonova.cli.wiring.rules import build_engine
-from kilonova.model.aggregate import Aggregate
 from kilonova.model.request_spec import RequestSpec
 from kilonova.scheduler.engine.ranking import shares
 from kilonova.scheduler.host_table import ALL_ROWS, HostRecord
 from kilonova.scheduler.settings import SchedulerConfig
 from kilonova.scheduler.weighers import WEIGHERS
+from support.plain_multipliers import multiplier
 from support.random_clouds import random_cloud, random_request
 
 CONFIG = SchedulerConfig(
@@ -111,14 +110,6 @@ DEFINITIONS: dict[str, tuple[Definition, float | None, str, float]] = {
         2.0,
     ),
 }
-
-
-def multiplier(aggregates: list[Aggregate], key: str, default: float) -> float:
-    try:
-        numbers = [float(each.metadata[key]) for each in aggregates if key in each.metadata]
-    except ValueError:
-        return default
-    return min(numbers, default=default) if all(map(math.isfinite, numbers)) else default
 
 
 def defined(name: str, cloud: Cloud, spec: RequestSpec) -> list[float]:
