@@ -75,7 +75,7 @@ def require_present(connection: Connection, session: Session, now: datetime) -> 
 
 
 def end_of(tx: Transaction, agents: Collection[str]) -> int:
-    """End the sessions of these agents at once, as if their leases had expired. Returns how many had a valid lease."""
+    """End the sessions of these agents at once, as if the leases had expired. Returns the number of ended sessions."""
     of_agents = _P.agent.in_(list(agents))
     host_agents.mark_down(tx, of_agents)
     alive = sa.and_(of_agents, _P.lease_until > tx.now)

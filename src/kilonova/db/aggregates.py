@@ -49,7 +49,7 @@ def zones_of_hosts(connection: Connection, hosts: Collection[str] | None = None)
 
 
 def hosts_in_zones(zone: str | None = None) -> sa.Select[tuple[str]]:
-    """Return the query for the hosts in an availability zone; None: in any zone."""
+    """Return the query for hosts. ``zone``: the availability zone of the hosts; None for all hosts with a zone."""
     member, data = t.aggregate_hosts.c, t.aggregate_metadata.c
     named = sa.select(member.host).join(t.aggregate_metadata, data.aggregate_id == member.aggregate_id)
     return named.where(data.key == ZONE_KEY, *([] if zone is None else [data.value == zone]))
@@ -211,8 +211,8 @@ def mirror_exactly(tx: Transaction, host: str) -> None:
 def _note_rules(tx: Transaction, keys: Collection[str]) -> None:
     """Increment the version of the isolation rules if ``keys`` contain the zone or an isolation rule.
 
-    Decisions made with an earlier version are then repeated. Called when metadata with these keys, or the hosts of an
-    aggregate with such metadata, change: a check of the servers on these hosts misses servers that are being placed.
+    Called when metadata with these keys changes, or when the hosts of an aggregate with such metadata change. Claims
+    whose decision used an earlier version then fail, and the decision is repeated.
     """
     if any(key == ZONE_KEY or is_rule_key(key) for key in keys):
         isolation_guard.rise(tx)
@@ -261,7 +261,7 @@ def _has_instances(tx: Transaction, host: str) -> bool:
 
 
 def _read(connection: Connection, aggregate_id: int | None) -> tuple[Aggregate, ...]:
-    """Return the aggregate with the id ``aggregate_id``, or no aggregate if it does not exist; None: all aggregates."""
+    """Return the aggregate with the id ``aggregate_id``, if it exists; with the id None, return all aggregates."""
     rows = sa.select(t.aggregates).order_by(t.aggregates.c.id)
     members = sa.select(t.aggregate_hosts.c.aggregate_id, t.aggregate_hosts.c.host).order_by(t.aggregate_hosts.c.id)
     pairs = sa.select(t.aggregate_metadata).order_by(t.aggregate_metadata.c.key)

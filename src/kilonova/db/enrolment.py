@@ -113,7 +113,7 @@ def list_all(connection: Connection) -> tuple[EnrolledAgent, ...]:
 def changes_since(connection: Connection, version: int) -> EnrolmentChanges | None:
     """Return the enrolments and revocations after ``version``, or None if there are none.
 
-    The result None takes only one index lookup.
+    If there are none, the call takes only one index lookup.
     """
     newest = connection.execute(sa.select(sa.func.max(_A.version))).scalar() or 0
     if newest <= version:

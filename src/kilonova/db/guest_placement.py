@@ -11,7 +11,8 @@
         any other guest                             ──▶ stray
 
 A database that was restored from a backup lacks the latest servers and moves. So a guest is never removed because its
-server is recorded elsewhere, and a removal record does not apply to a guest that was created after it was written.
+server is recorded elsewhere, and a removal record does not apply to a guest that was created after the record was
+written.
 """
 
 from collections import defaultdict

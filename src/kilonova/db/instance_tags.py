@@ -12,7 +12,8 @@ from kilonova.db.core.transaction import Transaction
 
 def replace(tx: Transaction, uuid: str, tags: Collection[str]) -> None:
     """Replace all tags of an instance. Raises: NotFound."""
-    # The instance is changed first, which raises NotFound if it is unknown; the tags would only break the foreign key.
+    # The instance is changed first: this raises NotFound for an unknown instance. An INSERT of its tags would raise the
+    # error of a violated foreign key instead.
     instances.change(tx, uuid)
     tx.execute(sa.delete(t.instance_tags).where(t.instance_tags.c.instance_uuid == uuid))
     if tags:

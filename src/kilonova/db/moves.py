@@ -191,7 +191,8 @@ def undo_claim(tx: Transaction, migration: ServerMigration, status: MigrationSta
 def release_all(tx: Transaction, instance_uuid: str, group_uuid: str | None, host: str | None) -> None:
     """Release the resources of all open migrations of a server that is being deleted, and end these migrations.
 
-    ``host``: the host that the caller releases for the server, together with the quota of its present flavor.
+    ``host``: the host on which the server is recorded. The caller releases the resources on this host, and the quota of
+    the present flavor of the server.
     """
     for migration in server_migrations.open_of(tx.connection, [instance_uuid]):
         if migration.is_claimed:

@@ -86,7 +86,7 @@ def _require_possible(inventory: Inventory) -> None:
 def _inventories(
     state: ProviderState, said: Sequence[Inventory], class_ids: Mapping[str, int]
 ) -> Mapping[str, HeldInventory]:
-    """Return the new inventories of a provider, or the present mapping if nothing changes."""
+    """Return the inventories of a provider after a report; the same object as before if none of them changes."""
     has = state.inventories
     wanted = {each.resource_class: each for each in said}
     after = {name: held for name, held in has.items() if name in wanted or held.used}
@@ -98,7 +98,7 @@ def _inventories(
 
 
 def _traits(state: ProviderState, said: Sequence[str], trait_ids: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the new traits of a provider, or the present mapping if nothing changes."""
+    """Return the traits of a provider after a report; the same object as before if none of them changes."""
     has = state.traits
     kept = {
         name: row_id

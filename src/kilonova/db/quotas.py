@@ -59,7 +59,7 @@ _RAISE = ManyRows(
     ),
 )
 _RESIZES = server_migrations.IS_OPEN, t.server_migrations.c.migration_type == MigrationType.RESIZE.value
-#: Conditions for servers that are counted: those not deleted, except for soft-deleted ones that are not being restored.
+#: Conditions for servers that are counted: servers that exist; a soft-deleted server only while it is being restored.
 _COUNTS = (
     _I.deleted.is_(False),
     sa.or_(_I.vm_state != VmState.SOFT_DELETED.value, _I.task_state == TaskState.RESTORING.value),
@@ -220,7 +220,9 @@ def counts(vm_state: str, task_state: str | None) -> bool:
 
 
 def take(tx: Transaction, requests: Sequence[QuotaRequest], configured: Limits) -> list[int | OverQuota]:
-    """Count new servers against quotas. Returns the granted number per request, or OverQuota if below its minimum.
+    """Count new servers against quotas. Returns the granted number of servers for each request.
+
+    The result for a request is an OverQuota instead if quotas do not allow the minimum number of the request.
 
     ``configured``: limits of the configuration, which limits in the database override. Raises: ConcurrentUpdate if
     another transaction has changed a row since it was read.
@@ -246,7 +248,7 @@ def room(connection: Connection, request: QuotaRequest, configured: Limits) -> i
 class _Account:
     """A quota row within one transaction.
 
-    ``taken``: usage added so far. ``under``: the limits that must hold for it.
+    ``taken``: usage added so far. ``under``: the limits that must hold for the row.
     """
 
     used: Usage

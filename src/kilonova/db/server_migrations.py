@@ -63,7 +63,7 @@ class MigrationQuery:
 
 @dataclass(frozen=True, slots=True)
 class OtherSide:
-    """The host of a moving server where it holds resources but is not recorded.
+    """The host on which a moving server holds resources, but is not recorded.
 
     ``flavor``: the server's flavor there.
     """
@@ -225,7 +225,10 @@ def set_status(
 
 
 def set_flavor(tx: Transaction, uuid: str, flavor: Flavor) -> ServerMigration:
-    """Set both flavors of a migration, which must have equal flavors and no claim. Raises: NotFound."""
+    """Replace both flavors of a migration by ``flavor``. The migration must be no resize, and must hold no claim.
+
+    Raises: NotFound.
+    """
     values = dict.fromkeys(_FLAVORS, flavors.as_json(flavor))
     tx.execute(sa.update(t.server_migrations).where(_M.uuid == uuid).values(values))
     return get(tx.connection, uuid)

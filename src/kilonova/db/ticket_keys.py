@@ -49,7 +49,11 @@ def rotate(tx: Transaction, *, drop_old: bool) -> None:
 
 
 def has_agent(connection: Connection, host: str) -> bool:
-    """Return whether ``host`` has an authorized agent: inside a control process, or enrolled for it and not revoked."""
+    """Return whether ``host`` has an authorized agent.
+
+    An agent inside a control process is authorized. An agent process is authorized if it is enrolled for the host and
+    not revoked.
+    """
     hosts, processes, agents, enrolled = t.host_agents.c, t.processes.c, t.enrolled_agents.c, t.enrolled_hosts.c
     here = sa.select(processes.agent).join(t.host_agents, hosts.process == processes.uuid).where(hosts.host == host)
     row = connection.execute(here).first()

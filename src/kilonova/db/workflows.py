@@ -124,7 +124,10 @@ def move(tx: Transaction, workflow: WorkflowRow, owner: str) -> None:
 
 
 def move_all(tx: Transaction, workflows: Sequence[tuple[WorkflowRow, str]]) -> None:
-    """Store the next states of workflows, each with its owner. Raises: ConcurrentUpdate if one was not stored."""
+    """Store the next states of workflows, given as (workflow, expected owner) pairs.
+
+    Raises: ConcurrentUpdate if the owner or version of any of them has changed.
+    """
     if moved(tx, workflows) != len(workflows):
         raise ConcurrentUpdate("A workflow has another owner or is gone.")
 

@@ -232,7 +232,7 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
     watch = ServerWatch(connector(dialect, url, response_timeout_s), response_timeout_s)
 
     def engine(longest_wait_s: float | None, isolation_level: str, *, asks: bool = True, **options: Any) -> Engine:
-        """Create an engine. ``asks``: new connections are refused at once while the database server does not answer."""
+        """Create an engine. ``asks``: whether attempts to connect fail at once while the database server is hung."""
 
         def create() -> Any:
             if asks:
@@ -247,7 +247,7 @@ def _server(url: URL, longest_read_s: float | None, response_timeout_s: float) -
         return made
 
     def limited(statement_s: float | None, **options: Any) -> Engine:
-        """Create an engine for reads with a statement timeout of ``statement_s``; None is no timeout."""
+        """Create an engine for reads with a statement timeout of ``statement_s``; None for no timeout."""
         wait_s = None if statement_s is None else statement_s + _MARGIN_S
         made = engine(wait_s, "REPEATABLE READ", pool_pre_ping=True, **options)
         if statement_s is not None:

@@ -17,9 +17,9 @@ from kilonova.db.core.transaction import Transaction
 
 
 def insert_missing(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> bool:
-    """Insert ``row`` unless a row with one of its unique keys exists, even one committed after this snapshot was taken.
+    """Insert ``row`` unless a row with one of its unique keys exists. Returns whether the row was inserted.
 
-    Returns whether the row was inserted.
+    A row that was committed after the snapshot of this transaction counts as existing, too.
     """
     statement = _insert_missing(table, tx.connection.dialect.name, tuple(row))
     return statement.run(tx.connection, **row) == 1

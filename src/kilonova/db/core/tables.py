@@ -544,7 +544,7 @@ workflows = _table(
     Column("stuck", Boolean, nullable=False, default=False),
     # True while the workflow waits for other workflows of its instance to end before it starts.
     Column("waiting", Boolean, nullable=False, default=False),
-    # The absent host without which the step can be neither done nor undone, and the start of this wait.
+    # The absent host without which the step can be neither done nor undone, and the start of the wait for that host.
     Column("awaited_host", String(255)),
     Column("awaited_since", Time),
 )

@@ -277,7 +277,7 @@ class Writer:
             job.resolve(outcome)
 
     def _tell_of_full_disk(self, error: StorageFull) -> None:
-        """Log a full disk once, not for every write that fails until there is room."""
+        """Log a full disk once, not again for each write that fails until the disk has space."""
         if not self._is_full:
             LOG.error("Writes are refused: %s", error.what)
             self._is_full = True

@@ -66,7 +66,7 @@ class WriterConnection:
             raise undone.error from None
 
     def has_landed(self, token: str) -> bool:
-        """Return whether the transaction with this token was committed. Waits for the lock that it may still hold."""
+        """Return whether the transaction with this token was committed, after a wait until it has released the lock."""
         try:
             connection = self._connected()
             with connection.begin() as transaction:

@@ -66,7 +66,10 @@ def _convert(
     agents: Mapping[str, str],
     seen: Sequence[tuple[str, str, datetime]],
 ) -> None:
-    """Keep existing processes, and create one for each heartbeat time of services without a process."""
+    """Keep the existing processes, and create processes for the services that have none.
+
+    Compute services whose last heartbeats have the same time get one process together.
+    """
     last: dict[str, datetime] = {}
     made: dict[datetime, str] = {}
     missing: dict[str, str] = {}
