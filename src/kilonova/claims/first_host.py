@@ -70,7 +70,7 @@ class FirstHost:
     def _write(self, tx: Transaction, claims: Sequence[Claim]) -> int:
         """Write the hosts of the instances that still wait for one; return the number of these instances.
 
-        There is one statement per new task state; most claims set the same one.
+        There is one statement for each new task state, which is the same in most claims.
         """
         rows: dict[str, list[dict[str, object]]] = defaultdict(list)
         for claim in claims:

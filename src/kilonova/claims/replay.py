@@ -154,7 +154,8 @@ class _ReplaySession:
 def _differences(stored: StoredDecision, decision: Decision, hosts: HostTable) -> Iterator[str]:
     """Yield the differences between a stored and a replayed decision, as texts.
 
-    Compared are: remaining hosts, rules and their counts, ranking and scores, and the rejecting rule of each host.
+    The function compares the remaining hosts, the rules and their counts, the ranking and the scores, and the rejecting
+    rule of each host.
     """
     again = body_of(decision, stored.body["chosen"])
     for name in _COMPARED:

@@ -72,8 +72,8 @@ class AgentBus(Protocol):
     def begin_session(self, session: str) -> None:
         """Accept only messages for this session from now on.
 
-        The answer to an order for another session is that the status of its step is UNKNOWN, so that the conductor
-        resends the order.
+        An order for another session is answered with the status UNKNOWN of its step, so that the conductor sends the
+        order again.
         """
 
     def ask(self, question: Question, within_s: float | None = None) -> Answer:

@@ -98,7 +98,8 @@ class MessageBuilder:
     """Builds the messages of events.
 
     ``host``: host name of this process. ``formats``: formats of the messages to build. ``image_url``: returns the URL
-    of an image id. ``bdms``, ``shares``: whether payloads of servers contain block devices, and shares.
+    of an image id. ``bdms``: whether payloads of servers contain block devices. ``shares``: whether they contain
+    shares.
     """
 
     host: str
@@ -155,7 +156,7 @@ class MessageBuilder:
         yield self._versioned(who, event, self._action_payload(told, who), told.source, told.host, is_error=is_error)
         name = OLDER_NAMES.get(told.action, told.action)
         if told.details.forced and told.action == "delete" and told.source is Source.API:
-            name = "force_delete"  # Nova's name if the API deletes a server because its compute service is down
+            name = "force_delete"  # as in Nova, for a forced delete that nova-api does without a compute service
         if name is not None:
             payload = self._server(told.instance) | _beside(told)
             yield self._unversioned(
