@@ -34,8 +34,8 @@ class AbleDriver:
     def find(self, can: Callable[..., T]) -> T | None:
         """Return the driver typed as the protocol ``can``, or None if it lacks that ability.
 
-        ``can``: one of the protocols of :mod:`kilonova.compute.virt.abilities`. Its type is a Callable, because mypy
-        rejects protocols as arguments of type ``type[T]``.
+        ``can``: one of the protocols of :mod:`kilonova.compute.virt.abilities`. The parameter is typed as
+        a Callable, because mypy rejects protocols as arguments of type ``type[T]``.
         """
         return cast("T", self.driver) if self.abilities & _BROUGHT_BY[can] else None
 

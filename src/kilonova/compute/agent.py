@@ -247,7 +247,7 @@ class Agent:
         return Work(pool_of(waiting.order), lambda: self._work_off(waiting))
 
     def _call_off(self, workflow: str) -> Work | None:
-        """Return the work that cancels the delayed order of ``workflow``, or None if no concurrency limit delays one.
+        """Return the work that cancels the order of ``workflow`` that a concurrency limit delays; None without one.
 
         A newer message of the same workflow has made the delayed order obsolete.
         """
@@ -423,7 +423,7 @@ def _names(abilities: frozenset[Ability]) -> tuple[str, ...]:
 
 
 def guests_of(agents: Sequence[Agent], asked: tuple[str, ...] | None = None) -> GuestsFound:
-    """Return the guests of ``agents``: all of them, or only those in ``asked``."""
+    """Return all guests on the hosts of ``agents``, or only the guests of the instances ``asked``."""
     # Kilonova's marks in the guests are read before the list of guests: a guest that is created in between counts as
     # unmarked, and unmarked guests are never removed.
     marked = {agent.host: dict(agent.driver.marked_guests()) for agent in agents}

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class HostLimits:
-    """The numbers of builds and of outgoing live migrations that a host runs at once; 0 for no limit."""
+    """The maximum numbers of builds and of outgoing live migrations that a host runs at once; 0 for no limit."""
 
     builds: int = 0
     live_migrations: int = 0

@@ -25,7 +25,7 @@ _ABORTED = 1_000
 
 
 class Monitor:
-    """Passes requests to abort or complete to one live migration, and the migration's progress to ``tell``.
+    """Passes requests for an abort or completion to one live migration, and the progress of the migration to ``tell``.
 
     Implements ``MigrationMonitor``.
     """

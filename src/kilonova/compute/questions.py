@@ -35,7 +35,7 @@ class Questions:
         self._clock = clock
 
     def accept(self, question: GuestQuestion) -> Callable[[], GuestAnswer | None]:
-        """Accept a query; return the function that answers it, which returns None after the timeout."""
+        """Accept a query; return a function that computes the answer, or None once the query has timed out."""
         until = self._clock() + question.within_s
 
         def answer() -> GuestAnswer | None:

@@ -16,7 +16,7 @@ _DEFAULT_S = 60.0
 
 
 class ReportTimer(PeriodicPart):
-    """Reports the guests of ``agents``. Units: ``interval_s`` seconds; negative disables the report."""
+    """Reports the guests of ``agents``. ``interval_s``: seconds between two reports; negative disables the report."""
 
     def __init__(self, bus: AgentBus, agents: Sequence[Agent], interval_s: float) -> None:
         self._bus = bus

@@ -21,7 +21,7 @@ class ResourceTimer(PeriodicPart):
     """Reports the hypervisors of ``agents`` that have changed since their last report.
 
     ``session``: returns the ID of the process's present session, or "" if there is none.
-    Units: ``interval_s`` seconds; negative disables the report.
+    ``interval_s``: seconds between two checks for changes; negative disables the checks.
     """
 
     def __init__(self, bus: AgentBus, agents: Sequence[Agent], session: Callable[[], str], interval_s: float) -> None:

@@ -14,9 +14,9 @@ from kilonova.model.image_data import ImageData
 _PIECE = 1 << 20
 _TIMEOUTS_S = (10.0, 90.0)  # timeouts for connecting and for reading
 _OK, _PARTIAL = 200, 206
-#: Status of a control process that has reached its limit of concurrent transfers.
+#: HTTP status with which a control process refuses a transfer beyond its limit of concurrent transfers.
 _BUSY = 503
-#: Statuses of permanent errors, after which a transfer is not retried.
+#: HTTP statuses of permanent errors, after which a transfer is not retried.
 _FINAL = frozenset({400, 401, 403, 404, 405, 409})
 
 
@@ -74,7 +74,7 @@ def _ask(method: str, image: ImageData, verify: bool | str, headers: dict[str, s
 
 
 def _refusal(image: ImageData, status: int) -> Exception:
-    """Return the exception for an error status of a transfer."""
+    """Return the exception for a transfer that was answered with the HTTP error ``status``."""
     said = f"The control plane answered {status}."
     if status == _BUSY:
         return TransferPostponed(said)

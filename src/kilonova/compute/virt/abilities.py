@@ -71,10 +71,10 @@ class CanRebuild(Protocol):
     """Ability.REBUILD: replace guests by new ones on the same host."""
 
     def rebuild(self, guest: GuestSpec, *, power_on: bool) -> None:
-        """Replace the guest of an instance, and a kept guest, by the new guest ``guest``; create it if there is none.
+        """Create ``guest``, in place of the guest and the kept guest that the instance may have on this host.
 
-        If the present guest has the same ``ordered_at``, this order has already created it: only its power state is
-        set. The image is fetched before the old guest is removed.
+        A present guest whose ``ordered_at`` equals that of ``guest`` was created by an earlier try of this rebuild:
+        then only the power state of the guest is set. The image is fetched before the old guest is removed.
         Raises: UnsupportedGuest, DriverError; then the old guest is either unchanged or removed.
         """
 

@@ -26,7 +26,10 @@ AWAKE = (PowerState.RUNNING, PowerState.PAUSED)
 
 @dataclass(frozen=True, slots=True)
 class ConsoleAddresses:
-    """Addresses of a host's consoles. ``listen``: the host listens on it. ``reached_at``: clients connect to it."""
+    """Addresses of a host's consoles.
+
+    ``listen``: address on which the host listens. ``reached_at``: address to which clients connect.
+    """
 
     listen: str = "127.0.0.1"
     reached_at: str = "127.0.0.1"

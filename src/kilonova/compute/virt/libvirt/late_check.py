@@ -64,7 +64,7 @@ def why_not(
 def why_unusable(host: HostCapabilities, settings: LibvirtSettings) -> str | None:
     """Return an error text if the operator's settings do not work on this host, or None if they do.
 
-    Checked are the settings that every guest needs, and the setting for TPMs.
+    The function checks the settings that every guest needs, and the setting for TPMs.
     """
     reason = why_not(_PLAIN, host, settings)
     if reason is not None:

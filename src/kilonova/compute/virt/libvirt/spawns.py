@@ -77,7 +77,7 @@ class Spawns:
         self.host.define(guest, disks or self.host.disks.make(guest), Origin.SPAWNED).power_on()
 
     def _clear_away(self, uuid: str) -> None:
-        """Remove the remains of a guest that could not be created. After an error, deleting the server removes them."""
+        """Remove the remains of a guest that could not be created; if that fails, a delete of the server does it."""
         try:
             domain = self.host.domains.find(uuid)
             if domain is not None:

@@ -14,7 +14,7 @@ from kilonova.errors import UnsupportedGuest
 from kilonova.model.image_properties import RESCUE_PROPERTIES, read_property
 
 _BUSES = frozenset({"virtio", "scsi", "ide", "sata", "usb", "fdc"})
-#: Device type → buses that support it. A CD-ROM needs a bus with removable media, which virtio is not.
+#: Device type → buses that support it. A CD-ROM needs removable media, which virtio does not support.
 _BUSES_OF = {
     "disk": _BUSES - {"fdc"},
     "cdrom": frozenset({"scsi", "ide", "sata", "usb"}),

@@ -211,7 +211,10 @@ def _flag(text: str) -> tuple[str, str]:
 
 
 def _quota(options: GuestOptions) -> int | None:
-    """Return the CPU time per period in microseconds; None, 0 or less means no limit. Raises: UnsupportedGuest."""
+    """Return the CPU time per period in microseconds. None, 0 and negative results mean no limit.
+
+    Raises: UnsupportedGuest.
+    """
     most = 17592186044415
     quota = options.spec_number("quota:cpu_quota", -1, most)
     if quota is not None and 0 < quota < 1000:

@@ -144,7 +144,7 @@ def describe(
 
 
 def _require_room(guest: GuestSpec, board: Board, iommu: Iommu | None) -> None:
-    """Raise UnsupportedGuest if the guest has more vCPUs than the board supports, or than interrupts can reach."""
+    """Raise UnsupportedGuest if the guest has more vCPUs than the board supports, or than can receive interrupts."""
     if board.facts is not None and 0 < board.facts.max_vcpus < guest.vcpus:
         raise UnsupportedGuest(f"{guest.vcpus} vCPUs exceed the maximum of {board.name} machines on this host.")
     extended = iommu is not None and iommu.options.get("eim") == "on"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from kilonova.model.device_models import STANDARD_TRAITS
 
 _X86, _ARM = "HW_CPU_X86_", "HW_CPU_AARCH64_"
-#: x86 feature → names of its traits without the prefix, if they are not simply the feature in upper case.
+#: x86 feature → names of its traits without the prefix. Any other feature has one trait, named like the feature.
 _CALLED: Mapping[str, tuple[str, ...]] = {
     "aes": ("AESNI",),
     "amd-no-ssb": ("AMD_NO_SSB",),
