@@ -2,9 +2,9 @@
 """Wake-up of a blocking system call by a signal.
 
 Python runs a signal handler between two bytecodes. A signal that arrives after the last check of the interpreter and
-before the thread blocks in the kernel does not interrupt that call, and its Python handler runs only after another
-signal. The C handler, however, writes to the descriptor of a :class:`Wakeup`, so a call that also waits for this
-descriptor returns.
+before the thread blocks in the kernel does not interrupt the blocking call, and its Python handler runs only after
+another signal. The C handler, however, writes to the descriptor of a :class:`Wakeup`, so a call that also waits for
+this descriptor returns.
 """
 
 import os

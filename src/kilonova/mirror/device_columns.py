@@ -50,7 +50,7 @@ class DeviceColumns:
         return self.states.number(devices)
 
     def numbers(self, uuids: Sequence[str]) -> NDArray[np.int32]:
-        """Return the number of each node's device state. If most stored states are unused, number all anew first."""
+        """Return the number of each node's device state. If too many states are stored, drop all of them first."""
         if self.has_too_many_states(len(uuids)):
             self.states = DeviceStates()
         if not self._confirmed:

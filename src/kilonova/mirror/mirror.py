@@ -39,8 +39,8 @@ LOG = logging.getLogger(__name__)
 _NOWHERE = -1
 #: Seconds between checks of a request's deadline and client while the request waits for a load by another thread.
 _LOOK_EVERY_S = 0.5
-#: gc.freeze() is called after a load that creates at least this number of objects, that is, from about 10,000 hosts
-#: with their servers on.
+#: gc.freeze() is called after a load that creates at least this number of objects. Loading a cloud of about 10,000
+#: hosts with their servers creates that many.
 _MANY_OBJECTS = 50_000
 
 

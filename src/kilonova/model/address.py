@@ -9,7 +9,7 @@ _MAPPED = 0xFFFF
 
 
 def canonical_address(text: str) -> str:
-    """Return the canonical spelling of an IPv6 address (``2001:db8::91`` of ``2001:DB8::0:91``).
+    """Return the canonical spelling of an IPv6 address, for example ``2001:db8::91`` for ``2001:DB8::0:91``.
 
     Every other text is returned unchanged; IPv4 addresses have only one spelling.
     """

@@ -51,7 +51,7 @@ class Removal:
 
 
 class StrayKind(StrEnum):
-    """Kind of a difference between a host's guests and the database that is reported, but not repaired."""
+    """Kind of a difference between a host's guests and the database. Differences are reported, but not repaired."""
 
     #: The guest's uuid belongs to no server.
     UNKNOWN = "unknown"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Network interfaces of a server as the network service describes them (VIFs), with their networks and addresses.
 
-The control plane caches them for each server (``db/instance_networks.py``). Hosts get them in the description of a
-guest, config drives and the metadata service show them. All values are those of Neutron's ports, networks and subnets.
+The control plane caches the interfaces of each server (``db/instance_networks.py``). Hosts get them in the description
+of a guest. Config drives and the metadata service show them to the guest. All values are those of Neutron's ports,
+networks and subnets.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +34,7 @@ class VnicType(StrEnum):
     REMOTE_MANAGED = "remote-managed"
 
 
-#: Longest name of a network interface in Linux is 15 characters; Neutron's agents expect "tap" and 11 of the port id.
+#: Neutron's agents expect a device named "tap" and the first 11 characters of the port id. Linux allows 15 characters.
 _DEVICE_NAME_LENGTH = 14
 
 

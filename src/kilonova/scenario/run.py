@@ -119,7 +119,7 @@ class _World:
             self.groups[place.group] = self.groups[place.group].with_members(host, sign)
 
     def giving(self, decision: Decision, spec: RequestSpec) -> Decision:
-        """Return ``decision`` without the hosts that are ranked before the first one with room for the devices."""
+        """Return ``decision`` without the ranked hosts before the first host that has the devices for ``spec``."""
         best, _ = first_that_gives(decision, self.table, needs_of(spec, self._aliases))
         ranked = () if best is None else decision.ranked[decision.ranked.index(best) :]
         return replace(decision, ranked=ranked)
