@@ -187,7 +187,7 @@ def _ordered(column: Any, descending: bool) -> list[Any]:
 
 
 def _in_zone(zone: Zone) -> Any:
-    """Return the condition for servers in a zone: that of the server's host or, without a host, the requested zone."""
+    """Return the condition for servers in ``zone``. A server without a host counts for the zone that was requested."""
     hosts: Any = _I.host.in_(hosts_in_zones(zone.name))
     if zone.is_default:
         hosts = sa.or_(hosts, _I.host.not_in(hosts_in_zones()))

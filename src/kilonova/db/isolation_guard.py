@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guard row of isolation: the version of isolation rules and availability zones, which claims compare.
+"""Guard row of isolation: the version number of the isolation rules and availability zones.
 
 A transaction increments the version if it changes a rule, a zone, or the hosts of an aggregate with a rule or a zone. A
 claim succeeds only if the version is still that of its scheduling decision. Before the first rule there is no row, and

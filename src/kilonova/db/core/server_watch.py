@@ -100,8 +100,8 @@ class ServerWatch:
     def heard(self) -> None:
         """Record that the server has just answered a thread: an earlier health check without answer is ignored.
 
-        Once the server is declared hung, only a successful health check ends that state: all other connections have
-        been shut down, so an answer reported from one of them came earlier.
+        Once the server is declared hung, only a successful health check ends that state. All other connections have
+        been shut down, so an answer that was read from such a connection arrived before the shutdown.
         """
         self._heard_at = time.monotonic()
 
