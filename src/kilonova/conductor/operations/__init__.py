@@ -6,6 +6,7 @@ from kilonova.conductor.operations.builds import Builds
 from kilonova.conductor.operations.consoles import Consoles
 from kilonova.conductor.operations.deletes import Deletes
 from kilonova.conductor.operations.evacuations import Evacuations
+from kilonova.conductor.operations.external_events import ExternalEvents
 from kilonova.conductor.operations.host_images import HostImages
 from kilonova.conductor.operations.image_caching import ImageCaching
 from kilonova.conductor.operations.live_migrations import LiveMigrations
@@ -46,3 +47,4 @@ class Operations:
         self.shelving = Shelving(starter)
         self.rebuilds = Rebuilds(starter)
         self.evacuations = Evacuations(starter)
+        self.external_events = ExternalEvents(starter)

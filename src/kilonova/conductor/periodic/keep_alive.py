@@ -23,7 +23,7 @@ LOG = logging.getLogger(__name__)
 
 #: Interval in seconds at which a process polls the database for workflows that were handed over to this process.
 _LOOK_EVERY_S = 0.2
-#: Interval in seconds of retries, and of queries to agents whose replies are overdue.
+#: Interval in seconds of retries, of queries to agents whose replies are overdue, and of queries for awaited events.
 _TICK_S = 1.0
 _LOG_KEPT = timedelta(hours=1)
 
@@ -74,7 +74,7 @@ class KeepAlive(PeriodicPart):
                     "retries",
                     self.tick,
                     _TICK_S,
-                    description="Retry the broken steps of workflows, ask agents whose replies are overdue.",
+                    description="Retry broken steps of workflows, ask agents whose replies are overdue, look for events.",
                     complaint="Retries failed",
                 ),
                 PeriodicThread(
@@ -120,11 +120,12 @@ class KeepAlive(PeriodicPart):
         self.tick()
 
     def tick(self) -> None:
-        """Retry the broken workflows whose back-off is over, and query agents whose replies are overdue."""
+        """Retry broken workflows after their back-off, query agents with overdue replies, look for awaited events."""
         self._process_lease.resume_later()
         self._process_lease.resume_unacknowledged()
         self._runner.retry_broken()
         self._runner.ask_overdue()
+        self._runner.look_for_events()
 
     def _forget_what_is_old(self, tx: Transaction) -> None:
         change_log.trim(tx, _LOG_KEPT)

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from kilonova.claims.building import NEW_SERVER
@@ -91,6 +92,17 @@ class Again(Generic[F]):
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitEvents:
+    """Effect: run this step again when an event about the server arrives, or at ``until``, without blocking a thread.
+
+    Events are the rows of ``db/network_events.py``, so none is lost if the process dies. ``until``: time of the
+    database's clock; the step decides what happens then.
+    """
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Gone:
     """Effect: the server no longer exists or another process owns it. The workflow ends without doing anything more."""
 
@@ -131,7 +143,7 @@ class ClaimForMembers:
     then: Completed[Any] | Again[Any]
 
 
-Effect = SendToAgent | Completed[Any] | ClaimHost[Any] | ClaimForMembers | Failed | Again[Any] | Gone
+Effect = SendToAgent | Completed[Any] | ClaimHost[Any] | ClaimForMembers | Failed | Again[Any] | AwaitEvents | Gone
 
 
 @dataclass(frozen=True, slots=True)

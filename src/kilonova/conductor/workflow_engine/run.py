@@ -127,11 +127,15 @@ class HasHost(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[F_co]):
-    """One workflow at one of its steps. ``memo``: data that this process caches for the workflow; not journalled."""
+    """One workflow at one of its steps. ``memo``: data that this process caches for the workflow; not journalled.
+
+    ``repeated``: the present attempt at the step may have run before, in this process or in another one.
+    """
 
     row: WorkflowRow
     facts: F_co
     memo: Any = None
+    repeated: bool = False
 
     @property
     def instance_uuid(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from kilonova.conductor.hosts.guest_reports import GuestReports
 from kilonova.conductor.hosts.suspected_strays import SuspectedStrays
+from kilonova.conductor.workflow_engine.event_waits import EventWaits
 from kilonova.conductor.workflow_engine.events import Observer
 from kilonova.conductor.workflow_engine.interrupts import interrupt
 from kilonova.conductor.workflow_engine.journal import Journal
@@ -76,6 +77,7 @@ class Runner:
         self.task_progress = TaskProgress(
             self._database, lambda kind: registry[kind].transition, self._pending_replies.is_pending
         )
+        self._event_waits = EventWaits(self._database)
         self._find_agent = find_agent
         self._retries = Retries(pause_s, max_tries, clock, absent_host_timeout)
         self._runs = Runs(registry, lambda uuid: self._retries.later(uuid, 1))
@@ -90,6 +92,7 @@ class Runner:
             self._journal,
             self._runs,
             self._pending_replies,
+            self._event_waits,
             self._retries,
             self._suspected_strays,
             beginnings=beginnings,
@@ -178,16 +181,28 @@ class Runner:
 
     def retry_broken(self) -> None:
         """Retry broken workflows whose back-off is over, at the step that the journal records."""
-        for uuid in self._retries.due():
+        self._run_again(self._retries.due())
+
+    def wake_for_events(self, instance_uuids: Collection[str]) -> None:
+        """Run the steps of this process again that wait for events about these servers, which are now stored."""
+        self._run_again(self._event_waits.of(instance_uuids))
+
+    def look_for_events(self) -> None:
+        """Run the steps again whose awaited events another process has stored, or whose wait is over."""
+        if self.may_act:
+            self._run_again(self._event_waits.due())
+
+    def _run_again(self, waiting: Collection[str]) -> None:
+        for uuid in waiting:
             run = self._runs.get(uuid)
             if run is not None:
-                again = partial(self._stepper.look_again, uuid)
-                self._stepper.submit(run, partial(self._runs.post, uuid, again))
+                self._stepper.submit(run, partial(self._runs.post, uuid, partial(self._stepper.look_again, uuid)))
 
     def forget_everything(self) -> None:
         """Clear this process's memory of its workflows, since other processes may have continued them."""
         self._runs.clear()
         self._pending_replies.clear()
+        self._event_waits.clear()
         self._retries.clear()
 
     # --- messages -----------------------------------------------------------------------------------------------------

@@ -88,10 +88,10 @@ def failed(services: Services, workflow: Workflow[Any], run: Run[HasHost], failu
     step = workflow.step(run.row.step)
     ended = _event(workflow, step, run, ERROR, failure)
     row = replace(run.row, failure=asdict(replace(failure, step=run.row.step)))
-    index = workflow.index(run.row.step) - failure.undone
-    if index < 0:
+    last = workflow.before(run.row.step, run.facts) if failure.undone else run.row.step
+    if last is None:
         return replace(_unwound(services, workflow, replace(run, row=row), ()), ended=ended)
-    after = workflow.at(replace(run, row=row), workflow.steps[index].name, undoing=True)
+    after = workflow.at(replace(run, row=row), last, undoing=True)
     return StepOutcome(
         run=run, after=after, phase=Phase.STEP_FAILED, ended=ended, message=failure.message, host=failure.host
     )
@@ -100,10 +100,10 @@ def failed(services: Services, workflow: Workflow[Any], run: Run[HasHost], failu
 def undone(services: Services, workflow: Workflow[Any], run: Run[HasHost], effect: Completed[Any]) -> StepOutcome:
     """Return the outcome of an undone step."""
     known = run if effect.facts is None else replace(run, facts=effect.facts)
-    index = workflow.index(run.row.step)
-    if index == 0:
+    earlier = workflow.before(run.row.step, known.facts)
+    if earlier is None:
         return _unwound(services, workflow, known, _writes(effect.write, run))
-    after = workflow.at(known, workflow.steps[index - 1].name, undoing=True, facts=effect.facts)
+    after = workflow.at(known, earlier, undoing=True, facts=effect.facts)
     return StepOutcome(run=known, after=after, phase=Phase.STEP_DONE, writes=_writes(effect.write, run))
 
 

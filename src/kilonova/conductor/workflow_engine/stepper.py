@@ -16,6 +16,7 @@ from kilonova.conductor.hosts.suspected_strays import SuspectedStrays
 from kilonova.conductor.workflow_engine import step_outcome
 from kilonova.conductor.workflow_engine.effects import (
     Again,
+    AwaitEvents,
     BoundWrite,
     Claimed,
     ClaimForMembers,
@@ -26,6 +27,7 @@ from kilonova.conductor.workflow_engine.effects import (
     Gone,
     SendToAgent,
 )
+from kilonova.conductor.workflow_engine.event_waits import EventWaits
 from kilonova.conductor.workflow_engine.events import Observer, Phase
 from kilonova.conductor.workflow_engine.host_claims import HostClaims, Result
 from kilonova.conductor.workflow_engine.journal import Journal
@@ -75,6 +77,7 @@ class Stepper:
         journal: Journal,
         runs: Runs,
         pending_replies: PendingReplies,
+        event_waits: EventWaits,
         retries: Retries,
         suspected_strays: SuspectedStrays,
         *,
@@ -90,6 +93,7 @@ class Stepper:
         self._journal = journal
         self._runs = runs
         self._pending_replies = pending_replies
+        self._event_waits = event_waits
         self._retries = retries
         self._suspected_strays = suspected_strays
         self._find_agent = find_agent
@@ -111,14 +115,13 @@ class Stepper:
         """Remove an ended or handed-over workflow from memory."""
         if self._runs.forget(run):
             self._pending_replies.leave(run.row.uuid)
+            self._event_waits.leave(run.row.uuid)
             self._retries.forget(run.row.uuid)
 
     def submit(self, run: Run[HasHost], work: Callable[[], None]) -> None:
-        """Queue work for a workflow on one of three thread pools (urgent, blocking, ordinary), chosen by its step."""
+        """Queue work for a workflow; a workflow that is urgent or interrupted runs ahead of the others."""
         if self._workflow(run).urgent or run.row.interrupt is not None:
             self._bus.run_urgently(work)
-        elif self._step(run).blocking and not run.row.undoing:
-            self._bus.run_blocking(work)
         else:
             self._bus.run_in_conductor(work)
 
@@ -199,29 +202,35 @@ class Stepper:
             self.advance(run, effect)
 
     def advance(
-        self, run: Run[HasHost] | None, effect: Effect | Result | None = None, *, resumed: bool = False
+        self,
+        run: Run[HasHost] | None,
+        effect: Effect | Result | None = None,
+        *,
+        resumed: bool = False,
+        may_block: bool = False,
     ) -> None:
         """Run steps until the workflow waits or ends, or a step raises an error.
 
         ``effect``: the effect of the present step; None if the step has not run yet.
-        ``resumed``: the message of the present step may already have been sent.
+        ``resumed``: the present step may have run before, so its message may already have been sent.
+        ``may_block``: this thread may run a present step that takes seconds.
         """
         while run is not None:
             present = run
             try:
                 if effect is None:
                     step = self._step(run)
+                    if not may_block and step.blocks(undoing=run.row.undoing):
+                        self._advance_aside(run, resumed=resumed)
+                        return
                     if self._beginnings and not (resumed or run.row.undoing):
                         self._tell_of_beginning(run)
-                    effect = step.act(self._services, run)
+                    effect = step.act(self._services, replace(run, repeated=True) if resumed else run)
                     if self._claims.may_block(effect):
                         again = partial(self.advance, run, effect)
                         self._bus.run_blocking(partial(self._runs.post, run.row.uuid, again))
                         return
                 run = self._apply(run, effect, resumed=resumed)
-                if run is not None and not run.row.undoing and self._step(run).blocking:
-                    self.submit(run, partial(self._runs.post, run.row.uuid, partial(self.advance, run)))
-                    return
             except HostIsBackError as error:
                 self._host_is_back(present, error)
                 return
@@ -231,7 +240,17 @@ class Stepper:
             except Exception as error:  # noqa: BLE001 - any error is logged and retried
                 self._break(present, error)
                 return
-            effect, resumed = None, False
+            effect, resumed, may_block = None, False, False
+
+    def _advance_aside(self, run: Run[HasHost], *, resumed: bool) -> None:
+        """Continue a workflow on a thread that may block, unless the workflow has changed until then."""
+
+        def advance() -> None:
+            known = self._runs.get(run.row.uuid)
+            if known is not None and (known.row.version, known.row.attempt) == (run.row.version, run.row.attempt):
+                self.advance(known, resumed=resumed, may_block=True)
+
+        self._bus.run_blocking(partial(self._runs.post, run.row.uuid, advance))
 
     def _apply(self, run: Run[HasHost], effect: Effect | Result, *, resumed: bool = False) -> Run[HasHost] | None:
         """Apply an effect; return the run to continue with, or None if the workflow waits or has ended."""
@@ -265,6 +284,8 @@ class Stepper:
                 again = replace(run, facts=effect.facts)
                 if self._runs.replace(again):
                     self.submit(run, partial(self._runs.post, run.row.uuid, partial(self.advance, again)))
+            case AwaitEvents():
+                self._event_waits.add(run, effect.until)
             case Gone():
                 self._end_quietly(run)
         return None

@@ -106,6 +106,10 @@ def CALLED_OFF(_services: Services, _run: Run[HasHost], reply: StepReply) -> Eff
     return Completed()
 
 
+def _always(_facts: HasHost) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Step(Generic[F]):
     """Declaration of one step of a workflow.
@@ -117,7 +121,9 @@ class Step(Generic[F]):
     whether the step was cut short or done. For an interrupt that is not listed, the workflow rolls back at once: the
     undo message follows the step's message to the agent.
     ``on_skipped``: returns the write to do if a host that was declared dead does not undo the step; None: no write.
-    ``blocking``: True if ``do`` may take seconds.
+    ``applies``: facts → whether the workflow has this step. A step that does not apply costs nothing: the workflow goes
+    on with the next one, forwards and in a rollback.
+    ``blocking``: True if ``do`` may take seconds; ``undo_blocks``: True if ``undo`` may.
     ``repeats``: the step has no way back once its order may have reached the host. If the host is lost after that, the
     workflow waits for the host and repeats the order, which must be idempotent; otherwise the step fails.
     """
@@ -130,7 +136,9 @@ class Step(Generic[F]):
     shows: TaskState | Callable[[F], TaskState] | None = None
     event: str | None = None
     interrupts: Mapping[Interrupt, Do[F]] = field(default_factory=dict)
+    applies: Callable[[F], bool] = _always
     blocking: bool = False
+    undo_blocks: bool = False
     repeats: bool = False
     on_skipped: Callable[[Services, Run[F], StepReply], Write | None] = lambda _services, _run, _reply: None
 
@@ -140,6 +148,10 @@ class Step(Generic[F]):
             return (self.undo if run.row.undoing else self.do)(services, run)
         except ServerGoneError:
             return Gone()
+
+    def blocks(self, *, undoing: bool) -> bool:
+        """Return True if the step, or its undo, may take seconds."""
+        return self.undo_blocks if undoing else self.blocking
 
     @property
     def leaves_nothing(self) -> bool:
@@ -272,7 +284,13 @@ class Workflow(Generic[F]):
 
     def after(self, run: Run[F], facts: F | None = None) -> WorkflowRow | None:
         """Return the row of a workflow after its present step is done; None if that was the last step."""
-        index = self.index(run.row.step) + 1
-        if index == len(self.steps):
-            return None
-        return self.at(run, self.steps[index].name, undoing=False, facts=facts)
+        known = run.facts if facts is None else facts
+        for step in self.steps[self.index(run.row.step) + 1 :]:
+            if step.applies(known):
+                return self.at(run, step.name, undoing=False, facts=facts)
+        return None
+
+    def before(self, step: str, facts: F) -> str | None:
+        """Return the step that a rollback undoes after ``step``; None if that was the first step."""
+        earlier = self.steps[: self.index(step)]
+        return next((each.name for each in reversed(earlier) if each.applies(facts)), None)

@@ -65,3 +65,18 @@ def test_a_step_without_its_server_has_nothing_to_do() -> None:
     assert step("act", note, CALL_OFF).leaves_nothing
     assert step("act", gone, NOTHING).leaves_nothing
     assert not step("act", note, note).leaves_nothing
+
+
+def test_a_step_that_does_not_apply_is_passed_over_in_both_directions() -> None:
+    flow = workflow(
+        step("claim", note), step("ports", note, note, applies=lambda facts: facts.host == "a"), step("act")
+    )
+    run = flow.run(ROW)
+    with_ports, without = flow.after(run, Facts("a")), flow.after(run, Facts("b"))
+    assert with_ports is not None
+    assert without is not None
+    assert (with_ports.step, without.step) == ("ports", "act")
+    assert (flow.before("act", Facts("a")), flow.before("act", Facts("b"))) == ("ports", "claim")
+    assert flow.before("claim", Facts("a")) is None
+    last = workflow(step("claim", note), step("ports", note, applies=lambda _facts: False))
+    assert last.after(last.run(ROW)) is None
